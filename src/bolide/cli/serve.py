@@ -56,7 +56,9 @@ def broker(
 def controller(
     conf: Path | None = Conf,
     listen: str | None = Listen,
-    store: str | None = typer.Option(None, help="file:PATH, on this machine alone and so not highly available."),
+    store: str | None = typer.Option(
+        None, help="file:PATH, on this machine alone and so not highly available, or etcd:URL,URL."
+    ),
     settings: list[str] | None = Settings,
 ) -> None:
     """Run a controller: it elects the masters of sets of replicas."""

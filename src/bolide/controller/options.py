@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bolide.declaration import OURS, PositiveCount, PositiveMs, Section, check_values, java_key
 from bolide.remoting.listening import (
@@ -27,6 +27,7 @@ ENGINE: Final = Section("State and leader")
 ELECTIONS: Final = Section("Elections")
 FILES: Final = Section("Files")
 LIMITS: Final = Section("Limits")
+LeaseSeconds = Annotated[int, Meta(ge=2, le=300, extra={"unit": "s"})]
 
 
 class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
@@ -37,15 +38,31 @@ class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     controller_store: Annotated[
         str,
         ENGINE(
-            "Where decisions are kept: `file:PATH`, one file on this machine, which is not highly available; empty: "
-            "`file:~/controller/sets.json`.",
+            "Where decisions are kept: `file:PATH`, one file on this machine, which is not highly available, or "
+            "`etcd:URL,URL`, the members of an etcd cluster; empty: `file:~/controller/sets.json`.",
             java=OURS,
         ),
     ] = ""
-    controller_d_leger_group: Annotated[str, ENGINE("Name of the group of controllers.", java="null")] = "bolide"
+    controller_d_leger_group: Annotated[
+        str,
+        ENGINE("Name of the group of controllers that share one state in etcd.", java="null"),
+    ] = "bolide"
     controller_d_leger_self_id: Annotated[
         str, ENGINE("Name of this controller in its group. Each needs its own.", java="null")
     ] = "n0"
+    leader_lease_seconds: Annotated[
+        LeaseSeconds,
+        ENGINE("Time after which another controller may lead when the leader is silent. With etcd only.", java=OURS),
+    ] = 5
+    tls_client_auth_server: Annotated[
+        bool, ENGINE("Refuse an etcd whose certificate no trusted authority has signed for its name.", java="false")
+    ] = True
+    tls_client_trust_cert_path: Annotated[
+        str, ENGINE("PEM certificates of the authorities trusted for etcd; empty: the system's.")
+    ] = ""
+    tls_client_cert_path: Annotated[str, ENGINE("PEM certificate chain shown to etcd; empty: none.")] = ""
+    tls_client_key_path: Annotated[str, ENGINE("PEM private key of that certificate.")] = ""
+    tls_client_key_password: Annotated[str, ENGINE("Password of that private key.")] = ""
 
     enable_elect_unclean_master: Annotated[
         bool,

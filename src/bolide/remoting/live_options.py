@@ -20,6 +20,7 @@ from bolide.remoting.properties_text import read_properties, write_properties
 
 HIDDEN: Final = "******"
 """Shown in the place of a password."""
+PASSWORDS: Final = frozenset({"tlsClientKeyPassword", "tlsKeyPassword"})
 Options = TypeVar("Options", bound=Struct)
 
 
@@ -42,9 +43,7 @@ class LiveOptions(ABC, Generic[Options]):
     def shown_texts(self) -> dict[str, str]:
         """`as_texts` for peers: of a password only that there is one."""
         texts = self.as_texts()
-        if texts.get("tlsKeyPassword"):
-            texts["tlsKeyPassword"] = HIDDEN
-        return texts
+        return {key: HIDDEN if text and key in PASSWORDS else text for key, text in texts.items()}
 
     def black_list(self) -> frozenset[str]:
         """The keys that an update may not change: those read at the start only, and those listed. (rocketmqHome is

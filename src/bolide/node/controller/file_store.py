@@ -22,7 +22,7 @@ from bolide.node.process.node_world import NodeWorld
 log = logging.getLogger("bolide.controller")
 NOT_AVAILABLE: Final = (
     "the controller keeps its decisions in %s, on this machine alone: it is not highly available. While it is down no "
-    "master is elected; brokers that run go on"
+    "master is elected; brokers that run continue. Use etcd (controllerStore = etcd:URL) for more than one controller"
 )
 
 

@@ -21,6 +21,9 @@ from bolide.controller.replica_set import StateDamaged
 from bolide.controller.server import Controller, answer_of
 from bolide.errors import ConfigError
 from bolide.node.controller.deciding import Deciding
+from bolide.node.controller.etcd import Etcd
+from bolide.node.controller.etcd_place import endpoints
+from bolide.node.controller.etcd_store import RENEWALS, EtcdStore
 from bolide.node.controller.file_store import FileStore
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
@@ -121,13 +124,23 @@ class ControllerNode:
 
     async def _engine(self, life: AsyncExitStack, me: Member) -> ConsensusStore:
         """The engine that `controllerStore` names. Raises ConfigError."""
-        kind, colon, place = (self.options.controller_store or f"file:{FOLDER}/sets.json").partition(":")
-        if not colon or not place or kind != "file":
-            raise ConfigError(f"controllerStore = {self.options.controller_store} is not known; write file:PATH")
-        store = FileStore(self.world, absolute(place), me)
-        await store.start()
-        life.push_async_callback(store.stop)
-        return store
+        options = self.options
+        kind, _, place = (options.controller_store or f"file:{FOLDER}/sets.json").partition(":")
+        if kind == "file" and place:
+            file = FileStore(self.world, absolute(place), me)
+            await file.start()
+            life.push_async_callback(file.stop)
+            return file
+        if kind == "etcd" and place:
+            seconds = options.leader_lease_seconds
+            etcd = Etcd(self.world, endpoints(place, options), seconds / RENEWALS)
+            store = EtcdStore(self.world, etcd, options.controller_d_leger_group, me, seconds)
+            life.push_async_callback(store.stop)
+            store.start()
+            return store
+        raise ConfigError(
+            f"controllerStore = {options.controller_store} is not known; write file:PATH or etcd:http://HOST:2379"
+        )
 
     # ---- what the peers ask
 

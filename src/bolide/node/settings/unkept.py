@@ -34,8 +34,7 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "enableControllerInNamesrv": ("false", _CONTROLLER),
     "controllerDLegerPeers": (
         "",
-        "a controller has no peers of Java's kind: it listens where listenPort says, and keeps its decisions in "
-        "controllerStore",
+        "controllers find each other in the etcd that controllerStore names, and listen where listenPort says",
     ),
     "storeType": ("default", _ENGINE),
     "rocksdbCQDoubleWriteEnable": ("false", _ENGINE),

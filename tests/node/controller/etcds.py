@@ -1,0 +1,59 @@
+"""A real etcd of one or more members on free ports, or a skip where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.interop.processes import ServerProcess, free_ports
+
+
+@cache
+def program() -> str:
+    """The program: `ETCD`, or the one on PATH, or the one that tools/ensure_etcd.sh unpacks."""
+    cache = Path(os.environ.get("BOLIDE_CACHE") or Path(__file__).parents[3] / ".cache")
+    unpacked = cache / "etcd" / "usr" / "bin" / "etcd"
+    found = os.environ.get("ETCD") or shutil.which("etcd") or (str(unpacked) if unpacked.is_file() else "")
+    if not found:
+        script = Path(__file__).parents[3] / "tools" / "ensure_etcd.sh"
+        done = subprocess.run([script], stdout=subprocess.PIPE, encoding="utf-8", timeout=300, check=False)
+        found = done.stdout.strip()
+    if not found:
+        pytest.skip("there is no etcd; run tools/ensure_etcd.sh")
+    return found
+
+
+class EtcdMember(ServerProcess):
+    """One member; `start_again` begins it with the same data under the same addresses."""
+
+    def __init__(self, home: Path, name: str, port: int, peers: str, peer: str) -> None:
+        self.home, self.name, self.port = home, name, port
+        self._words = (peers, peer)
+        url = f"http://127.0.0.1:{port}"
+        command = [program(), "--name", name, "--data-dir", str(home), "--listen-client-urls", url]
+        command += ["--advertise-client-urls", url, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        command += ["--initial-cluster", peers, "--logger", "zap", "--log-level", "warn"]
+        home.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(command, home.with_suffix(".out"))
+
+    def start_again(self) -> EtcdMember:
+        return EtcdMember(self.home, self.name, self.port, *self._words)
+
+
+def started(home: Path, members: int = 1) -> list[EtcdMember]:
+    """The members of a new cluster."""
+    ports = [(free_ports(), f"http://127.0.0.1:{free_ports()}") for _ in range(members)]
+    peers = ",".join(f"e{number}={peer}" for number, (_, peer) in enumerate(ports))
+    return [
+        EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer) for number, (port, peer) in enumerate(ports)
+    ]
+
+
+def store_of(members: list[EtcdMember]) -> str:
+    """`controllerStore` for this cluster."""
+    return "etcd:" + ",".join(f"http://127.0.0.1:{member.port}" for member in members)
