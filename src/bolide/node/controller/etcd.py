@@ -54,7 +54,7 @@ class _Lease(Struct, frozen=True):
 
 
 class _Renewed(Struct, frozen=True):
-    result: _Lease = _Lease()
+    result: _Lease | None = None
 
 
 class _Error(Struct, frozen=True):
@@ -96,7 +96,10 @@ class Etcd:
 
     async def keep_alive(self, lease: int) -> int:
         """Renew a lease; the seconds it lives from then on, 0 when it is gone."""
-        return (await self._ask("lease/keepalive", {"ID": str(lease)}, _Renewed)).result.ttl
+        renewed = (await self._ask("lease/keepalive", {"ID": str(lease)}, _Renewed)).result
+        if renewed is None:  # a member that has no leader says so with status 200
+            raise StoreUnavailable("etcd does not answer: its member cannot renew a lease")
+        return renewed.ttl
 
     async def revoke(self, lease: int) -> None:
         """End a lease, and with it the keys that have it."""

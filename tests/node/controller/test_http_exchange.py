@@ -1,0 +1,100 @@
+"""Answers of HTTP servers that a controller must not take for what they are not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bolide.controller.consensus import StoreUnavailable
+from bolide.node.controller.etcd import Etcd
+from bolide.node.controller.http_exchange import Endpoint, ExchangeFailed, post
+from bolide.world.real import RealWorld
+
+OK = b"HTTP/1.0 200 OK\r\n"
+
+
+@asynccontextmanager
+async def saying(answer: bytes | None) -> AsyncIterator[tuple[Endpoint, list[bytes]]]:
+    """A server that answers everything so and closes; None: it never answers."""
+    asked: list[bytes] = []
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        if answer is None:
+            await over.wait()
+        else:
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Endpoint("127.0.0.1", server.sockets[0].getsockname()[1]), asked
+    finally:
+        over.set()
+        server.close()
+
+
+def test_an_answer_that_ends_with_the_connection() -> None:
+    async def scenario() -> None:
+        async with saying(OK + b"Content-Length: 2\r\n\r\n{}") as (server, asked):
+            assert await post(RealWorld(), server, "/v3/x", b"{}", 60) == (200, b"{}")
+            assert asked[0].startswith(b"POST /v3/x HTTP/1.0\r\n") and b"Content-Length: 2\r\n" in asked[0]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "not answer in HTTP"),
+        (b"RocketMQ 200\r\n\r\n", "not answer in HTTP"),
+        (OK + b"Content-Length: 9\r\n\r\n{}", "ended within its answer"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunks"),
+        (None, "within"),
+    ],
+)
+def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -> None:
+    async def scenario() -> None:
+        async with saying(answer) as (server, _):
+            with pytest.raises(ExchangeFailed, match=why) as failed:
+                await post(RealWorld(), server, "/v3/x", b"{}", 60 if answer is not None else 0.05)
+            assert failed.value.sent or answer is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (OK + b"\r\n" + b'{"error":{"message":"etcdserver: no leader"}}', "cannot renew"),
+        (
+            b"HTTP/1.0 503 Unavailable\r\n\r\n" + b'{"error":"x","message":"no leader"}',
+            "says no leader",
+        ),
+        (OK + b"\r\n<html>", "cannot be read"),
+    ],
+)
+def test_a_member_that_cannot_help_is_not_taken_for_the_end_of_a_lease(answer: bytes, why: str) -> None:
+    async def scenario() -> None:
+        async with saying(answer) as (server, _):
+            with pytest.raises(StoreUnavailable, match=why):
+                await Etcd(RealWorld(), [server], 60).keep_alive(1)
+
+    asyncio.run(scenario())
+
+
+def test_the_next_member_is_asked_when_one_is_not_there() -> None:
+    async def scenario() -> None:
+        async with saying(None) as (gone, _):
+            pass
+        async with saying(OK + b'\r\n{"ID":"5","TTL":"3"}') as (server, asked):
+            etcd = Etcd(RealWorld(), [gone, server], 60)
+            assert await etcd.grant(3) == 5
+            assert await etcd.grant(3) == 5
+            assert len(asked) == 2
+
+    asyncio.run(scenario())
