@@ -34,6 +34,21 @@ class OurNameServer(ServerProcess):
         self.wait_ready(_READY)
 
 
+class OurController(ServerProcess):
+    """`bolide controller` on a port of its own, with its decisions in `home/sets.json`; `settings` by Java key."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.port = port if port is not None else free_ports()
+        self.address = f"127.0.0.1:{self.port}"
+        conf = home / "controller.conf"
+        values = {"controllerStore": f"file:{home}/sets.json", **(settings or {})}
+        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
+        command = _command("controller", "--listen", self.address, "-c", str(conf))
+        super().__init__(command, home / "controller.out", {**_environment(), "HOME": str(home)})
+        self.wait_ready(_READY)
+
+
 class OurBroker(ServerProcess):
     """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
 

@@ -1,0 +1,147 @@
+"""Java's brokers and name server 5.5.0 with our controller, and what `mqadmin` prints of it.
+
+The lines are those that it prints of Java's controller after the same steps. Its electMaster fails there: Java writes
+the ids in the answer without quotes, and its own reader refuses them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
+from tests.interop.our_processes import OurController
+from tests.interop.processes import free_ports, until
+from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java"), pytest.mark.slow]
+
+SYNC_STATE = 1006
+SECONDS = 180
+"""For what takes a second here: a loaded machine, and steps of five and ten seconds in Java's brokers."""
+
+
+class Set:
+    """Two brokers of one name."""
+
+    def __init__(self, home: Path, controller: OurController) -> None:
+        self.home = home
+        self.controller = controller
+        self.namesrv = JavaNameServer(home / "namesrv")
+        self.ports = [free_ports(1, -2), free_ports(1, -2)]
+        self.brokers: dict[int, JavaBroker] = {}
+        for number in (1, 2):
+            self.start(number)
+            until(lambda number=number: self.in_sync() == list(range(1, number + 1)), SECONDS, f"{number} in sync")
+
+    def start(self, number: int) -> None:
+        settings = {
+            "enableControllerMode": "true",
+            "controllerAddr": self.controller.address,
+            "allAckInSyncStateSet": "true",
+        }
+        home, port = self.home / f"broker{number}", self.ports[number - 1]
+        self.brokers[number] = JavaBroker(home, self.namesrv.address, settings, port=port)
+
+    def state(self) -> dict[str, Any]:
+        with Wire(self.controller.port) as wire:
+            answer = wire.ask(SYNC_STATE, body=b'["broker-a"]')
+        if answer.code != SUCCESS:
+            return {}
+        found: dict[str, Any] = json.loads(answer.body)["replicasInfoTable"].get("broker-a", {})
+        return found
+
+    def in_sync(self) -> list[int]:
+        return sorted(one["brokerId"] for one in self.state().get("inSyncReplicas", []))
+
+    def master(self, number: int, epoch: int) -> Callable[[], bool]:
+        def is_it() -> bool:
+            now = self.state()
+            return (now.get("masterBrokerId"), now.get("masterEpoch")) == (number, epoch)
+
+        return is_it
+
+    def sent(self, number: int) -> Callable[[], bool]:
+        def accepted() -> bool:
+            with Wire(self.ports[number - 1]) as wire:
+                return wire.ask(SEND_MESSAGE_V2, send_ext("T"), b"body").code == SUCCESS
+
+        return accepted
+
+    def epochs(self, mqadmin: MqAdmin) -> list[list[str]]:
+        """What getBrokerEpoch prints of each broker."""
+        printed = mqadmin.run("getBrokerEpoch", "-n", self.namesrv.address, "-b", "broker-a")
+        return [re.findall(r"Epoch: EpochEntry\{epoch=(\d+)", part) for part in printed.split("#clusterName")[1:]]
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[OurController]:
+    server = OurController(tmp_path / "controller")
+    yield server
+    assert server.stop() == 0, server.output()
+
+
+def test_a_set_of_javas_brokers(controller: OurController, tmp_path: Path) -> None:
+    two = Set(tmp_path, controller)
+    assert two.master(1, 1)()
+    until(two.sent(1), SECONDS, "the first master takes messages")
+    mqadmin = MqAdmin(tmp_path / "mqadmin", two.namesrv.address)
+
+    two.brokers[1].kill()
+    until(two.master(2, 2), SECONDS, "the second broker is master")
+    until(two.sent(2), SECONDS, "the second master takes messages")
+    two.start(1)
+    until(lambda: two.in_sync() == [1, 2], SECONDS, "the old master is in sync again")
+
+    first, second = (f"127.0.0.1:{port}" for port in two.ports)
+    at, of_set = ("-a", controller.address), ("-bn", "broker-a", "-c", "DefaultCluster")
+    printed = mqadmin.run("electMaster", *at, *of_set, "-b", "1")
+    assert f"#BrokerMasterAddr\t{first}\n#MasterEpoch\t3\n#SyncStateSetEpoch\t5\n" in printed
+    assert two.master(1, 3)()
+    until(lambda: two.in_sync() == [1, 2], SECONDS, "the other one is in sync again")
+    until(two.sent(1), SECONDS, "the designated master takes messages")
+    assert two.epochs(mqadmin) == [["1", "2", "3"], ["1", "2", "3"]]
+
+    assert mqadmin.run("getControllerMetaData", *at).strip().splitlines() == [
+        "#ControllerGroup\tbolide",
+        "#ControllerLeaderId\tn0",
+        f"#ControllerLeaderAddress\t{controller.address}",
+        f"#Peer:\tn0:{controller.address}",
+    ]
+    replica = "InSyncReplica:\tReplicaIdentity{{brokerName='broker-a', brokerId={}, brokerAddress='{}', alive=true}}"
+    assert [line for line in mqadmin.run("getSyncStateSet", *at, "-b", "broker-a").splitlines() if line] == [
+        "#brokerName\tbroker-a",
+        "#MasterBrokerId\t1",
+        f"#MasterAddr\t{first}",
+        "#MasterEpoch\t3",
+        "#SyncStateSetEpoch\t6",
+        "#SyncStateSetNums\t2",
+        replica.format(1, first),
+        replica.format(2, second),
+    ]
+    assert shown(mqadmin.run("getControllerConfig", *at))["enableElectUncleanMaster"] == "false"
+    printed = mqadmin.run("updateControllerConfig", *at, "-k", "enableElectUncleanMaster", "-v", "true")
+    assert f"update controller config success![{controller.address}]\nenableElectUncleanMaster : true" in printed
+    assert shown(mqadmin.run("getControllerConfig", *at))["enableElectUncleanMaster"] == "true"
+
+    two.brokers[2].kill()
+    until(lambda: two.in_sync() == [1], SECONDS, "who left is not in sync")
+    assert "clear broker broker-a metadata from controller success!" in mqadmin.run(
+        "cleanBrokerMetadata", *at, *of_set, "-b", "2"
+    )
+    assert two.state()["notInSyncReplicas"] == []
+    with pytest.raises(AssertionError, match=r"CODE: 2009 .*broker-a,  1\] is still alive"):
+        mqadmin.run("cleanBrokerMetadata", *at, *of_set, "-b", "1")
+    two.brokers[1].kill()
+    two.namesrv.kill()
+    mqadmin.close()
+
+
+def shown(printed: str) -> dict[str, str]:
+    """Keys and values that `mqadmin` prints of settings."""
+    return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in printed.splitlines())}
