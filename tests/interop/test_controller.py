@@ -19,7 +19,7 @@ from tests.interop.our_processes import OurController
 from tests.interop.processes import free_ports, until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java"), pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs"), pytest.mark.slow]
 
 SYNC_STATE = 1006
 SECONDS = 180
