@@ -10,6 +10,8 @@ from bolide.declaration import OURS, PositiveCount, PositiveMs, Section, check_v
 from bolide.remoting.listening import (
     BindAddress,
     ListenPort,
+    LogFormat,
+    LogLevels,
     MaxConnections,
     MaxFrameSeconds,
     MaxIdleSeconds,
@@ -35,6 +37,8 @@ class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
 
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 9877
+    log_format: LogFormat = "text"
+    log_levels: LogLevels = ""
     controller_store: Annotated[
         str,
         ENGINE(

@@ -1,4 +1,4 @@
-"""Runtime info of Java's brokers and of ours after the same load: the same keys, the same kind of values."""
+"""Runtime info of Java's brokers and of Bolide's after the same load: the same keys, the same kind of values."""
 
 from __future__ import annotations
 

@@ -26,10 +26,11 @@ from bolide.node.controller.etcd_place import endpoints
 from bolide.node.controller.etcd_store import RENEWALS, EtcdStore
 from bolide.node.controller.file_store import FileStore
 from bolide.node.process.addresses import announced_ip, host_port
-from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
+from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.kept_files import KeptFiles
+from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import ENOUGH, share_of_connections
 from bolide.node.process.peers import MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, Peer, Peers
@@ -260,6 +261,7 @@ def run_controller(
     start_logging()
     try:
         loaded, kept = load_daemon(ControllerOptions, flags, conf, kept_settings)
+        configure_logging(loaded.options.log_format, loaded.options.log_levels)
     except ConfigError as error:
         log.error("%s", error)
         tell(str(error))
