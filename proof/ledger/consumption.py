@@ -116,8 +116,7 @@ def _moved(copies: Copies, queue: Queue) -> bool:
     """Whether one offset of the queue may have held several messages: a deletion, or a tail that was lost."""
     if copies.ledger.deletions(queue.broker, queue.topic):
         return True
-    crashes = [crash for crash in copies.ledger.crashes if crash.power and crash.broker == queue.broker]
-    return bool(crashes) and not copies.promises.sync_flush
+    return bool(copies.cut_short(queue.broker))
 
 
 def _offsets(copies: Copies, by_group: dict[str, list[Seen]]) -> Iterator[Finding]:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
-from proof.ledger.facts import DEAD_PREFIX, RETRY_PREFIX, Change, Kind, Outcome, Place, Promises, Send, Served, View
+from proof.ledger.facts import (
+    DEAD_PREFIX,
+    RETRY_PREFIX,
+    Change,
+    Crash,
+    Kind,
+    Outcome,
+    Place,
+    Promises,
+    Send,
+    Served,
+    View,
+)
 from proof.ledger.ledger import Ledger
 
 
@@ -43,11 +56,17 @@ class Copies:
         """Whether what was acknowledged then may be gone: a tail that no asynchronous flush had reached. An answer may
         be on its way while the power fails.
         """
-        promises = self.promises
-        return not promises.sync_flush and any(
-            crash.power and crash.broker == broker and began_at <= crash.at <= ended_at + promises.tail_s
-            for crash in self.ledger.crashes
+        return any(
+            began_at <= crash.at <= (math.inf if crash.tail else ended_at + self.promises.tail_s)
+            for crash in self.cut_short(broker)
         )
+
+    def cut_short(self, broker: str) -> list[Crash]:
+        """The crashes that may have taken the end of the broker's log."""
+        loses = not self.promises.sync_flush
+        return [
+            crash for crash in self.ledger.crashes if crash.broker == broker and (crash.tail or (crash.power and loses))
+        ]
 
     def deletions(self, send: Send) -> list[Change]:
         """The deletions of its topic that may have met the message."""

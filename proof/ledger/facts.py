@@ -142,12 +142,15 @@ class Change:
 
 @dataclass(slots=True)
 class Crash:
-    """A broker stopped without warning. `power`: what was not synced may be lost."""
+    """A broker stopped without warning. `power`: what was not synced may be lost. `tail`: the end of its log may be
+    lost, flushed or not, because a replica that did not have all of it is the master now.
+    """
 
     broker: str
     step: int
     at: float
     power: bool = False
+    tail: bool = False
 
 
 @dataclass(slots=True)

@@ -130,9 +130,22 @@ class Ledger:
 
     # -- faults
 
-    def crashed(self, broker: str, *, power: bool = False) -> None:
-        """A broker was killed; with `power` its machine lost power, too."""
-        self.crashes.append(Crash(broker, self.step(), self.now, power))
+    def crashed(self, broker: str, *, power: bool = False, tail: bool = False) -> None:
+        """A broker was killed; with `power` its machine lost power, too, with `tail` a replica that may lack the end of
+        its log has its place.
+        """
+        self.crashes.append(Crash(broker, self.step(), self.now, power, tail))
+
+    def unsure(self, broker: str, since: int) -> None:
+        """What was answered about this broker's tables from this step on may be lost: a replica that was not told yet
+        has its place.
+        """
+        for key, changes in self.changes.items():
+            if key[0] not in ("topic", "group", "offset") or key[1] != broker:
+                continue
+            for change in changes:
+                if change.outcome is Outcome.DONE and change.answered >= since:
+                    change.outcome = Outcome.UNKNOWN
 
     # -- consumers
 

@@ -97,10 +97,8 @@ def _in_order(copies: Copies, queue: Queue, found: QueueView) -> Iterator[Findin
 
 def _tail_only(copies: Copies) -> Iterator[Finding]:
     """A loss of power with asynchronous flush takes the end of the log: nothing that was before what stayed."""
-    if copies.promises.sync_flush:
-        return
     for queue, found in sorted(copies.view.queues.items()):
-        cuts = [crash.step for crash in copies.ledger.crashes if crash.power and crash.broker == queue.broker]
+        cuts = [crash.step for crash in copies.cut_short(queue.broker)]
         if cuts and queue.topic in copies.topics:
             yield from _tail_of(copies, queue, found, cuts)
 

@@ -28,6 +28,7 @@ import logging
 import random
 import threading
 import warnings
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO, TypeVar
@@ -62,6 +63,7 @@ SMALL: Final[Mapping[str, Any]] = {
     "mapped_file_size_timer_log": 1 << 16,
 }
 """Sizes of files with which a simulated broker rolls, deletes and recovers as often as a real one in months."""
+SAID: Final = 500
 COLLECT_EVERY_S: Final = 30.0
 """Virtual seconds between two collections of cycles: never at a moment that depends on the build."""
 
@@ -107,7 +109,7 @@ class Simulation:
         gc.disable()
         scheduler.after(COLLECT_EVERY_S, self._collect)
         log = logging.getLogger("bolide")
-        handler, level, propagates = _IntoTrace(scheduler), log.level, log.propagate
+        handler, level, propagates = _IntoTrace(scheduler, cluster.said), log.level, log.propagate
         log.addHandler(handler)
         log.setLevel(self._log_level)
         log.propagate = False
@@ -159,13 +161,16 @@ def _plain_disk(name: str, seed: int) -> Disk:
 class _IntoTrace(logging.Handler):
     """What the processes log, as lines of the trace."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, said: deque[str]) -> None:
         super().__init__()
         self._scheduler = scheduler
+        self._said = said
 
     def emit(self, record: logging.LogRecord) -> None:
         scheduler = self._scheduler
         name = scheduler.running.name if scheduler.running is not None else "-"
+        if record.levelno >= logging.WARNING:
+            self._said.append(f"{name}: {record.getMessage()}")
         scheduler.trace.note(scheduler.now, name, "log", f"{record.levelname} {record.name}: {record.getMessage()}")
 
 
@@ -184,6 +189,8 @@ class Cluster:
         self.settings: dict[str, tuple[dict[str, Any], list[str]]] = {}
         self.faults: list[tuple[str, str, BaseException | None]] = []
         """What nobody in a process caught: its name, where it was, the error."""
+        self.said: deque[str] = deque(maxlen=SAID)
+        """The newest warnings of all processes, each after the name of its process."""
         self._scheduler = scheduler
         self._make_disk = disk
         self._chance = scheduler.stream("cluster")
@@ -244,8 +251,8 @@ class Cluster:
         """Start a broker and wait until it serves; without `settings` with those of before, and with what was changed
         while it ran. Raises what the start raises.
         """
-        given, addresses = self._settings(name, settings, [f"{process.host.ip}:9876" for process in namesrvs])
-        process = self.start(name, partial(self._broker, name, given, addresses), machine)
+        given, _ = self._settings(name, settings, [f"{process.host.ip}:9876" for process in namesrvs])
+        process = self.start(name, partial(self._broker, name, given), machine)
         await self._served(process)
         return process
 
@@ -266,13 +273,17 @@ class Cluster:
         options = await self._options(NamesrvOptions, known, NAMESRV_CONF, process)
         return await self._serve(process, NamesrvNode(options, NAMESRV_CONF, process.world))
 
-    async def _broker(self, name: str, settings: dict[str, Any], addresses: list[str], process: Process) -> object:
-        known = {
-            "bind_address": process.host.ip, "broker_name": name, "store_path_root_dir": "/store",
-            "namesrv_addr": ";".join(addresses), **SMALL, **settings,
-        }  # fmt: skip
+    async def _broker(self, name: str, settings: dict[str, Any], process: Process) -> object:
+        known = {**self.defaults(name), **settings}
         options = await self._options(BrokerOptions, known, BROKER_CONF, process)
         return await self._serve(process, BrokerNode(options, BROKER_CONF, process.world))
+
+    def defaults(self, name: str) -> dict[str, Any]:
+        """The settings of a broker, where a scenario gives no other."""
+        return {
+            "bind_address": self.hosts[name].ip, "broker_name": name, "store_path_root_dir": "/store",
+            "namesrv_addr": ";".join(self.settings[name][1]), **SMALL,
+        }  # fmt: skip
 
     async def _options(self, kind: type[Options], settings: dict[str, Any], conf: str, process: Process) -> Options:
         """As a daemon reads them: from the file of settings, which the operator wrote before the first start."""
@@ -390,14 +401,14 @@ class Cluster:
     def partition(self, one: str, other: str, one_way: bool = False) -> None:
         """Let nothing arrive from one machine at another, nor the other way unless `one_way`."""
         source, target = self._host(one).ip, self._host(other).ip
-        self._note(f"nothing arrives from {one} at {other}{'' if one_way else ', nor back'}")
+        self.note(f"nothing arrives from {one} at {other}{'' if one_way else ', nor back'}")
         self.network.block(source, target)
         if not one_way:
             self.network.block(target, source)
 
     def heal(self) -> None:
         """End every partition, slow link and slow disk, let paused processes continue, and kill nobody any more."""
-        self._note("partitions are healed")
+        self.note("partitions are healed")
         for source, target in self.network.blocked():
             self.network.heal(source, target)
         for link in self.network.links():
@@ -410,26 +421,31 @@ class Cluster:
     def slow_link(self, one: str, other: str, factor: float) -> None:
         """Let everything between two machines take so many times as long."""
         source, target = self._host(one).ip, self._host(other).ip
-        self._note(f"the link between {one} and {other} is {factor:g} times as slow")
+        self.note(f"the link between {one} and {other} is {factor:g} times as slow")
         for link in (self.network.link(source, target), self.network.link(target, source)):
             link.slowed = factor
 
     def slow_disk(self, name: str, factor: float) -> None:
         """Let reads and syncs of a process take so many times as long."""
-        self._note(f"the disk of {name} is {factor:g} times as slow")
+        self.note(f"the disk of {name} is {factor:g} times as slow")
         self.processes[name].world.disk_files.pace.slowed = factor
 
     def reset_connections(self, one: str, other: str = "") -> None:
         """End the connections of a machine, or those between two, by RST at both ends."""
         for connection in self._connections(one, other):
-            self._note(f"connection {connection} is reset")
+            self.note(f"connection {connection} is reset")
             connection.reset()
 
     def black_hole(self, one: str, other: str = "") -> None:
         """Let nothing arrive over these connections any more; neither end is told."""
         for connection in self._connections(one, other):
-            self._note(f"connection {connection} loses everything")
+            self.note(f"connection {connection} loses everything")
             connection.black_holed = True
+
+    def empty_disk(self, name: str) -> None:
+        """Give a process that does not run another disk, with nothing on it."""
+        self.note(f"the disk of {name} is replaced by an empty one")
+        self.disks[name] = self._make_disk(name, self._chance.getrandbits(32))
 
     def jump_clock(self, machine: str, seconds: float) -> None:
         """Set the time of day of a machine forwards or back."""
@@ -450,7 +466,8 @@ class Cluster:
     def _control(self) -> Process:
         return self.processes[CONTROL]
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """A line of the trace about what is done to the cluster."""
         self._scheduler.trace.note(self.now, CONTROL, "fault", text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
@@ -44,6 +45,16 @@ class Faults:
         """By how much clocks were set for longer than a broker needs to follow."""
         self.unsure_s = 0.0
         """By how much they were off when a broker started: it takes what its clock says for true."""
+        self.held: set[str] = set()
+        """Processes that nobody starts now."""
+        self.starting: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Held by who stops or starts a process."""
+        self.known_as: Callable[[str], str] = str
+        """How the ledger calls a broker: masters by the name of their set."""
+        self.peers: Callable[[str], list[str]] = _nobody
+        """The other machines of a broker's set."""
+        self.master_of: Callable[[str], str] = str
+        """The machine that is the master of a set."""
         self._down: dict[str, float] = {}
         """Seconds until a process that has ended is started again."""
         self._noted: set[int] = set()
@@ -81,7 +92,8 @@ class Faults:
             if waiting[0] == kind:
                 self.armed.remove(waiting)
                 action = waiting[1]
-                name = broker if broker in self.brokers else self.brokers[action.number("broker") % len(self.brokers)]
+                name = self.brokers[action.number("broker") % len(self.brokers)]
+                name = self.master_of(broker) if broker in self.brokers else name
                 getattr(self, f"_{action.do}")(name, action)
                 return
 
@@ -126,7 +138,7 @@ class Faults:
 
     def _cut(self, name: str, action: Action) -> None:
         ways = action.text("ways")
-        for other in self._whom(action):
+        for other in self._whom(name, action):
             pairs = [(name, other)] * (ways != "to") + [(other, name)] * (ways != "from")
             for source, target in pairs:
                 self._cluster.partition(source, target, one_way=True)
@@ -137,7 +149,7 @@ class Faults:
         self._cluster.network.heal(hosts[source].ip, hosts[target].ip)
 
     def _slow_network(self, name: str, action: Action) -> None:
-        for other in self._whom(action):
+        for other in self._whom(name, action):
             self._cluster.slow_link(name, other, 300.0)
             self._later(action.seconds("lasts"), partial(self._cluster.slow_link, name, other, 1.0))
 
@@ -146,11 +158,13 @@ class Faults:
         if action.text("ways", "both") == "both":
             self._cluster.reset_connections(name)
         else:
-            for other in self._whom(action):
+            for other in self._whom(name, action):
                 self._cluster.black_hole(name, other)
 
-    def _whom(self, action: Action) -> list[str]:
+    def _whom(self, name: str, action: Action) -> list[str]:
         whom = action.text("whom", "all")
+        if whom == "set":
+            return self.peers(name)
         if whom == "name_server":
             return list(self.namesrvs)
         if whom in self.clients:
@@ -225,7 +239,7 @@ class Faults:
             self._cluster.kill(name)
         except (BolideError, OSError) as error:  # it failed as it stopped: what that costs is a crash's
             self._noted.discard(process.number)
-            self._cluster._note(f"{name} did not stop cleanly: {error!r}")
+            self._cluster.note(f"{name} did not stop cleanly: {error!r}")
         else:
             if self._disk_failures(name) > before:
                 self._noted.discard(process.number)  # tables that could not be written are those of an earlier time
@@ -237,10 +251,11 @@ class Faults:
         """Start a broker or name server again whenever it has ended, and tell the ledger of crashes."""
         while True:
             process = self._cluster.processes[name]
-            if not process.alive:
+            if not process.alive and name not in self.held:
                 self._note_end(process)
                 await self._cluster.sleep(self._down.pop(name, RESTART_EVERY_S))
-                await self._start(name)
+                async with self.starting[name]:
+                    await self._start(name)
             await self._cluster.sleep(LOOK_EVERY_S)
 
     def _note_end(self, process: Process) -> None:
@@ -250,11 +265,15 @@ class Faults:
                 power = not process.host.up
                 self.cuts += power
                 self.kills += not power
-                self._ledger.crashed(process.name, power=power)
+                self._ledger.crashed(self.known_as(process.name), power=power)
+
+    def expect_end(self, name: str) -> None:
+        """The process ends because an operator or a plan wants it: who says so tells the ledger."""
+        self._noted.add(self._cluster.processes[name].number)
 
     async def _start(self, name: str) -> None:
         start = self._cluster.start_namesrv if name in self.namesrvs else self._cluster.start_broker
-        while True:
+        while name not in self.held and not self._cluster.processes[name].alive:
             self.unsure_s += abs(self.clock_off.get(name, 0.0))
             try:
                 await start(name)
@@ -280,3 +299,7 @@ class Faults:
             disk.faults_over()
             disk.capacity = None
             self._cluster.processes[name].die_at_call = -1
+
+
+def _nobody(name: str) -> list[str]:
+    return []

@@ -22,6 +22,7 @@ from proof.simulation.operators import Operator
 from proof.simulation.plan import Action, Plan
 from proof.simulation.process import MOST_DRIFT, Process
 from proof.simulation.producers import Sender, Transactions
+from proof.simulation.replicas import Replicas, machines
 from proof.simulation.swarm import TOPICS
 
 SETTLE_S: Final = 900.0
@@ -31,9 +32,11 @@ RESUME_S: Final = 90.0
 PROGRESS_S: Final = 5.0
 """How long after its interval the progress of delays may take to the disk: the log has to be there first."""
 LATE_PROGRESS: Final = frozenset({
-    "pause", "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk",
+    "pause", "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk", "promote",
 })  # fmt: skip
 """Faults that keep it from the disk for as long as they like."""
+CLOCKS_APART_S: Final = 4.5
+"""By how much the clocks of two machines differ, of which one delivers what the other stored."""
 LOOKS_S: Final = (2.0, 3.0, 5.0, 10.0, 20.0, 40.0)
 KINDS: Final = ("push", "orderly", "pull", "broadcast", "filtered")
 """Kinds of consumer groups."""
@@ -92,7 +95,9 @@ class Run:
         size = plan.cluster
         self.brokers = [f"broker-{'abcdef'[at]}" for at in range(int(size["brokers"]))]
         self.namesrvs = [f"names-{at}" for at in range(int(size["name_servers"]))]
-        self.faults = Faults(cluster, self.ledger, self.brokers, self.namesrvs)
+        names = machines(self.brokers, int(size.get("slaves", 0)))
+        self.faults = Faults(cluster, self.ledger, names, self.namesrvs)
+        self.replicas = Replicas(cluster, self.faults, self.ledger, self.brokers, size, plan.settings)
         self.senders: list[Sender] = []
         self.members: dict[str, Member] = {}
         self.operator: Operator
@@ -109,6 +114,7 @@ class Run:
             "kills": self.faults.kills,
             "cuts": self.faults.cuts,
             "failed_starts": len(self.faults.failed_starts),
+            **self.replicas.figures(),
         }
 
     def told(self, kind: str, text: str, broker: str) -> None:
@@ -133,7 +139,10 @@ class Run:
         """Start everything, follow the plan, end the faults, wait, judge."""
         await self._start_servers()
         await self._start_clients()
-        supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in [*self.brokers, *self.namesrvs]]
+        names = self.replicas.names
+        supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in [*names, *self.namesrvs]]
+        if self.replicas.slaves:
+            supervisors.append(asyncio.ensure_future(self.replicas.watch()))
         begin = cluster.now
         for action in self.plan.actions:
             if begin + action.at > cluster.now:
@@ -144,6 +153,9 @@ class Run:
         self.faults.end_all()
         await self._all_up()
         over = cluster.now
+        if self.replicas.slaves:
+            await self.replicas.converge()
+            over = cluster.now
         await self._resume(over)
         view, promises = await self._settle(over)
         if view is None:
@@ -151,6 +163,9 @@ class Run:
         else:
             self.findings += judge(self.ledger, view, promises)
         self.findings += self.ledger.findings if view is None else []
+        if self.replicas.slaves:
+            await self.replicas.converge(tables=True)
+        self.findings += self.replicas.findings
         for name, where, error in cluster.faults + [
             (process.name, *fault) for process in cluster.processes.values() for fault in process.faults
         ]:
@@ -163,19 +178,22 @@ class Run:
         names = [await self.cluster.start_namesrv(name) for name in self.namesrvs]
         self.namesrv_addr = ";".join(f"{process.host.ip}:9876" for process in names)
         self.cluster.network.doubled = float(plan.cluster.get("doubled", 0.0))
-        for name in self.brokers:
-            settings = {"clean_file_forcibly_enable": False, **plan.settings}
-            await self.cluster.start_broker(name, settings, names)
+        for name in self.replicas.names:
+            await self.cluster.start_broker(name, self.replicas.settings_of(name), names)
 
     def _address(self, name: str) -> str:
-        port = 10911 if name in self.brokers else 9876
-        return f"{self.cluster.hosts[name].ip}:{port}"
+        if name in self.brokers:
+            return f"{self.cluster.hosts[self.replicas.masters[name]].ip}:10911"
+        return f"{self.cluster.hosts[name].ip}:9876"
 
     async def _start_clients(self) -> None:
         size = self.plan.cluster
         addresses = [(name, self._address(name)) for name in self.brokers]
         namesrvs = [self._address(name) for name in self.namesrvs]
         self.operator = Operator(self.ledger, self.told, addresses, namesrvs)
+        self.replicas.changed = lambda: addresses.__setitem__(
+            slice(None), [(name, self._address(name)) for name in self.brokers]
+        )
         operator = self._client("operator", "operator", self.operator.start)
         await self.cluster.sleep(0.1)
         for topic in TOPICS:
@@ -230,7 +248,9 @@ class Run:
 
     def _act(self, action: Action) -> None:
         self._note("plan", str(action).strip())
-        if action.fault:
+        if action.do in ("promote", "empty"):
+            self.replicas.act(action)
+        elif action.fault:
             self.faults.act(action)
         elif action.do in ("send", "recall"):
             senders = self.senders
@@ -268,8 +288,9 @@ class Run:
     async def _all_up(self) -> None:
         """Servers whose machine was switched off before the last fault begin when their time has come."""
         end = self.cluster.now + RESUME_S
+        servers = (*self.replicas.names, *self.namesrvs)
         while self.cluster.now < end and not all(
-            self.cluster.processes[name].alive for name in (*self.brokers, *self.namesrvs)
+            self.cluster.processes[name].alive or name in self.faults.held for name in servers
         ):
             await self.cluster.sleep(0.1)
 
@@ -315,6 +336,7 @@ class Run:
 
     def _promises(self, over: float) -> Promises:
         settings = self.plan.settings
+        unsure = self.faults.unsure_s + (CLOCKS_APART_S if self.replicas.moved else 0.0)
         interval = int(settings.get("flush_interval_commit_log", 500)) / 1000
         last = max((send.due_at for send in self.ledger.sends), default=0.0)
         slow = any(action.do in ("slow_disk", "pause") for action in self.plan.actions)
@@ -324,8 +346,8 @@ class Run:
         return Promises(
             sync_flush=settings.get("flush_disk_type", "SYNC_FLUSH") == "SYNC_FLUSH",
             tail_s=interval + (120.0 if slow else 5.0),
-            early_s=0.1 + self.faults.unsure_s + 2 * MOST_DRIFT * last,  # of the sender's clock, and of the broker's
-            late_s=10.0 + self.faults.unsure_s,
+            early_s=0.1 + unsure + 2 * MOST_DRIFT * last,  # of the sender's clock, and of the broker's
+            late_s=10.0 + unsure,
             clock_s=self.faults.lasting_s,
             level_progress_s=levels_s + PROGRESS_S if kept else math.inf,
             timer_progress_s=timer_s + PROGRESS_S if kept else math.inf,
@@ -333,7 +355,7 @@ class Run:
         )
 
     def _stored_at(self, broker: str, store_ms: int) -> float | None:
-        if self.faults.clock_off:
+        if self.faults.clock_off or broker in self.replicas.moved:
             return None
         host = self.cluster.hosts[broker]
         began = host.wall_ns(0.0) // 1_000_000

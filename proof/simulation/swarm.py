@@ -10,7 +10,7 @@ import random
 from typing import Final
 
 from proof.simulation.plan import LEVELS_S, SLOW_S, Action, Plan, Value
-from proof.simulation.themes import SHARE, THEMES, Values
+from proof.simulation.themes import SET_SHARE, SET_THEMES, SHARE, THEMES, Values
 
 FEATURES: Final = (
     "batch", "async", "oneway", "level", "timer", "recall", "transaction", "push", "orderly", "pull", "retry",
@@ -21,12 +21,22 @@ FAULT_KINDS: Final = (
     "kill", "kill", "power", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections",
     "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk", "kill_namesrv",
 )  # fmt: skip
+SET_FAULT_KINDS: Final = (*FAULT_KINDS, "promote", "promote", "empty", "cut", "cut")
+REPLICATED_SHARE: Final = 0.25
+"""Of the seeds: their brokers have slaves. Chance of its own decides it, and a seed without slaves is as it was."""
 TOPICS: Final = ("Orders", "Clicks")
 """Topics that live as long as the run; groups read them."""
 SHORT_LIVED: Final = ("Draft", "Scratch")
 """Topics that operators delete and create; nobody consumes them."""
 TAGS: Final = ("red", "green", "blue", "")
 DISK_CALLS: Final = ("write_at", "write_at", "write_at", "create", "reserve", "rename", "write_file", "read_at", "link")
+SET_SETTINGS: Final[Values] = {
+    "slave_timeout": (300, 1_000, 3_000),
+    "ha_send_heartbeat_interval": (500, 2_000, 5_000),
+    "ha_housekeeping_interval": (6_000, 20_000),
+    "ha_transfer_batch_size": (64, 1_000, 32_768),
+}
+"""Of brokers with slaves."""
 SLOW_SHARE: Final = 0.25
 """Of the seeds that decide their time. Chance of its own decides it, so that the other seeds stay as they were."""
 
@@ -39,7 +49,14 @@ def draw(seed: int, seconds: float | None = None) -> Plan:
 def theme_of(seed: int) -> str:
     """The name of a seed's theme, "" for none."""
     chance = random.Random(f"theme {seed}")
-    return chance.choice(sorted(THEMES)) if chance.random() < SHARE else ""
+    themes, share = (SET_THEMES, SET_SHARE) if slaves_of(seed) else (THEMES, SHARE)
+    return chance.choice(sorted(themes)) if chance.random() < share else ""
+
+
+def slaves_of(seed: int) -> int:
+    """How many slaves each broker of a seed has."""
+    chance = random.Random(f"replicas {seed}")
+    return chance.choice((1, 1, 2)) if chance.random() < REPLICATED_SHARE else 0
 
 
 class _Draw:
@@ -58,9 +75,10 @@ class _Draw:
         self.seconds = seconds if seconds is not None else round(drawn, 1)
         likely = 0.25 if self.small else 0.5
         self.features = {name for name in FEATURES if chance.random() < likely}
+        self.slaves = slaves_of(seed)
         kinds = chance.choice((1, 1, 1, 2)) if self.small else chance.choice((0, 1, 1, 2, 3, 6))
-        self.faults = sorted({chance.choice(FAULT_KINDS) for _ in range(kinds)})
-        self.theme = THEMES.get(theme_of(seed))
+        self.faults = sorted({chance.choice(SET_FAULT_KINDS if self.slaves else FAULT_KINDS) for _ in range(kinds)})
+        self.theme = {**THEMES, **SET_THEMES}.get(theme_of(seed))
         if self.theme is not None:
             self.features = {*self.theme.features, *(self.features & CONSUMERS)}
             self.faults = sorted(self.theme.faults)
@@ -148,6 +166,9 @@ class _Draw:
         for name, values in often.items():
             if chance.random() < 0.25:
                 drawn[name] = chance.choice(values)
+        if self.slaves:
+            for name, values in SET_SETTINGS.items():
+                drawn[name] = chance.choice(values)
         if self.theme is not None:
             for name, values in self.theme.settings.items():
                 drawn[name] = chance.choice(values)
@@ -175,7 +196,17 @@ class _Draw:
             "doubled": chance.choice((0.0, 0.0, 0.3)),
             "double_connections": chance.random() < 0.2,
         }
+        if self.slaves:
+            drawn |= {
+                "slaves": self.slaves,
+                "in_sync": self._of_set("in_sync", chance.choice((1, 2, 2))),
+                "fast_port": chance.random() < 0.5,
+            }
         return drawn
+
+    def _of_set(self, name: str, drawn: Value) -> Value:
+        """A figure of the cluster, as the theme has it."""
+        return self._of_theme(self.theme.cluster, name, drawn) if self.theme is not None else drawn
 
     # -- work
 
@@ -271,7 +302,7 @@ class _Draw:
         at = self._time()
         if self.moments and chance.random() < 0.5:
             at = round(max(1.0, chance.choice(self.moments) + chance.uniform(-0.3, 1.0)), 3)
-        of: dict[str, Value] = {"broker": chance.randrange(self.brokers)}
+        of: dict[str, Value] = {"broker": chance.randrange(self.brokers * (1 + self.slaves))}
         lasts = round(min(10 ** chance.uniform(-1.0, 1.8), self.seconds / 2), 2)
         if do in ("kill", "power", "restart", "kill_namesrv"):
             of["down"] = round(10 ** chance.uniform(-1.0, 1.3), 2)
@@ -288,7 +319,15 @@ class _Draw:
         elif do in ("cut", "reset_connections"):
             of["lasts"] = lasts
             of["ways"] = chance.choice(("both", "to", "from"))
-            of["whom"] = chance.choice(("producer", "consumer", "all", "name_server"))
+            whom = ("producer", "consumer", "all", "name_server")
+            of["whom"] = chance.choice((*whom, "set", "set", "set", "set") if self.slaves else whom)
+        elif do == "promote":
+            of["how"] = chance.choice(("kill", "power"))
+            of["seed"] = chance.randrange(1 << 30)
+            of["down"] = round(10 ** chance.uniform(-1.0, 1.5), 2)
+            of["back"] = chance.choice((-1.0, 0.1, 3.0, 20.0))
+        elif do == "empty":
+            of["down"] = round(10 ** chance.uniform(-1.0, 1.3), 2)
         elif do == "disk_error":
             of["call"] = chance.choice(DISK_CALLS)
             of["path"] = chance.choice(("", "commitlog", "commitlog", "config", "consumequeue", "timer"))

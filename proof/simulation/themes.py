@@ -12,6 +12,8 @@ from typing import Final
 
 from proof.simulation.plan import Value
 
+SET_SHARE: Final = 0.6
+"""Of the seeds whose brokers have slaves."""
 SHARE: Final = 0.3
 """Of the seeds. Chance of its own decides it, so that the other seeds stay as they were."""
 Values = dict[str, tuple[Value, ...]]
@@ -26,6 +28,7 @@ class Theme:
     settings: Values = field(default_factory=dict)
     send: Values = field(default_factory=dict)
     fault: Values = field(default_factory=dict)
+    cluster: Values = field(default_factory=dict)
 
 
 THEMES: Final[dict[str, Theme]] = {
@@ -71,5 +74,40 @@ THEMES: Final[dict[str, Theme]] = {
         },
         send={"checks": (2, 5, 9), "size": (50, 100, 800), "ends": ("commit", "commit", "rollback")},
         fault={"lasts": (2.0, 8.0, 20.0)},
+    ),
+}
+
+SET_THEMES: Final[dict[str, Theme]] = {
+    "masters that are lost": Theme(
+        frozenset({"batch", "async", "push"}), ("promote",), fault={"down": (0.1, 2.0, 15.0)}, cluster={"in_sync": (2,)}
+    ),
+    "masters that come back with a tail": Theme(
+        frozenset({"batch", "async"}),
+        ("cut", "promote"),
+        send={"size": (100, 100, 800)},
+        fault={"whom": ("set",), "lasts": (10.0, 30.0), "back": (0.1, 3.0), "down": (0.1, 2.0)},
+        cluster={"in_sync": (1, 1, 2)},
+    ),
+    "delays and lost masters": Theme(
+        frozenset({"level", "timer", "transaction"}),
+        ("promote",),
+        send={"level": (2, 3, 4), "delay": (5.0, 20.0, 40.0)},
+    ),
+    "slaves that are emptied": Theme(
+        frozenset({"batch", "push"}),
+        ("empty", "empty", "kill"),
+        settings={"mapped_file_size_commit_log": (1 << 14, 1 << 15)},
+        send={"size": (200, 800, 1500)},
+    ),
+    "sets that are cut in two": Theme(
+        frozenset({"async", "push"}), ("cut", "reset_connections"), fault={"whom": ("set",), "lasts": (2.0, 8.0, 25.0)}
+    ),
+    "consumers without a master": Theme(
+        frozenset({"push", "orderly", "pull", "members"}),
+        ("kill", "power"),
+        fault={"down": (10.0, 25.0), "broker": (0,)},
+    ),
+    "replicas with slow disks": Theme(
+        frozenset({"batch", "async"}), ("slow_disk", "pause", "power"), fault={"lasts": (2.0, 10.0)}
     ),
 }

@@ -13,7 +13,7 @@ from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
 from proof.simulation.swarm import draw, theme_of
-from proof.simulation.themes import THEMES
+from proof.simulation.themes import SET_THEMES, THEMES
 
 DRAWN_S = 40.0
 """No further seed begins after this time."""
@@ -83,10 +83,10 @@ def test_seeds_that_decide_their_time_are_quick_or_slow() -> None:
     assert all(plan.pace == "quick" for plan in (draw(seed, SEED_S) for seed in range(200)))
 
 
-@pytest.mark.parametrize("name", sorted(THEMES))
+@pytest.mark.parametrize("name", sorted({**THEMES, **SET_THEMES}))
 def test_a_theme_meets_its_work_with_its_faults(name: str) -> None:
-    theme = THEMES[name]
-    plans = [draw(seed, SEED_S) for seed in range(300) if theme_of(seed) == name]
+    theme = {**THEMES, **SET_THEMES}[name]
+    plans = [draw(seed, SEED_S) for seed in range(600) if theme_of(seed) == name]
     assert len(plans) > 5
     faults = {action.do for plan in plans for action in plan.actions if action.fault}
     assert faults == set(theme.faults)

@@ -1,0 +1,103 @@
+"""Sets of a master and its slaves in the simulation: what is looked at, and what an operator does to them."""
+
+from __future__ import annotations
+
+from proof.simulation.cluster import Cluster, Simulation
+from proof.simulation.disk import Disk
+from proof.simulation.plan import Action, Plan, Value
+from proof.simulation.replicas import LOG, machines
+from proof.simulation.run import Run, run_plan
+from proof.simulation.swarm import draw, slaves_of, theme_of
+from proof.simulation.themes import SET_THEMES
+
+SET: dict[str, Value] = {
+    "brokers": 1, "name_servers": 1, "producers": 1, "retries": 0, "queues": 1, "push": 1, "orderly": 0, "pull": 0,
+    "broadcast": 0, "filtered": 0, "failing": 0.0, "most_retries": 16, "slaves": 1, "in_sync": 2, "fast_port": True,
+}  # fmt: skip
+SETTINGS: dict[str, Value] = {"flush_disk_type": "SYNC_FLUSH", "mapped_file_size_commit_log": 1 << 16}
+
+
+def send(at: float, number: int, how: str = "single", **of: Value) -> Action:
+    fields: dict[str, Value] = {
+        "id": number,
+        "producer": 0,
+        "topic": "Orders",
+        "how": how,
+        "size": 100,
+        "tag": "",
+        "n": 1,
+    }
+    return Action(at, "send", {**fields, **of})
+
+
+def sends(first: float, last: float) -> list[Action]:
+    return [send(at, round(at * 10)) for at in (first + step / 2 for step in range(int((last - first) * 2)))]
+
+
+def plan(*actions: Action, seed: int = 1, seconds: float = 60.0, **cluster: Value) -> Plan:
+    return Plan(seed, seconds, SETTINGS, {**SET, **cluster}, tuple(sorted(actions, key=lambda action: action.at)))
+
+
+def promote(at: float, **of: Value) -> Action:
+    return Action(at, "promote", {"broker": 0, "how": "power", "seed": 5, "down": 1.0, "back": 5.0, **of})
+
+
+def test_a_slave_is_promoted_and_the_old_master_follows_it() -> None:
+    tried = plan(*sends(1.0, 40.0), promote(20.0))
+    report = run_plan(tried)
+    assert not report.findings, report.findings
+    assert report.figures["promotions"] == 1
+    assert run_plan(Plan.decode(tried.encode())).digest == report.digest
+
+
+def test_a_master_that_returns_with_a_tail_of_its_own_is_refused_and_emptied() -> None:
+    cut = Action(19.0, "cut", {"broker": 0, "lasts": 30.0, "ways": "both", "whom": "set"})
+    report = run_plan(plan(*sends(1.0, 40.0), cut, promote(21.0), in_sync=1))
+    assert not report.findings, report.findings
+    assert (report.figures["promotions"], report.figures["refusals"], report.figures["emptied"]) == (1, 1, 1)
+
+
+def test_a_slave_that_is_emptied_has_everything_again() -> None:
+    empty = [Action(at, "empty", {"broker": 0, "down": 1.0}) for at in (15.0, 30.0)]
+    report = run_plan(plan(*sends(1.0, 40.0), *empty, slaves=2))
+    assert not report.findings, report.findings
+    assert report.figures["emptied"] == 2
+
+
+def test_consumers_read_from_a_slave_while_there_is_no_master() -> None:
+    kill = Action(20.0, "kill", {"broker": 0, "down": 25.0})
+    report = run_plan(plan(*sends(1.0, 40.0), kill, Action(19.5, "member", {"which": 0, "down": 2.0})))
+    assert not report.findings, report.findings
+    assert report.figures["kills"] == 1
+
+
+def test_a_byte_that_a_slave_has_otherwise_is_found() -> None:
+    tried = plan(*sends(1.0, 20.0), seconds=30.0)
+    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
+    run = Run(tried, simulation.cluster)
+
+    async def scenario(cluster: Cluster) -> None:
+        run.faults.spawn(flip_later(cluster))
+        await run.scenario(cluster)
+
+    async def flip_later(cluster: Cluster) -> None:
+        await cluster.sleep(10.2)
+        disk = cluster.disks["broker-a-1"]
+        assert isinstance(disk, Disk)
+        disk.flip(f"/store/commitlog/{0:020d}", 300, 0)
+        run.replicas.forget_looks()
+
+    simulation.run(scenario)
+    assert any(finding.promise == LOG and "offset 300" in finding.detail for finding in run.findings)
+
+
+def test_machines_of_sets_come_masters_first() -> None:
+    assert machines(["broker-a", "broker-b"], 1) == ["broker-a", "broker-b", "broker-a-1", "broker-b-1"]
+
+
+def test_seeds_with_slaves_reach_every_theme_of_sets() -> None:
+    found = {theme_of(seed) for seed in range(400) if slaves_of(seed)}
+    assert found == {"", *SET_THEMES}
+    plans = [draw(seed, 60.0) for seed in range(400) if slaves_of(seed)]
+    assert {action.do for one in plans for action in one.actions} >= {"promote", "empty"}
+    assert all("slaves" not in draw(seed, 60.0).cluster for seed in range(50) if not slaves_of(seed))
