@@ -31,6 +31,8 @@ class KnownFault:
     """Those that it breaks; a seed that breaks only others has found something else."""
     changes: tuple[tuple[str, str, str], ...]
     """A file below src/bolide, a text in it, and the text in its place."""
+    sets: bool = False
+    """Only seeds whose brokers have slaves can find it."""
 
     def put_into(self, package: Path) -> None:
         """Bring the fault back in a copy of the package. Raises `ValueError` if the sources have moved on."""
@@ -49,6 +51,7 @@ def known_faults() -> list[KnownFault]:
             fault["name"],
             tuple(fault["promises"]),
             tuple((change["file"], change["old"], change["new"]) for change in fault["changes"]),
+            fault.get("sets", False),
         )
         for fault in tomllib.loads(LIST.read_text())["fault"]
     ]
@@ -77,7 +80,9 @@ def find_all(only: str, minutes: float | None) -> int:
 
 def look_for(fault: KnownFault, minutes: float) -> dict[str, object] | None:
     """The first seed that finds a fault, with what it found; None if none does in time."""
-    found: dict[str, object] | None = json.loads(in_a_copy(fault, "seeds", str(minutes), *fault.promises))
+    found: dict[str, object] | None = json.loads(
+        in_a_copy(fault, "sets" if fault.sets else "seeds", str(minutes), *fault.promises)
+    )
     return found
 
 
@@ -100,13 +105,18 @@ def in_a_copy(fault: KnownFault, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def look(minutes: float, promises: set[str]) -> dict[str, object] | None:
-    """In the copy: run seeds from the first on until one breaks one of the promises."""
+def look(minutes: float, promises: set[str], sets: bool) -> dict[str, object] | None:
+    """In the copy: run seeds from the first on until one breaks one of the promises; with `sets` those with slaves."""
     from proof.simulation.run import run_plan
-    from proof.simulation.swarm import draw
+    from proof.simulation.swarm import draw, slaves_of
 
     began, seconds, spent, seed = time.monotonic(), 0.0, 0.0, FIRST_SEED
+    seeds = 0
     while time.monotonic() - began < minutes * 60:
+        if sets and not slaves_of(seed):
+            seed += 1
+            continue
+        seeds += 1
         report = run_plan(draw(seed, SEED_S))
         seconds += report.seconds
         spent += report.took
@@ -114,7 +124,7 @@ def look(minutes: float, promises: set[str]) -> dict[str, object] | None:
         if broken:
             return {
                 "seed": seed,
-                "seeds": seed - FIRST_SEED + 1,
+                "seeds": seeds,
                 "minutes": seconds / 60,
                 "processor_s": spent,
                 "finding": str(broken[0]),
@@ -136,4 +146,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "corpus":
         print(json.dumps(look_in_corpus(sys.argv[2])))
     else:
-        print(json.dumps(look(float(sys.argv[2]), set(sys.argv[3:]))))
+        print(json.dumps(look(float(sys.argv[2]), set(sys.argv[3:]), sys.argv[1] == "sets")))

@@ -321,6 +321,7 @@ class Replicas:
                 if slave is None or (node in self._own_tail and not self._follows_again(name, node)):
                     continue
                 self._own_tail.discard(node)
+                self._acknowledges(node, slave, master)
                 kept, end = settled(master), int(slave.store.log.written_offset)
                 if end > kept:
                     self._find(f"{node} ends at {end}, and its master {self.masters[name]} keeps what is below {kept}")
@@ -328,6 +329,14 @@ class Replicas:
                     differs = self.differs(node)
                     if differs:
                         self._find(f"{node} differs from its master {self.masters[name]}: {differs}")
+
+    def _acknowledges(self, node: str, slave: BrokerNode, master: BrokerNode) -> None:
+        """A slave reports no more than it keeps; without syncs a loss of power may take what it reported."""
+        links, ip = master._joining.slaves, self._cluster.hosts[node].ip
+        for one in links.connections(0) if links is not None and self._sync else ():
+            if one.addr.startswith(f"{ip}:") and one.slave_ack_offset > settled(slave):
+                text = f"{node} has acknowledged {one.slave_ack_offset} and keeps what is below {settled(slave)}"
+                self.findings.append(Finding("a slave acknowledges what it keeps", text))
 
     def _follows_again(self, name: str, node: str) -> bool:
         """Whether a slave that may have a log of its own was found to have its master's."""
@@ -476,10 +485,10 @@ def _as_a_slave(node: str) -> str:
     return f"{node} as a slave"
 
 
-def settled(master: BrokerNode) -> int:
-    """Below this a master keeps its log, as it sends it."""
-    log = master.store.log
-    return int(log.flushed_offset if master.store.options.sync_flush else log.written_offset)
+def settled(node: BrokerNode) -> int:
+    """Below this a broker keeps its log."""
+    log = node.store.log
+    return int(log.flushed_offset if node.store.options.sync_flush else log.written_offset)
 
 
 def _tables_of(node: BrokerNode, groups: list[str]) -> dict[str, dict[object, object]]:

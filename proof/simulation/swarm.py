@@ -234,7 +234,7 @@ class _Draw:
             "topic": self._of_theme(theme, "topic", chance.choice(topics)),
             "how": how,
             "size": self._of_theme(theme, "size", int(10 ** chance.uniform(0.0, 3.2))),
-            "tag": chance.choice(TAGS),
+            "tag": self._of_theme(theme, "tag", chance.choice(TAGS)),
             "n": chance.randrange(10),
         }
         self.sends += 1

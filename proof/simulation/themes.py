@@ -84,9 +84,10 @@ SET_THEMES: Final[dict[str, Theme]] = {
     "masters that come back with a tail": Theme(
         frozenset({"batch", "async"}),
         ("cut", "promote"),
-        send={"size": (100, 100, 800)},
-        fault={"whom": ("set",), "lasts": (10.0, 30.0), "back": (0.1, 3.0), "down": (0.1, 2.0)},
-        cluster={"in_sync": (1, 1, 2)},
+        settings={"slave_timeout": (300, 1_000)},
+        send={"size": (100,), "tag": ("",)},  # so that a record begins where one of another log does
+        fault={"whom": ("set",), "lasts": (20.0, 30.0), "back": (3.0, 20.0), "down": (0.1, 2.0)},
+        cluster={"in_sync": (1, 2)},
     ),
     "delays and lost masters": Theme(
         frozenset({"level", "timer", "transaction"}),
