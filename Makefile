@@ -1,5 +1,5 @@
 # make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock | clean, and
-# what looks for faults (docs/proof.md): attack | cuts | differential | fuzz | sequences | simulate | soak.
+# what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -18,7 +18,7 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin cli interop test_plugins.py test
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations \
-  attack cuts sequences dev lock clean venv-demo venv-test
+  attack chaos cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -104,6 +104,10 @@ bench: venv-test
 # Faults at real processes: SIGKILL, SIGSTOP, full and slow disks, wrong clocks and more, and a verdict at the end.
 attack: venv-test
 	@exec $(BIN)/python -m proof.attack $(ARGS)
+
+# Sets of a master and its slaves behind proxies, with faults (docs/proof.md). ARGS="--minutes 20 --seed 7".
+chaos: venv-test
+	@exec $(BIN)/python -m proof.chaos $(ARGS)
 
 # An editable, interpreted environment beside the one that the tests use.
 dev:

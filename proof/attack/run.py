@@ -269,6 +269,12 @@ class Attack:
         found = await asyncio.to_thread(
             verdict.of_run, self.servers, clients, self.progress.entries, promises, time.monotonic()
         )
+        self._resumption(found, statuses)
+        self._figures(found)
+        return found
+
+    def _resumption(self, found: Verdict, statuses: dict[str, int | None]) -> None:
+        """What must work again after the faults, and how servers end."""
         if self.resumed is None:
             late = [server.name for server in self.servers if not server.ready.is_set()]
             found.wrong(
@@ -281,6 +287,8 @@ class Attack:
         for name, status in statuses.items():
             if status != 0:
                 found.wrong("servers end when told to", f"{name} ended with status {status} at the end")
+
+    def _figures(self, found: Verdict) -> None:
         found.figures.update(
             seed=self.plan.seed,
             seconds=round(self.over - self.begin, 1),
@@ -289,7 +297,6 @@ class Attack:
             resumed_after=self.resumed and round(self.resumed, 1),
             drained_after=self.drained and round(self.drained, 1),
         )
-        return found
 
     async def _end_all(self) -> None:
         """Whatever still runs ends now."""

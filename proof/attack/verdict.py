@@ -48,14 +48,31 @@ class Verdict:
         return shown
 
 
+@dataclass(frozen=True)
+class Sets:
+    """Brokers that have replicas: who is the master of each name, and the name of each machine."""
+
+    masters: dict[str, Server]
+    members: dict[str, str]
+
+
 def of_run(
-    servers: list[Server], clients: list[Client], entries: list[journal.Entry], promises: Promises, at: float
+    servers: list[Server],
+    clients: list[Client],
+    entries: list[journal.Entry],
+    promises: Promises,
+    at: float,
+    sets: Sets | None = None,
 ) -> Verdict:
-    """Judge a run whose processes have all ended."""
+    """Judge a run whose processes have all ended. Of sets the masters' stores are read."""
     verdict = Verdict()
     book = Bookkeeping()
+    members = sets.members if sets is not None else {}
     crashes: list[journal.Entry] = [
-        [end.at, CRASHED, server.name] for server in servers for end in server.ends if end.status != 0
+        [end.at, CRASHED, members.get(server.name, server.name)]
+        for server in servers
+        for end in server.ends
+        if end.status != 0
     ]
     book.tell([*entries, *crashes])
     for text in book.failures:
@@ -64,7 +81,8 @@ def of_run(
         for text in client.problems:
             verdict.wrong("no client fails", text)
     brokers = [server for server in servers if server.kind == "broker"]
-    view = read_view(brokers, servers, verdict)
+    stores = sets.masters if sets is not None else {server.name: server for server in brokers}
+    view = read_view(stores, servers, verdict)
     view.at = at
     book.number_in_ledger(view)
     verdict.findings += judge(book.ledger, view, promises)
@@ -77,15 +95,15 @@ def of_run(
     return verdict
 
 
-def read_view(brokers: list[Server], servers: list[Server], verdict: Verdict) -> View:
+def read_view(stores: dict[str, Server], servers: list[Server], verdict: Verdict) -> View:
     """Read the stores and tables by their files."""
     view = View()
-    for broker in brokers:
-        store = store_reader.read_store(broker.folder, broker.name, set(operations.TOPICS))
+    for name, broker in stores.items():
+        store = store_reader.read_store(broker.folder, name, set(operations.TOPICS))
         view.queues.update(store.queues)
         for text in store.wrong:
             verdict.wrong("queues and log agree", text)
-        view.offsets.update(store_reader.read_offsets(broker.folder, broker.name))
+        view.offsets.update(store_reader.read_offsets(broker.folder, name))
     for server in servers:
         view.tables.update(tables_of(server))
     return view

@@ -116,7 +116,8 @@ def _moved(copies: Copies, queue: Queue) -> bool:
     """Whether one offset of the queue may have held several messages: a deletion, or a tail that was lost."""
     if copies.ledger.deletions(queue.broker, queue.topic):
         return True
-    return bool(copies.cut_short(queue.broker))
+    ahead = any(crash.ahead and crash.broker == queue.broker for crash in copies.ledger.crashes)
+    return ahead or bool(copies.cut_short(queue.broker))
 
 
 def _offsets(copies: Copies, by_group: dict[str, list[Seen]]) -> Iterator[Finding]:

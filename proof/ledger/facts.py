@@ -151,6 +151,8 @@ class Crash:
     at: float
     power: bool = False
     tail: bool = False
+    ahead: bool = False
+    """Consumers may have read what is gone, though it was not acknowledged: their offsets mean other messages now."""
 
 
 @dataclass(slots=True)

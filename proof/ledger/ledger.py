@@ -130,11 +130,11 @@ class Ledger:
 
     # -- faults
 
-    def crashed(self, broker: str, *, power: bool = False, tail: bool = False) -> None:
+    def crashed(self, broker: str, *, power: bool = False, tail: bool = False, ahead: bool = False) -> None:
         """A broker was killed; with `power` its machine lost power, too, with `tail` a replica that may lack the end of
-        its log has its place.
+        its log has its place, with `ahead` one that lacks what was delivered, too.
         """
-        self.crashes.append(Crash(broker, self.step(), self.now, power, tail))
+        self.crashes.append(Crash(broker, self.step(), self.now, power, tail, ahead))
 
     def unsure(self, broker: str, since: int) -> None:
         """What was answered about this broker's tables from this step on may be lost: a replica that was not told yet

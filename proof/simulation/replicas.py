@@ -21,6 +21,7 @@ from proof.ledger import Finding, Ledger
 from proof.simulation.cluster import BROKER_CONF, Cluster, NotInTime
 from proof.simulation.faults import RESTART_EVERY_S, Faults
 from proof.simulation.plan import Action, Value
+from proof.simulation.replica_stores import queues_lack, settled, tables_lack
 
 LOOK_EVERY_S: Final = 0.5
 CONVERGED_S: Final = 180.0
@@ -72,6 +73,8 @@ class Replicas:
         """When nobody was the master of a set."""
         self._steps: deque[tuple[float, int]] = deque()
         self._crashes = 0
+        self._ends: dict[str, int] = {}
+        """Where the log of each master ended that was lost last."""
         self._sync = settings.get("flush_disk_type", "SYNC_FLUSH") == "SYNC_FLUSH"
         faults.known_as, faults.peers, faults.master_of = self.known_as, self._peers, self.masters.__getitem__
 
@@ -172,8 +175,10 @@ class Replicas:
         await self._cluster.sleep(action.seconds("down"))
         new = await self._furthest(chosen)
         self._own_tail |= set(self.sets[name])
-        if int(self._wanted["in_sync"]) < 2 or self._lost_power(name):
-            self._ledger.crashed(name, tail=True)
+        tail = int(self._wanted["in_sync"]) < 2 or self._lost_power(name)
+        ahead = self._ends[name] > int(self._node(new).store.log.written_offset)
+        if tail or ahead:
+            self._ledger.crashed(name, tail=tail, ahead=ahead)
         self._ledger.unsure(name, self._step_at(self._ledger.now - TOLD_S - action.seconds("down")))
         self.masters[name] = new
         self.moved.add(name)
@@ -192,6 +197,7 @@ class Replicas:
         if not self._cluster.processes[node].alive:
             return
         self._faults.expect_end(node)
+        self._ends[name] = int(self._node(node).store.log.written_offset)
         self._ledger.crashed(name)
         if power:
             self._cluster.power_cut(node, seed)
@@ -436,6 +442,9 @@ class Replicas:
     def _all_run(self, name: str, node: str) -> bool:
         return self._running(node) is not None and self._running(self.masters[name]) is not None
 
+    def _deleted(self, name: str) -> set[str]:
+        return {key[2] for key in self._ledger.changes if key[0] == "topic" and self._ledger.deletions(name, key[2])}
+
     def _lacks(self, name: str, node: str, tables: bool) -> str:
         """What a slave does not have, or has otherwise, of what its master has; "" for nothing."""
         slave, master = self._running(node), self._running(self.masters[name])
@@ -447,33 +456,8 @@ class Replicas:
         ends = [int(one.store.log.written_offset) for one in (slave, master)]
         if ends[0] != ends[1]:
             return f"its log ends at {ends[0]}, and the master's at {ends[1]}"
-        return (self._queues_lack(name, slave, master) or self._tables_lack(slave, master)) if tables else ""
-
-    def _queues_lack(self, name: str, slave: BrokerNode, master: BrokerNode) -> str:
-        """But for topics that were deleted, whose messages a slave shows until it is told, and for queues that end
-        before the first file of the slave.
-        """
-        begin = int(slave.store.log.segments.min_offset)
-        for queue in master.store.queues.all_queues():
-            deleted = self._ledger.deletions(name, queue.topic)
-            if queue.max_offset <= queue.min_offset or int(queue.max_physical_offset) <= begin or deleted:
-                continue
-            mine = slave.store.queues.get(queue.topic, queue.queue_id)
-            end = int(mine.max_offset) if mine is not None else None
-            if end != int(queue.max_offset):
-                return f"queue {queue.queue_id} of {queue.topic} ends at {end}, the master's at {queue.max_offset}"
-        return ""
-
-    def _tables_lack(self, slave: BrokerNode, master: BrokerNode) -> str:
-        mine, theirs = (_tables_of(node, list(self._ledger.groups)) for node in (slave, master))
-        for kind, table in theirs.items():
-            known = (
-                mine[kind].keys() if kind != "offsets" else set[object]()
-            )  # what only the slave was told stays there
-            for key in sorted(table.keys() | known, key=str):
-                if table.get(key) != mine[kind].get(key):
-                    return f"{kind} {key} is {mine[kind].get(key)}, the master's {table.get(key)}"
-        return ""
+        groups = list(self._ledger.groups)
+        return (queues_lack(slave, master, self._deleted(name)) or tables_lack(slave, master, groups)) if tables else ""
 
 
 def machines(sets: list[str], slaves: int) -> list[str]:
@@ -483,21 +467,3 @@ def machines(sets: list[str], slaves: int) -> list[str]:
 
 def _as_a_slave(node: str) -> str:
     return f"{node} as a slave"
-
-
-def settled(node: BrokerNode) -> int:
-    """Below this a broker keeps its log."""
-    log = node.store.log
-    return int(log.flushed_offset if node.store.options.sync_flush else log.written_offset)
-
-
-def _tables_of(node: BrokerNode, groups: list[str]) -> dict[str, dict[object, object]]:
-    """Its topics and groups, and what these groups have committed."""
-    offsets = node.parts.offsets
-    return {
-        "topic": {name: one.to_json() for name, one in node.parts.topics.table.items()},
-        "group": {name: one.to_json() for name, one in node.parts.groups.table.items()},
-        "offsets": {
-            (group, topic): dict(offsets.queues(group, topic)) for group in groups for topic in offsets.topics_of(group)
-        },
-    }

@@ -1,0 +1,96 @@
+"""A short run of chaos, as `make chaos` makes it until somebody interrupts it."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proof.attack.fault_shim import ROOT
+from proof.chaos.__main__ import options_of, plan_of
+from proof.chaos.faults import FAULTS
+from proof.chaos.sets import Set, differs, make_set
+from tests import children
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the shim, and more than one address of the loopback")
+COMMAND = [sys.executable, "-m", "proof.chaos", "--bound", "240", "--json"]
+ENOUGH = 6
+"""Faults."""
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.crash
+@pytest.mark.xdist_group("attack")
+def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path) -> None:
+    folder = tmp_path / "chaos"
+    arguments = ["--minutes", "60", "--sets", "1", "--pause", "0.2", "--only-brokers", "--folder", str(folder)]
+    process = children.start(
+        [*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    said = [process.stderr.readline()]
+    while said[-1] and len([line for line in said if " s  " in line and "--" not in line]) < ENOUGH:
+        said.append(process.stderr.readline())
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate()
+    assert process.returncode == 0, "".join(said) + out + errors
+    found = json.loads(out)
+    assert found["held"]
+    assert found["interrupted"]
+    assert found["acknowledged"] > 0
+    assert found["passed_bytes"] > 0
+    assert set(found["faults"]) <= set(FAULTS)
+    assert not folder.exists()
+
+
+def test_an_unknown_fault_is_refused() -> None:
+    done = subprocess.run([*COMMAND, "--faults", "earthquake"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no fault is called earthquake" in done.stderr
+
+
+def test_a_broken_run_says_how_to_repeat_all_of_it(tmp_path: Path) -> None:
+    given = "--seed 7 --minutes 0.5 --faults kill,cut --bound 60 --sets 3 --slaves 2 --pause 0.2 --at-once 4"
+    for options in (given, f"{given} --only-brokers"):
+        plan, _, _ = plan_of([*options.split(), "--folder", str(tmp_path)])
+        assert " ".join(options_of(plan)) == options
+
+
+def made(folder: Path, slaves: int, in_sync: int) -> Set:
+    chance = random.Random(1)
+    return make_set("broker-1", folder, [], chance, set(), slaves=slaves, in_sync=in_sync, sync=True, seed=1)
+
+
+def test_the_settings_of_a_set_follow_its_master(tmp_path: Path) -> None:
+    one = made(tmp_path, 2, 2)
+    keys = ("brokerRole", "brokerId", "inSyncReplicas")
+    roles = [tuple(machine.server.flags.get(key) for key in keys) for machine in one.machines]
+    assert roles == [("SYNC_MASTER", 0, 2), ("SLAVE", 1, None), ("SLAVE", 2, None)]
+    one.lead(one.machines[1])
+    roles = [tuple(machine.server.flags.get(key) for key in keys) for machine in one.machines]
+    assert roles == [("SLAVE", 3, None), ("SYNC_MASTER", 0, 2), ("SLAVE", 2, None)]
+    assert {machine.server.flags["brokerName"] for machine in one.machines} == {"broker-1"}
+    alone = made(tmp_path / "other", 1, 1)
+    assert (alone.master.server.flags["brokerRole"], alone.master.port + 1) == (
+        "ASYNC_MASTER",
+        alone.master.server.flags["haListenPort"],
+    )
+
+
+def test_the_first_byte_that_a_slave_has_otherwise_is_named(tmp_path: Path) -> None:
+    for name, data in (
+        ("master", b"abcdef\0\0"),
+        ("same", b"abcd\0\0\0\0"),
+        ("other", b"abXdef\0\0"),
+        ("more", b"abcdefg\0"),
+    ):
+        (tmp_path / name / "commitlog").mkdir(parents=True)
+        (tmp_path / name / "commitlog" / f"{8:020d}").write_bytes(data)
+    found = {name: differs(tmp_path / name, tmp_path / "master") for name in ("same", "other", "more")}
+    assert found == {"same": "", "other": "at offset 10", "more": "at offset 14"}

@@ -1,0 +1,88 @@
+"""The proxy passes, delays, drops and cuts either direction."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from proof.chaos.proxy import Proxy
+
+
+def free() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@asynccontextmanager
+async def echo() -> AsyncIterator[tuple[Proxy, asyncio.StreamReader, asyncio.StreamWriter, list[bytes]]]:
+    """A server that answers what it gets, a proxy before it, and a connection through the proxy."""
+    got: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(100):
+            got.append(data)
+            writer.write(data.upper())
+        writer.close()
+
+    port, behind = free(), free()
+    server = await asyncio.start_server(answer, "127.0.0.1", behind)
+    proxy = Proxy("one", ("127.0.0.1", port), ("127.0.0.1", behind))
+    await proxy.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield proxy, reader, writer, got
+    finally:
+        writer.close()
+        await proxy.stop()
+        server.close()
+
+
+def test_what_is_cut_arrives_once_it_is_healed() -> None:
+    async def scenario() -> None:
+        async with echo() as (proxy, reader, writer, got):
+            writer.write(b"a")
+            assert await reader.readexactly(1) == b"A"
+            proxy.cut("from")
+            writer.write(b"b")
+            while len(got) < 2:
+                await asyncio.sleep(0.01)
+            answer = asyncio.ensure_future(reader.readexactly(1))
+            assert not (await asyncio.wait([answer], timeout=0.1))[0]
+            proxy.cut("both")
+            writer.write(b"c")
+            assert not (await asyncio.wait([answer], timeout=0.1))[0]
+            assert got == [b"a", b"b"]
+            proxy.heal()
+            assert await answer == b"B"
+            assert await reader.readexactly(1) == b"C"
+            assert proxy.passed == 6
+
+    asyncio.run(scenario())
+
+
+def test_dropped_connections_end_at_both_ends() -> None:
+    async def scenario() -> None:
+        async with echo() as (proxy, reader, writer, _):
+            writer.write(b"a")
+            assert await reader.readexactly(1) == b"A"
+            assert proxy.drop() == 1
+            try:
+                assert await reader.read() == b""
+            except ConnectionResetError:
+                pass
+
+    asyncio.run(scenario())
+
+
+def test_a_delay_keeps_the_order() -> None:
+    async def scenario() -> None:
+        async with echo() as (proxy, reader, writer, _):
+            proxy.delay = 0.01
+            for letter in b"abcdef":
+                writer.write(bytes([letter]))
+            assert await reader.readexactly(6) == b"ABCDEF"
+
+    asyncio.run(scenario())
