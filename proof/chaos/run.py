@@ -158,7 +158,7 @@ class ChaosRun(Attack):
     # -- what is looked at
 
     async def _asked(self, machine: Machine, code: int) -> dict[str, object]:
-        """What a broker says behind its proxies; {} when it does not."""
+        """What a broker says, asked past its proxies; {} when it does not answer."""
         try:
             answer = await self._admin.ask(f"{BEHIND}:{machine.port}", code, {})
             found: dict[str, object] = json.loads(answer.body)

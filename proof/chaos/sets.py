@@ -37,7 +37,7 @@ class Machine:
 
     @property
     def port(self) -> int:
-        """Its port, at the proxy and behind it."""
+        """Its port, which its proxy has, too."""
         return int(str(self.server.flags["listenPort"]))
 
 
