@@ -79,7 +79,7 @@ class Bookkeeping:
         elif what == journal.TABLES:
             self._tables(*fields)
         elif what == CRASHED:
-            self.ledger.crashed(fields[0])
+            self.ledger.crashed(fields[0], ahead=len(fields) > 1)
         elif what == journal.FAILED:
             self.failures.append(fields[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -108,7 +109,7 @@ async def lose_master(chaos: Chaos, chance: random.Random) -> None:
                     new.server.signal(signal.SIGKILL)
                     await until(lambda: new.server.process is None, ENDS_S)
                 one.lead(new)
-                one.promotions += 1
+                one.promoted_at.append(time.monotonic())
             new.server.release()
             if new is not one.master:
                 old.release()

@@ -20,7 +20,8 @@ from typing import Final
 from bolide.admin.client import Admin
 from bolide.errors import BolideError
 from bolide.remoting import codes
-from proof.attack import verdict
+from proof.attack import journal, verdict
+from proof.attack.bookkeeping import CRASHED
 from proof.attack.clients import Client, Progress
 from proof.attack.faults import Cluster
 from proof.attack.journal import Follower
@@ -197,7 +198,7 @@ class ChaosRun(Attack):
                 if await self._follows(one, slave, REFUSES_S):
                     continue
                 said = slave.server.log.read_text("utf-8", "replace")[-20_000:]
-                if one.promotions and REFUSED.search(said):
+                if one.promoted_at and REFUSED.search(said):
                     one.refusals += 1
                     self.emptied += 1
                     self._say_fault(f"{slave.name} has a log of its own and says so: it is emptied")
@@ -228,11 +229,13 @@ class ChaosRun(Attack):
         masters = {one.name: one.master.server for one in self.sets}
         members = {machine.name: one.name for one in self.sets for machine in one.machines}
         clients = [*self.producers, *self.consumers]
+        # What was delivered without a slave may be gone with its master, and consumers are beyond it.
+        replaced: list[journal.Entry] = [[at, CRASHED, one.name, True] for one in self.sets for at in one.promoted_at]
         found = await asyncio.to_thread(
             verdict.of_run,
             self.servers,
             clients,
-            self.progress.entries,
+            [*self.progress.entries, *replaced],
             promises,
             time.monotonic(),
             verdict.Sets(masters, members),
@@ -247,7 +250,7 @@ class ChaosRun(Attack):
         self._resumption(found, statuses)
         self._figures(found)
         found.figures.update(
-            promotions=sum(one.promotions for one in self.sets),
+            promotions=sum(len(one.promoted_at) for one in self.sets),
             refused_and_emptied=self.emptied,
             passed_bytes=sum(proxy.passed for proxy in self.proxies),
         )

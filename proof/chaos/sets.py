@@ -49,7 +49,8 @@ class Set:
     machines: list[Machine]
     in_sync: int
     master: Machine = field(init=False)
-    promotions: int = 0
+    promoted_at: list[float] = field(default_factory=list)
+    """When another machine became the master, on the monotonic clock."""
     refusals: int = 0
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from proof.attack import journal
-from proof.attack.bookkeeping import Bookkeeping
+from proof.attack.bookkeeping import CRASHED, Bookkeeping
 from proof.ledger import Content, Place, Promises, Queue, QueueView, Served, View, judge
 
 QUEUE = Queue("broker-1", "plain", 0)
@@ -71,3 +71,11 @@ def test_a_change_that_was_answered_must_be_there_while_its_server_is_down() -> 
     assert findings([*made, *grown, [3.0, journal.TABLES, [[key, [2, 2, 6]]]]], end) == []
     assert findings([*made, *grown, [3.0, journal.TABLES, [[key, None]]]], end) == ["answered tables are kept"]
     assert findings([*made, *grown, [4.5, journal.TABLES, [[key, [5, 5, 6]]]]], end) == []
+
+
+def test_what_a_replaced_master_had_delivered_is_not_awaited_of_those_who_read_it() -> None:
+    replaced = [1.5, CRASHED, "broker-1", True]
+    assert any(text.startswith("consumed at least once") for text in findings([SENT, DONE], view()))
+    assert not any(text.startswith("consumed at least once") for text in findings([SENT, DONE, replaced], view()))
+    killed = [1.5, CRASHED, "broker-1"]
+    assert any(text.startswith("consumed at least once") for text in findings([SENT, DONE, killed], view()))
