@@ -10,7 +10,7 @@ import bolide
 
 SOURCES = Path(bolide.__file__).parent
 DECLARING = (
-    *("broker/core/options.py", "controller/options.py", "layout/shape.py"),
+    *("access/options.py", "broker/core/options.py", "controller/options.py", "layout/shape.py"),
     *("namesrv/options.py", "store/options.py"),
 )
 RECEIVERS = frozenset({"options", "_options"})

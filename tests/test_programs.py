@@ -42,6 +42,17 @@ def test_send_and_receive(bolide_broker: Broker, capsys: pytest.CaptureFixture[s
     assert "coffee b'one coffee'" in capsys.readouterr().out
 
 
+@pytest.mark.bolide_broker(
+    authentication_enabled=True,
+    authorization_enabled=True,
+    init_authentication_user='{"username":"admin","password":"change-this-1"}',
+)
+def test_access_control(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("access_control", bolide_broker)
+    sent, refused = capsys.readouterr().out.splitlines()
+    assert sent == "SEND_OK" and "check signature failed." in refused
+
+
 def test_order_consumer(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("order_consumer", bolide_broker)
     assert "[b'placed', b'paid', b'shipped']" in capsys.readouterr().out

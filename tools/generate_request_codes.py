@@ -45,7 +45,6 @@ REASONS: list[tuple[range, str]] = [
     (range(905, 909), "replication"),
     (range(1007, 1009), "controller mode"),
     (range(2001, 2005), "control of cold reads"),
-    (range(3001, 3011), "access control (ACL 2)"),
     (range(5001, 5002), "there is one timer engine"),
     (range(200050, 200057), "POP consumption"),
     (range(200070, 200080), "lite topics"),

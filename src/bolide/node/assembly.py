@@ -6,6 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bolide.access.gate import Gate, Rules
+from bolide.access.policies import Acls
+from bolide.access.users import Users
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.append.uniq_key import UniqKeys
@@ -24,6 +27,7 @@ from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.recall import RecallService
 from bolide.broker.delay.timers import TimerService
+from bolide.broker.operator.acl_admin import AclAdminService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.following import Following
@@ -33,6 +37,7 @@ from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
+from bolide.broker.operator.user_admin import UserAdminService
 from bolide.broker.pull.pull import PullService
 from bolide.broker.send.request_reply import ReplyService
 from bolide.broker.send.retries import RetryService
@@ -109,9 +114,8 @@ class BrokerParts:
         topic_stats = TopicStatsService(options, stats, now)
 
         log = around.log
-        self.transactions = transactions = TransactionService(
-            options, writer, topics, offsets, clients, effects, now, log
-        )
+        endings = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
+        self.transactions = transactions = endings
         filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
         pulls.clock = around.clock
@@ -151,11 +155,25 @@ class BrokerParts:
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
+            *self._access(options, effects),
             *more,
         ]
         self.services = Services(made)
         self._store = store
         self._take_role(around.clock)
+
+    def _access(self, options: BrokerOptions, effects: Effects) -> Sequence[Service]:
+        self._users, self._acls = Users(), Acls()
+        acl_admin = AclAdminService(options, self._users, self._acls, effects)
+        self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
+        return self.user_admin, acl_admin
+
+    def gate(self, options: BrokerOptions) -> Gate | None:
+        """What every request passes first; None where access control is off."""
+        if not options.authentication_enabled:
+            return None
+        rules = Rules.of(options, options.broker_cluster_name)
+        return Gate(self._users, self._acls, self.services.table.rows, rules)
 
     def _address(self) -> str:
         return host_text(self.writer.store_host)

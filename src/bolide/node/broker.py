@@ -30,6 +30,7 @@ from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.assembly import BrokerParts, Surroundings
+from bolide.node.loop.admission import Admission
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
@@ -165,6 +166,7 @@ class BrokerNode:
         routes = None
         if options.namesrv_addr:
             routes = RouteBook(options.namesrv_addr, self._route_told, to_name_servers, world)
+            routes.credentials = options.inner_credentials
             life.push_async_callback(routes.stop)
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
@@ -264,6 +266,8 @@ class BrokerNode:
         )
         life.callback(configs.stop)
         configs.load()
+        if parts.user_admin.make_missing():
+            configs.write_now(parts.user_admin.persist_name)
         if parts.role.may_write:  # a slave has its master's tables, whose log may be ahead
             cut = parts.cut(configs, self._report.abnormal, now)
             if cut:
@@ -294,6 +298,10 @@ class BrokerNode:
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
         parts.inspection.waiting = Waits(executor)
+        gate = parts.gate(options)
+        admission = Admission(parts.services.table, gate)
+        if gate is not None:
+            executor.admits = admission.refusal
         executor.use_plain_sends(parts.sends)
         return executor
 
@@ -313,6 +321,7 @@ class BrokerNode:
             self.master_tables = tables = MasterTables(
                 parts.following, self.address, self._log_end, self.another_turn, tls, self.world
             )
+            tables.credentials = options.inner_credentials
             tables.start()
             life.push_async_callback(tables.stop)
             told = self._master_told

@@ -21,6 +21,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import Decoded
+from bolide.remoting.request_access import Access
 
 Peer = TypeVar("Peer")
 Answer = TypeVar("Answer")
@@ -89,6 +90,8 @@ class Row(ABC, Generic[Peer, Answer]):
     reads: DiskReads = DiskReads.NONE
     at_master: AtMaster | None = None
     """Which role may answer: None = every; else only a master does, and a slave refuses with this."""
+    access: Access | None = None
+    """What it asks of whom it comes from; None where nobody is asked: a name server checks nothing."""
     ordinary: frozenset[int] = NO_CODES
     """Response codes beside `ORDINARY` that every working client gets now and then: any other is logged."""
     since: str = "0.1.0"

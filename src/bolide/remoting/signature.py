@@ -28,7 +28,7 @@ def signed_content(ext: Mapping[str, str], body: bytes, leave_out: tuple[str, ..
 
 def sign(content: bytes, secret_key: str) -> str:
     """The signature text of `content`."""
-    return base64.b64encode(hmac.new(secret_key.encode(), content, hashlib.sha1).digest()).decode()
+    return base64.b64encode(hmac.new(secret_key.encode("utf-8", "replace"), content, hashlib.sha1).digest()).decode()
 
 
 def sign_request(ext: dict[str, str], body: bytes, access_key: str, secret_key: str, security_token: str = "") -> None:
@@ -43,7 +43,7 @@ def signature_holds(ext: Mapping[str, str], body: bytes, secret_key: str, versio
     """Whether the request was signed with this secret. version: the sender's, since up to 4.9.3 a field is unsigned."""
     leave_out = (UNIQUE_KEY_QUERY,) if version <= VERSION_4_9_3 else ()
     expected = sign(signed_content(ext, body, leave_out), secret_key)
-    return hmac.compare_digest(expected.encode(), ext.get(SIGNATURE, "").encode())
+    return hmac.compare_digest(expected.encode(), ext.get(SIGNATURE, "").encode("utf-8", "replace"))
 
 
 def _utf16(key: str) -> bytes:

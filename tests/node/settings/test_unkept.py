@@ -12,13 +12,16 @@ from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.settings.config import load_options, variable_name
-from bolide.node.settings.unkept import UNKEPT
+from bolide.node.settings.unkept import OF_BROKERS, UNKEPT
 from tests.node.test_broker import options
 
 BROKEN = {
     "aclEnable": "true",
-    "authenticationEnabled": "true",
-    "authorizationEnabled": "True",
+    "migrateAuthFromV1Enabled": "true",
+    "authenticationProvider": "com.example.Provider",
+    "authenticationMetadataProvider": "com.example.Users",
+    "authorizationProvider": "com.example.Provider",
+    "authorizationMetadataProvider": "com.example.Policies",
     "tls.server.authClient": "true",
     "minInSyncReplicas": "2",
     "allAckInSyncStateSet": "true",
@@ -38,8 +41,16 @@ BROKEN = {
 }
 
 
+@pytest.mark.parametrize("key", sorted(OF_BROKERS))
+def test_a_name_server_does_not_check_who_asks(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key} = true .flag. would not be kept: a name server asks nobody"):
+        load_options(NamesrvOptions, {key: "true"}, None, {})
+    both = {"authenticationEnabled": "true", "authorizationEnabled": "true"}
+    assert load_options(BrokerOptions, both, None, {}).options.authorization_enabled
+
+
 def test_each_key_is_tried() -> None:
-    assert BROKEN.keys() == UNKEPT.keys()
+    assert BROKEN.keys() | OF_BROKERS == UNKEPT.keys()
 
 
 @pytest.mark.parametrize(("key", "text"), BROKEN.items())

@@ -31,6 +31,7 @@ from bolide.remoting.bodies.query import (
 )
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.json import parse_long
+from bolide.remoting.request_access import SIGNED, SIGNED_GET, SIGNED_UPDATE
 from bolide.remoting.request_routes import Kind, RawRoute
 
 PULL: Final = "PULL"
@@ -69,9 +70,16 @@ class AssignmentService(Table):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ),
-            RawRoute(codes.SET_MESSAGE_REQUEST_MODE, None, self.on_set_mode, Kind.CHANGE, at_master=TABLES_AT_MASTER),
-            RawRoute(codes.GET_ALL_MESSAGE_REQUEST_MODE, None, self.on_all_modes, Kind.READ),
+            RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ, access=SIGNED),
+            RawRoute(
+                codes.SET_MESSAGE_REQUEST_MODE,
+                None,
+                self.on_set_mode,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+                access=SIGNED_UPDATE,
+            ),
+            RawRoute(codes.GET_ALL_MESSAGE_REQUEST_MODE, None, self.on_all_modes, Kind.READ, access=SIGNED_GET),
         ]
 
     def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -34,6 +34,7 @@ from bolide.remoting.headers.clients import (
     NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
 )
+from bolide.remoting.request_access import HEARTBEAT, LEAVE, MEMBERS, SIGNED
 from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 SCAN_INTERVAL_MS: Final = 10_000
@@ -67,12 +68,22 @@ class HeartbeatService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.HEART_BEAT, None, self.on_heart_beat, Kind.SESSION),
-            Route(codes.UNREGISTER_CLIENT, UnregisterClientRequestHeader, self.on_unregister_client, Kind.SESSION),
+            RawRoute(codes.HEART_BEAT, None, self.on_heart_beat, Kind.SESSION, access=HEARTBEAT),
             Route(
-                codes.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader, self.on_consumer_list, Kind.READ
+                codes.UNREGISTER_CLIENT,
+                UnregisterClientRequestHeader,
+                self.on_unregister_client,
+                Kind.SESSION,
+                access=LEAVE,
             ),
-            RawRoute(codes.CHECK_CLIENT_CONFIG, None, self.on_check_client_config, Kind.READ),
+            Route(
+                codes.GET_CONSUMER_LIST_BY_GROUP,
+                GetConsumerListByGroupRequestHeader,
+                self.on_consumer_list,
+                Kind.READ,
+                access=MEMBERS,
+            ),
+            RawRoute(codes.CHECK_CLIENT_CONFIG, None, self.on_check_client_config, Kind.READ, access=SIGNED),
         ]
 
     def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -18,6 +18,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_access import LOCKS
 from bolide.remoting.request_routes import Kind, RawRoute
 
 LOCK_EXPIRY_MS: Final = 60_000
@@ -102,8 +103,8 @@ class LockService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.LOCK_BATCH_MQ, None, self.on_lock, Kind.SESSION, durable=False),
-            RawRoute(codes.UNLOCK_BATCH_MQ, None, self.on_unlock, Kind.SESSION, durable=False),
+            RawRoute(codes.LOCK_BATCH_MQ, None, self.on_lock, Kind.SESSION, durable=False, access=LOCKS),
+            RawRoute(codes.UNLOCK_BATCH_MQ, None, self.on_unlock, Kind.SESSION, durable=False, access=LOCKS),
         ]
 
     def on_lock(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -36,6 +36,15 @@ from bolide.remoting.headers.offsets import (
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from bolide.remoting.request_access import (
+    CLONE_OFFSETS,
+    COMMIT_OFFSET,
+    CORRECT_OFFSETS,
+    GET_TOPIC,
+    READ_OFFSET,
+    SIGNED_GET,
+    UPDATE_GROUP_AND_TOPIC,
+)
 from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
@@ -79,6 +88,7 @@ class OffsetService(Service):
                 Kind.READ,
                 reads=DiskReads.STEPWISE,
                 ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+                access=READ_OFFSET,
             ),
             RawRoute(
                 codes.UPDATE_CONSUMER_OFFSET,
@@ -87,15 +97,17 @@ class OffsetService(Service):
                 Kind.CHANGE,
                 durable=False,
                 light=True,
+                access=COMMIT_OFFSET,
             ),
-            Route(codes.GET_MAX_OFFSET, GetMaxOffsetRequestHeader, self.on_max, Kind.READ),
-            Route(codes.GET_MIN_OFFSET, GetMinOffsetRequestHeader, self.on_min, Kind.READ),
+            Route(codes.GET_MAX_OFFSET, GetMaxOffsetRequestHeader, self.on_max, Kind.READ, access=GET_TOPIC),
+            Route(codes.GET_MIN_OFFSET, GetMinOffsetRequestHeader, self.on_min, Kind.READ, access=GET_TOPIC),
             Route(
                 codes.SEARCH_OFFSET_BY_TIMESTAMP,
                 SearchOffsetRequestHeader,
                 self.on_search,
                 Kind.READ,
                 reads=DiskReads.STEPWISE,
+                access=GET_TOPIC,
             ),
             Route(
                 codes.GET_EARLIEST_MSG_STORETIME,
@@ -103,10 +115,23 @@ class OffsetService(Service):
                 self.on_earliest,
                 Kind.READ,
                 reads=DiskReads.STEPWISE,
+                access=GET_TOPIC,
             ),
-            RawRoute(codes.GET_ALL_CONSUMER_OFFSET, None, self.on_all, Kind.READ),
-            Route(codes.CLONE_GROUP_OFFSET, CloneGroupOffsetRequestHeader, self.on_clone, Kind.CHANGE),
-            Route(codes.QUERY_CORRECTION_OFFSET, QueryCorrectionOffsetHeader, self.on_correction, Kind.READ),
+            RawRoute(codes.GET_ALL_CONSUMER_OFFSET, None, self.on_all, Kind.READ, access=SIGNED_GET),
+            Route(
+                codes.CLONE_GROUP_OFFSET,
+                CloneGroupOffsetRequestHeader,
+                self.on_clone,
+                Kind.CHANGE,
+                access=CLONE_OFFSETS,
+            ),
+            Route(
+                codes.QUERY_CORRECTION_OFFSET,
+                QueryCorrectionOffsetHeader,
+                self.on_correction,
+                Kind.READ,
+                access=CORRECT_OFFSETS,
+            ),
             Route(
                 codes.INVOKE_BROKER_TO_RESET_OFFSET,
                 ResetOffsetRequestHeader,
@@ -114,6 +139,7 @@ class OffsetService(Service):
                 Kind.CHANGE,
                 at_master=RESETS_AT_MASTER if self._resets is None else None,
                 reads=DiskReads.STEPWISE,
+                access=UPDATE_GROUP_AND_TOPIC,
             ),
         ]
 

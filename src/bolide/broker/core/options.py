@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from bolide.access.options import AccessOptions
 from bolide.declaration import (
     OURS,
     Bytes,
@@ -46,7 +47,7 @@ from bolide.remoting.listening import (
     TlsNeedClientAuth,
     TlsTrustCertPath,
 )
-from bolide.store.options import SENDS, StoreOptions
+from bolide.store.options import SENDS
 
 REGISTRATION: Final = Section("Registration")
 CREATION: Final = Section("Permissions and implicit creation")
@@ -58,9 +59,11 @@ QUERIES: Final = Section("Queries and operation")
 TLS_OUT: Final = Section("TLS to name servers")
 PLUGINS: Final = Section("Plug-ins")
 REPLICATION: Final = Section("Replication")
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Addresses that only this machine reaches."""
 
 
-class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
+class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
     """Everything a broker is told at start."""
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"
@@ -434,4 +437,10 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
                 "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
             )
             found.append(f"fastPortEnable = false: {text}")
+        if not self.authentication_enabled and self.bind_address not in LOOPBACK:
+            text = f"anyone who reaches {self.bind_address} may do anything, see docs/security.md"
+            found.append(f"authenticationEnabled = false: {text}")
+        if self.authentication_enabled and self.ha_listen_port and self.bind_address not in LOOPBACK:
+            text = "slaves sign nothing there, so anyone who reaches it gets the whole log, see docs/security.md"
+            found.append(f"haListenPort = {self.ha_listen_port}: {text}")
         return tuple(found)

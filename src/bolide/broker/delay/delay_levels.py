@@ -39,6 +39,7 @@ from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
+from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.extents import Extent
@@ -136,7 +137,7 @@ class DelayService(Table):
         store.on_taken_back.append(self.taken_back)
 
     def routes(self) -> Routes:
-        return [RawRoute(codes.GET_ALL_DELAY_OFFSET, None, self.on_all, Kind.READ)]
+        return [RawRoute(codes.GET_ALL_DELAY_OFFSET, None, self.on_all, Kind.READ, access=SIGNED_GET)]
 
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=self.encode()))

@@ -24,6 +24,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.errors import BodyError
 from bolide.remoting.headers.recall import RecallMessageRequestHeader
 from bolide.remoting.recall_handle import RecallHandle, decode_recall_handle
+from bolide.remoting.request_access import RECALL
 from bolide.remoting.request_routes import Kind, Route
 
 RECALL_TAG: Final = "_RECALL_TAG_"
@@ -43,7 +44,7 @@ class RecallService(Service):
         self._options = options
 
     def routes(self) -> Routes:
-        return [Route(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE)]
+        return [Route(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE, access=RECALL)]
 
     def on_recall(self, channel: Channel, command: Command, header: RecallMessageRequestHeader, now: int) -> Outcome:
         wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it

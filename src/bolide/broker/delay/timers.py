@@ -34,6 +34,7 @@ from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_t
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.extents import Extent
 from bolide.store.jobs import SyncTimer
@@ -209,8 +210,8 @@ class TimerService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.GET_TIMER_CHECK_POINT, None, self.on_checkpoint, Kind.READ),
-            RawRoute(codes.GET_TIMER_METRICS, None, self.on_metrics, Kind.READ),
+            RawRoute(codes.GET_TIMER_CHECK_POINT, None, self.on_checkpoint, Kind.READ, access=SIGNED_GET),
+            RawRoute(codes.GET_TIMER_METRICS, None, self.on_metrics, Kind.READ, access=SIGNED_GET),
         ]
 
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:

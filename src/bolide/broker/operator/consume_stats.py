@@ -33,6 +33,7 @@ from bolide.remoting.headers.groups import (
     QueryConsumeTimeSpanRequestHeader,
 )
 from bolide.remoting.headers.topics import GetTopicStatsInfoRequestHeader
+from bolide.remoting.request_access import GET_CLUSTER, GET_CONSUME_STATS, GET_GROUP_AND_TOPIC, GET_TOPIC
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -69,6 +70,7 @@ class ConsumeStatsService(Service):
                 self.on_topic_stats,
                 Kind.READ,
                 reads=DiskReads.MANY,
+                access=GET_TOPIC,
             ),
             Route(
                 codes.GET_CONSUME_STATS,
@@ -76,6 +78,7 @@ class ConsumeStatsService(Service):
                 self.on_consume_stats,
                 Kind.READ,
                 reads=DiskReads.MANY,
+                access=GET_CONSUME_STATS,
             ),
             Route(
                 codes.GET_BROKER_CONSUME_STATS,
@@ -83,6 +86,7 @@ class ConsumeStatsService(Service):
                 self.on_all_consume_stats,
                 Kind.READ,
                 reads=DiskReads.MANY,
+                access=GET_CLUSTER,
             ),
             Route(
                 codes.QUERY_CONSUME_TIME_SPAN,
@@ -90,6 +94,7 @@ class ConsumeStatsService(Service):
                 self.on_time_span,
                 Kind.READ,
                 reads=DiskReads.MANY,
+                access=GET_GROUP_AND_TOPIC,
             ),
         ]
 

@@ -40,6 +40,17 @@ from bolide.remoting.headers.groups import (
     UpdateGroupForbiddenRequestHeader,
 )
 from bolide.remoting.json import MAX_TEXT, parse_long
+from bolide.remoting.request_access import (
+    DELETE_GROUP,
+    GET_CLUSTER,
+    GET_CONSUMER_GROUP,
+    GET_GROUP,
+    GET_GROUP_AND_TOPIC,
+    GET_TOPIC,
+    SIGNED_GET,
+    SIGNED_UPDATE,
+    UPDATE_GROUP_AND_TOPIC,
+)
 from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 
@@ -64,6 +75,9 @@ class GroupAdminService(Service):
         self._clients = clients
 
     def routes(self) -> Routes:
+        return [*self._changes(), *self._reads()]
+
+    def _changes(self) -> Routes:
         return [
             RawRoute(
                 codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
@@ -71,6 +85,7 @@ class GroupAdminService(Service):
                 self.on_create,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=SIGNED_UPDATE,
             ),
             RawRoute(
                 codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
@@ -78,6 +93,7 @@ class GroupAdminService(Service):
                 self.on_create_list,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=SIGNED_UPDATE,
             ),
             Route(
                 codes.UPDATE_AND_GET_GROUP_FORBIDDEN,
@@ -85,43 +101,69 @@ class GroupAdminService(Service):
                 self.on_forbid,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=UPDATE_GROUP_AND_TOPIC,
             ),
-            Route(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, GetAllSubscriptionGroupRequestHeader, self.on_all, Kind.READ),
-            Route(codes.GET_SUBSCRIPTIONGROUP_CONFIG, GetSubscriptionGroupConfigRequestHeader, self.on_one, Kind.READ),
             Route(
                 codes.DELETE_SUBSCRIPTIONGROUP,
                 DeleteSubscriptionGroupRequestHeader,
                 self.on_delete,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=DELETE_GROUP,
+            ),
+        ]
+
+    def _reads(self) -> Routes:
+        return [
+            Route(
+                codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+                GetAllSubscriptionGroupRequestHeader,
+                self.on_all,
+                Kind.READ,
+                access=SIGNED_GET,
+            ),
+            Route(
+                codes.GET_SUBSCRIPTIONGROUP_CONFIG,
+                GetSubscriptionGroupConfigRequestHeader,
+                self.on_one,
+                Kind.READ,
+                access=GET_GROUP,
             ),
             Route(
                 codes.GET_CONSUMER_CONNECTION_LIST,
                 GetConsumerConnectionListRequestHeader,
                 self.on_consumer_connections,
                 Kind.READ,
+                access=GET_CONSUMER_GROUP,
             ),
             Route(
                 codes.GET_PRODUCER_CONNECTION_LIST,
                 GetProducerConnectionListRequestHeader,
                 self.on_producer_connections,
                 Kind.READ,
+                access=GET_CLUSTER,
             ),
-            RawRoute(codes.GET_ALL_PRODUCER_INFO, None, self.on_all_producers, Kind.READ),
+            RawRoute(codes.GET_ALL_PRODUCER_INFO, None, self.on_all_producers, Kind.READ, access=GET_CLUSTER),
             Route(
                 codes.QUERY_TOPIC_CONSUME_BY_WHO,
                 QueryTopicConsumeByWhoRequestHeader,
                 self.on_groups_of_topic,
                 Kind.READ,
+                access=GET_TOPIC,
             ),
             Route(
-                codes.QUERY_TOPICS_BY_CONSUMER, QueryTopicsByConsumerRequestHeader, self.on_topics_of_group, Kind.READ
+                codes.QUERY_TOPICS_BY_CONSUMER,
+                QueryTopicsByConsumerRequestHeader,
+                self.on_topics_of_group,
+                Kind.READ,
+                access=GET_GROUP,
             ),
             Route(
                 codes.QUERY_SUBSCRIPTION_BY_CONSUMER,
                 QuerySubscriptionByConsumerRequestHeader,
                 self.on_subscription,
                 Kind.READ,
+                access=GET_GROUP_AND_TOPIC,
             ),
         ]
 

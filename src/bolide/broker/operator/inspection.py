@@ -28,6 +28,7 @@ from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResp
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
+from bolide.remoting.request_access import GET_CONSUME_QUEUE, SIGNED_GET, SIGNED_UPDATE
 from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
@@ -91,18 +92,26 @@ class InspectService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.GET_BROKER_RUNTIME_INFO, None, self.on_runtime_info, Kind.READ, reads=DiskReads.STEPWISE),
+            RawRoute(
+                codes.GET_BROKER_RUNTIME_INFO,
+                None,
+                self.on_runtime_info,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+                access=SIGNED_GET,
+            ),
             Route(
                 codes.QUERY_CONSUME_QUEUE,
                 QueryConsumeQueueRequestHeader,
                 self.on_consume_queue,
                 Kind.READ,
                 reads=DiskReads.MANY,
+                access=GET_CONSUME_QUEUE,
             ),
-            RawRoute(codes.GET_BROKER_HA_STATUS, None, self.on_ha_status, Kind.READ),
-            RawRoute(codes.TRIGGER_DELETE_FILES, None, self.on_delete_files, Kind.CHANGE),
-            RawRoute(codes.DELETE_EXPIRED_COMMITLOG, None, self.on_delete_files, Kind.CHANGE),
-            RawRoute(codes.CLEAN_EXPIRED_CONSUMEQUEUE, None, self.on_clean_queues, Kind.CHANGE),
+            RawRoute(codes.GET_BROKER_HA_STATUS, None, self.on_ha_status, Kind.READ, access=SIGNED_GET),
+            RawRoute(codes.TRIGGER_DELETE_FILES, None, self.on_delete_files, Kind.CHANGE, access=SIGNED_UPDATE),
+            RawRoute(codes.DELETE_EXPIRED_COMMITLOG, None, self.on_delete_files, Kind.CHANGE, access=SIGNED_UPDATE),
+            RawRoute(codes.CLEAN_EXPIRED_CONSUMEQUEUE, None, self.on_clean_queues, Kind.CHANGE, access=SIGNED_UPDATE),
         ]
 
     def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -15,6 +15,7 @@ from bolide.broker.core.service import Routes, Service
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.query import QueryMessageRequestHeader, ViewMessageRequestHeader
+from bolide.remoting.request_access import QUERY, VIEW
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -39,6 +40,7 @@ class QueryService(Service):
                 Kind.READ,
                 reads=DiskReads.MANY,
                 ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+                access=QUERY,
             ),
             Route(
                 codes.VIEW_MESSAGE_BY_ID,
@@ -46,6 +48,7 @@ class QueryService(Service):
                 self.on_view_message,
                 Kind.READ,
                 reads=DiskReads.STEPWISE,
+                access=VIEW,
             ),
         ]
 

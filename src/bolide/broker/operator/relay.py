@@ -23,6 +23,7 @@ from bolide.remoting.headers.clients import (
 )
 from bolide.remoting.headers.offsets import GetConsumerStatusRequestHeader
 from bolide.remoting.json import parse_lenient
+from bolide.remoting.request_access import CONSUME_DIRECTLY, GET_CONSUMER_GROUP, GET_GROUP_AND_TOPIC
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -48,7 +49,11 @@ class RelayService(Service):
     def routes(self) -> Routes:
         return [
             Route(
-                codes.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader, self.on_running_info, Kind.READ
+                codes.GET_CONSUMER_RUNNING_INFO,
+                GetConsumerRunningInfoRequestHeader,
+                self.on_running_info,
+                Kind.READ,
+                access=GET_CONSUMER_GROUP,
             ),
             Route(
                 codes.CONSUME_MESSAGE_DIRECTLY,
@@ -56,12 +61,14 @@ class RelayService(Service):
                 self.on_consume_directly,
                 Kind.READ,
                 reads=DiskReads.STEPWISE,
+                access=CONSUME_DIRECTLY,
             ),
             Route(
                 codes.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
                 GetConsumerStatusRequestHeader,
                 self.on_consumer_status,
                 Kind.READ,
+                access=GET_GROUP_AND_TOPIC,
             ),
         ]
 

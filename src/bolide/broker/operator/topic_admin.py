@@ -32,6 +32,7 @@ from bolide.remoting.headers.topics import (
     GetAllTopicConfigRequestHeader,
     GetTopicConfigRequestHeader,
 )
+from bolide.remoting.request_access import CREATE_TOPIC, DELETE_TOPIC, GET_TOPIC, SIGNED_GET, SIGNED_UPDATE
 from bolide.remoting.request_routes import Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
@@ -74,6 +75,7 @@ class TopicAdminService(Service):
                 self.on_create,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=CREATE_TOPIC,
             ),
             RawRoute(
                 codes.UPDATE_AND_CREATE_TOPIC_LIST,
@@ -81,18 +83,31 @@ class TopicAdminService(Service):
                 self.on_create_list,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=SIGNED_UPDATE,
             ),
-            Route(codes.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigRequestHeader, self.on_all, Kind.READ),
-            Route(codes.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader, self.on_one, Kind.READ),
+            Route(
+                codes.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigRequestHeader, self.on_all, Kind.READ, access=SIGNED_GET
+            ),
+            Route(codes.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader, self.on_one, Kind.READ, access=GET_TOPIC),
             Route(
                 codes.DELETE_TOPIC_IN_BROKER,
                 DeleteTopicRequestHeader,
                 self.on_delete,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
+                access=DELETE_TOPIC,
             ),
-            RawRoute(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, self.on_system_topics, Kind.READ),
-            RawRoute(codes.CLEAN_UNUSED_TOPIC, None, self.on_clean_unused, Kind.CHANGE, at_master=TABLES_AT_MASTER),
+            RawRoute(
+                codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, self.on_system_topics, Kind.READ, access=SIGNED_GET
+            ),
+            RawRoute(
+                codes.CLEAN_UNUSED_TOPIC,
+                None,
+                self.on_clean_unused,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+                access=SIGNED_UPDATE,
+            ),
         ]
 
     def on_create(self, channel: Channel, command: Command, header: CreateTopicRequestHeader, now: int) -> Outcome:

@@ -19,6 +19,7 @@ from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.admin import ViewBrokerStatsDataRequestHeader
+from bolide.remoting.request_access import GET_CLUSTER
 from bolide.remoting.request_routes import Kind, Route
 
 MINUTE, HOUR, DAY = range(3)
@@ -65,7 +66,13 @@ class TopicStatsService(Service):
 
     def routes(self) -> Routes:
         return [
-            Route(codes.VIEW_BROKER_STATS_DATA, ViewBrokerStatsDataRequestHeader, self.on_view, Kind.READ),
+            Route(
+                codes.VIEW_BROKER_STATS_DATA,
+                ViewBrokerStatsDataRequestHeader,
+                self.on_view,
+                Kind.READ,
+                access=GET_CLUSTER,
+            ),
         ]
 
     def on_view(

@@ -49,6 +49,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.request_access import LITE_PULL, PULL
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import PullResponse
 from bolide.store.message_store import MessageStore
@@ -150,8 +151,9 @@ class PullService(Service):
                 fast_port=False,
                 at_master=PULLS_AT_MASTER,
                 ordinary=_ORDINARY,
+                access=access,
             )
-            for code in (PULL_MESSAGE, LITE_PULL_MESSAGE)
+            for code, access in ((PULL_MESSAGE, PULL), (LITE_PULL_MESSAGE, LITE_PULL))
         ]
 
     def on_pull(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -28,6 +28,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_access import REPLY
 from bolide.remoting.request_routes import Kind, Route
 
 PUSH_TIMEOUT_MS: Final = 10_000
@@ -49,8 +50,8 @@ class ReplyService(Service):
 
     def routes(self) -> Routes:
         return [
-            Route(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND),
-            Route(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply, Kind.SEND),
+            Route(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND, access=REPLY),
+            Route(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply, Kind.SEND, access=REPLY),
         ]
 
     def on_reply(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:

@@ -27,6 +27,7 @@ from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
+from bolide.remoting.request_access import SEND_BACK
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -71,6 +72,7 @@ class RetryService(Service):
                 Kind.SEND,
                 at_master=SENDS_AT_MASTER,
                 reads=DiskReads.STEPWISE,
+                access=SEND_BACK,
             ),
         ]
 

@@ -48,6 +48,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
+from bolide.remoting.request_access import PUBLISH
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import SendResponses
 
@@ -131,7 +132,15 @@ class SendService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(code, header, handler, Kind.SEND, at_master=SENDS_AT_MASTER, light=code != SEND_BATCH_MESSAGE)
+            RawRoute(
+                code,
+                header,
+                handler,
+                Kind.SEND,
+                at_master=SENDS_AT_MASTER,
+                light=code != SEND_BATCH_MESSAGE,
+                access=PUBLISH,
+            )
             for code, header, handler in (
                 (SEND_MESSAGE, SendMessageRequestHeader, self.on_send),
                 (SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2),

@@ -38,7 +38,7 @@ from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_
 from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.layout.record import Record, copy_of, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
-from bolide.remoting import codes
+from bolide.remoting import codes, request_access
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.headers.transactions import (
@@ -111,9 +111,8 @@ class TransactionService(Service):
 
     def begin(self, now: int) -> None:
         """Called before the first request: read what is decided, and write the op records that are owed. They follow
-        the end of the log then: after another record, a second power cut could take them away unnoticed.
-
-        The first tick tries again what cannot be done now.
+        the end of the log then: after another record, a second power cut could take them away unnoticed. The first tick
+        tries again what cannot be done now.
         """
         if not self._writer.role.may_deliver:
             return
@@ -132,6 +131,7 @@ class TransactionService(Service):
                 self.on_end,
                 Kind.CHANGE,
                 at_master=TRANSACTIONS_AT_MASTER,
+                access=request_access.RECALL,
             ),
             Route(
                 codes.RESUME_CHECK_HALF_MESSAGE,
@@ -139,6 +139,7 @@ class TransactionService(Service):
                 self.on_resume,
                 Kind.CHANGE,
                 at_master=TRANSACTIONS_AT_MASTER,
+                access=request_access.UPDATE_TOPIC,
             ),
         ]
 

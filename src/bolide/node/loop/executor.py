@@ -97,6 +97,8 @@ class Executor:
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
         )
         self._resumer.cold_reads = stats.cold_reads
+        self.admits: Callable[[Channel, Command], Command | None] | None = None
+        """The answer to a request that is not let in; None where every peer may ask for everything."""
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
         self.replication: Replication | None = None
@@ -110,6 +112,8 @@ class Executor:
 
     def use_plain_sends(self, sends: SendService) -> None:
         """Let plain sends take their faster way, as long as no hook is around the handlers of sends."""
+        if self.admits is not None:
+            return  # it looks at whole requests, and what it has not seen is not stored
         self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
         if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
             self.plain = sends.plain_sends()
@@ -163,6 +167,12 @@ class Executor:
         self.stats.requests += 1
         self._services.touched = True
         code = command.code
+        admits = self.admits
+        if admits is not None:
+            refusal = admits(channel, command)
+            if refusal is not None:
+                self._send(channel, command, refusal)
+                return
         handler = self._handlers.get(code)
         if handler is None or code in not_served:
             self._send(
@@ -172,8 +182,8 @@ class Executor:
             )
             return
         if self._refused and code in self._refused:
-            refusal = self._refused[code]
-            self._send(channel, command, make_response(command, refusal.code, refusal.remark))
+            at_master = self._refused[code]
+            self._send(channel, command, make_response(command, at_master.code, at_master.remark))
             return
         if self.gate.busy and code in self._sends:
             self._send(channel, command, busy(command, self.gate.busy))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from bolide.access.users import Credentials, signed
 from bolide.broker.delay.timer_metrics import UNREADABLE
 from bolide.broker.operator.following import Following
 from bolide.errors import BolideError
@@ -90,6 +91,8 @@ class MasterTables:
         self._tls = tls
         self._world = world
         self._look_s, self._round_s = pauses
+        self.credentials: Credentials | None = None
+        """What its requests are signed with."""
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
         self._no_fast_port = False
@@ -318,7 +321,7 @@ class MasterTables:
 
     async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:
         connection = await self._connection(fast)
-        return await connection.request(make_request(code, 0, ext), TIMEOUT_S)
+        return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
 
     async def _connection(self, fast: bool) -> ClientConnection:
         """To the fast port, as Java's slaves do for some codes, or to the main port where there is none."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.access.users import signed
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.tables.topics import TopicConfig, TopicTable
@@ -205,7 +206,7 @@ class Registration:
             compressed=options.compressed_register,
             body_crc32=body_checksum(body),
         )
-        return make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body)
+        return signed(make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body), options.inner_credentials)
 
     async def _connection(self, server: str) -> ClientConnection:
         known = self._connections.get(server)
@@ -225,7 +226,8 @@ class Registration:
             broker_id=self._role.broker_id,
         )
         try:
-            await known.request(make_request(codes.UNREGISTER_BROKER, 0, header.to_ext()), UNREGISTER_TIMEOUT_S)
+            request = make_request(codes.UNREGISTER_BROKER, 0, header.to_ext())
+            await known.request(signed(request, self._options.inner_credentials), UNREGISTER_TIMEOUT_S)
         except BolideError as error:
             log.info("left without unregistering at %s: %s", server, error)
         known.close()

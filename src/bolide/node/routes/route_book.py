@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from bolide.access.users import Credentials, signed
 from bolide.errors import BolideError
 from bolide.layout.permissions import PERM_READ
 from bolide.remoting import codes
@@ -37,6 +38,8 @@ class RouteBook:
         self._told = told
         self._tls = tls
         self._world = world
+        self.credentials: Credentials | None = None
+        """What its requests are signed with."""
         self._connections: dict[str, ClientConnection] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -75,7 +78,8 @@ class RouteBook:
             connection = await ClientConnection.connect(server, ssl=current_context(self._tls), world=self._world)
             self._connections[server] = connection
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
-        response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
+        request = signed(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), self.credentials)
+        response = await connection.request(request, TIMEOUT_S)
         if response.code != codes.SUCCESS:
             return None
         route = decode_answer(response.body, TopicRouteData)

@@ -14,9 +14,10 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from bolide.access.options import SECRET_SETTINGS
 from bolide.declaration import options_of, settings_of, text_of
 from bolide.errors import ConfigError
-from bolide.node.settings.unkept import UNKEPT, refuse_unkept
+from bolide.node.settings.unkept import OF_BROKERS, UNKEPT, refuse_unkept
 from bolide.node.settings.without_effect import warnings_of, without_effect
 from bolide.remoting.properties_text import read_properties_utf8
 from bolide.transport.address import NAMESRV_VARIABLES
@@ -45,7 +46,7 @@ ALIASES: Final = {
 }
 """Other names of settings: what RocketMQ takes as system properties or from tls.properties (TlsSystemConfig), its
 client's name for tlsEnable, and a name that Bolide used before."""
-SECRETS: Final = frozenset({"tlsKeyPassword", "tlsClientKeyPassword"})
+SECRETS: Final = frozenset({"tlsKeyPassword", "tlsClientKeyPassword"}) | SECRET_SETTINGS
 """Keys whose value is never shown."""
 
 
@@ -86,7 +87,7 @@ def load_options(
             texts[key], origins[key] = value, f"file {path}"
         else:
             warnings.append(f"{path}: the key {key!r} is not known here and has no effect")
-    by_variable = {variable_name(key): key for key in known}
+    by_variable = {variable_name(key): key for key in known if key in settings or key not in OF_BROKERS}
     for name in sorted(variables):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
@@ -102,7 +103,7 @@ def load_options(
         if key not in known:
             raise ConfigError(f"{written} is not a setting of this daemon: bolide config show lists them")
         texts[key], origins[key] = text_of(given), "flag"
-    refuse_unkept(texts, origins)
+    refuse_unkept({key: text for key, text in texts.items() if key not in settings}, origins)
     # What is switched off, or left empty, promises nothing that a warning would have to take back.
     asked = {key: origins[key] for key, text in texts.items() if key in idle and text.strip().lower() not in OFF}
     warnings += warnings_of(asked, kind)

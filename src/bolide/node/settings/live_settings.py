@@ -56,11 +56,8 @@ class LiveSettings:
         idle = without_effect(BrokerOptions).get(key)
         if idle is not None:
             return f"{key} has no effect here: {idle}"
-        refusal = refusal_of(key, text)
-        if refusal:
-            return refusal
         if setting is None:
-            return f"{key} is not a setting of this broker"
+            return refusal_of(key, text) or f"{key} is not a setting of this broker"
         return f"{key} cannot be changed while the broker runs: set it in broker.conf and restart"
 
     def _keep(self, changes: Mapping[str, str]) -> None:

@@ -12,14 +12,22 @@ from typing import Final
 from bolide.errors import ConfigError
 
 _REPLICAS: Final = "replication is in plain mode only, in which RocketMQ does not look at it either"
-_ACCESS: Final = "access control is not built yet, so anyone who reaches the port may do anything"
+_ACL_1: Final = "access control of 4.9 is not built yet: use authenticationEnabled and authorizationEnabled"
+_NAMESRV: Final = "a name server asks nobody who they are, in RocketMQ neither, and only brokers keep this"
+_USERS: Final = "users and policies are kept in the broker's own files, and another class would not be asked"
+_AUTH: Final = "org.apache.rocketmq.auth."
 _CONTROLLER: Final = "there is no controller mode yet, so nothing would elect or fence a master"
 _ENGINE: Final = "queues and tables are kept in RocketMQ's files only, and a store in RocksDB would not be read"
 
 UNKEPT: Final[dict[str, tuple[str, str]]] = {
-    "aclEnable": ("false", _ACCESS),
-    "authenticationEnabled": ("false", _ACCESS),
-    "authorizationEnabled": ("false", _ACCESS),
+    "aclEnable": ("false", _ACL_1),
+    "authenticationEnabled": ("false", _NAMESRV),
+    "authorizationEnabled": ("false", _NAMESRV),
+    "migrateAuthFromV1Enabled": ("false", _ACL_1),
+    "authenticationProvider": (f"{_AUTH}authentication.provider.DefaultAuthenticationProvider", _USERS),
+    "authenticationMetadataProvider": (f"{_AUTH}authentication.provider.LocalAuthenticationMetadataProvider", _USERS),
+    "authorizationProvider": (f"{_AUTH}authorization.provider.DefaultAuthorizationProvider", _USERS),
+    "authorizationMetadataProvider": (f"{_AUTH}authorization.provider.LocalAuthorizationMetadataProvider", _USERS),
     "tls.server.authClient": (
         "false",
         "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
@@ -44,7 +52,11 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "defaultMessageRequestMode": ("PULL", "POP consumption is not built yet, so consumers would get nothing"),
     "messageStorePlugIn": ("", "plug-ins of Java's store are Java classes"),
 }
-"""Key -> the one allowed value, and why others are refused. Upper and lower case are the same."""
+"""Key -> the one allowed value, and why others are refused. Upper and lower case are the same. What a daemon has as a
+setting, it keeps."""
+
+OF_BROKERS: Final = frozenset({"authenticationEnabled", "authorizationEnabled"})
+"""Of these a name server does not look at the variables, which it may share with a broker."""
 
 
 def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:

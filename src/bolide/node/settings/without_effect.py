@@ -184,14 +184,12 @@ _BROKER: Final = {
         brokerElectionPriority checkSyncStateSetPeriod controllerAddr controllerHeartBeatTimeoutMills dLegerGroup
         dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId storePathDLedgerCommitLog
         syncControllerMetadataPeriod""",
-    "access control is not built yet, and the start refuses to enable it": """
-        aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authConfigPath authenticationMetadataProvider
-        authenticationProvider authenticationStrategy authenticationWhitelist authorizationMetadataProvider
-        authorizationProvider authorizationStrategy authorizationWhitelist clusterName configName
-        initAuthenticationUser innerClientAuthenticationCredentials migrateAuthFromV1Enabled
+    "users and policies are in memory, and every request is checked by itself": """
+        aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authenticationStrategy authorizationStrategy
         statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
         statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum userCacheExpiredSecond
         userCacheMaxNum userCacheRefreshSecond""",
+    "access control has its settings and files where the broker has its own": "authConfigPath clusterName configName",
 }
 
 _NAMESRV: Final = {

@@ -1,0 +1,143 @@
+"""The check that every request of a peer passes before its handler runs (docs/protocol/acl.md 4 and 5).
+
+First who sends it: the user whose secret signed it. Then whether that user may: what the row of the code asks for,
+decided by the policies. A refusal is answered with NO_PERMISSION and RocketMQ's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from bolide.access.options import AccessOptions
+from bolide.access.policies import Acls, Ruling
+from bolide.access.users import User, Users, UserStatus
+from bolide.remoting.codes import NO_PERMISSION
+from bolide.remoting.command import Command
+from bolide.remoting.errors import BodyError, HeaderError
+from bolide.remoting.headers.base import Header
+from bolide.remoting.request_access import Access, Asked, ResourceType
+from bolide.remoting.signature import ACCESS_KEY, SIGNATURE, signature_holds
+
+NO_NAME: Final = "username cannot be null."
+BAD_SIGNATURE: Final = "check signature failed."
+UNREADABLE: Final = "parse authorization context error."
+MAPPED_IPV4: Final = "::ffff:"
+
+
+class AskingRow(Protocol):
+    """What the gate reads of a row."""
+
+    @property
+    def header(self) -> type[Header] | None:
+        """The header of the code."""
+
+    @property
+    def access(self) -> Access | None:
+        """What it asks for."""
+
+
+class Denied(Exception):
+    """The request is refused; the text is the answer's remark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that the gate reads."""
+
+    authorization: bool
+    strict: bool
+    unsigned_codes: frozenset[int]
+    free_codes: frozenset[int]
+    cluster: str
+
+    @staticmethod
+    def of(options: AccessOptions, cluster: str) -> Rules:
+        """The rules of a broker of this cluster."""
+        return Rules(
+            options.authorization_enabled,
+            options.authorization_strict,
+            options.unsigned_codes,
+            options.free_codes,
+            cluster,
+        )
+
+
+class Gate:
+    """Of one broker with authenticationEnabled."""
+
+    denial: Final = NO_PERMISSION
+    """The code of a refusal."""
+
+    def __init__(self, users: Users, acls: Acls, rows: Mapping[int, AskingRow], rules: Rules) -> None:
+        """`rows` are those of the broker, by code: what they ask for is looked up per request."""
+        self._users = users
+        self._acls = acls
+        self._rows = rows
+        self._rules = rules
+
+    def refusal(self, remote: str, command: Command) -> str | None:
+        """Why this request of the peer `address:port` is refused; None when it is not."""
+        try:
+            self._check(remote, command)
+        except Denied as denied:
+            return str(denied)
+        return None
+
+    def _check(self, remote: str, command: Command) -> None:
+        rules = self._rules
+        user = None if command.code in rules.unsigned_codes else self._signer(command)
+        row = self._rows.get(command.code)
+        if not rules.authorization or command.code in rules.free_codes or row is None:
+            return  # an unknown code is refused as such
+        if user is not None and user.is_super:
+            return
+        asked = self._asked(command, row)
+        if not asked:
+            return
+        if user is None:  # a claimed name is not enough for a permission
+            user = self._signer(command)
+        if not user.is_super:
+            self._authorize(user, asked, address_of(remote))
+
+    def _signer(self, command: Command) -> User:
+        ext = command.ext()
+        name = ext.get(ACCESS_KEY, "")
+        if not name.strip():
+            raise Denied(NO_NAME)
+        user = self._users.get(name)
+        if user is None:
+            raise Denied(f"User:{name} is not found.")
+        if user.status is not UserStatus.ENABLE:
+            raise Denied(f"User:{name} is disabled.")
+        if SIGNATURE not in ext or not signature_holds(ext, command.body, user.password, command.version):
+            raise Denied(BAD_SIGNATURE)
+        return user
+
+    def _asked(self, command: Command, row: AskingRow) -> list[Asked]:
+        access = row.access
+        if access is None:
+            raise Denied(UNREADABLE)
+        if self._rules.strict and access.strict is not None:
+            access = access.strict
+        try:
+            return access.asked(command, row.header)
+        except (HeaderError, BodyError):
+            raise Denied(UNREADABLE) from None
+
+    def _authorize(self, user: User, asked: list[Asked], source: str) -> None:
+        for one in asked:
+            if one.kind is ResourceType.CLUSTER:
+                one = one._replace(name=self._rules.cluster)
+            decision = self._acls.deciding(user.name, one, source)
+            if decision is not Ruling.ALLOW:
+                why = "no matched policies." if decision is None else "the decision is deny."
+                key = f"{one.kind.name.capitalize()}:{one.name}"
+                raise Denied(f"User:{user.name} has no permission to access {key} from {source}, {why}")
+
+
+def address_of(remote: str) -> str:
+    """The address of a peer `address:port`; one of IPv4 as such, also on a port of IPv6."""
+    address = remote.rpartition(":")[0]
+    return address[len(MAPPED_IPV4) :] if address.startswith(MAPPED_IPV4) and "." in address else address

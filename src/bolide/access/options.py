@@ -1,0 +1,128 @@
+"""What a broker is told of access control, by RocketMQ's keys (docs/protocol/acl.md 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+
+from bolide.access.users import MOST_NAME, Credentials
+from bolide.declaration import OURS, Section, java_key
+from bolide.errors import ConfigError
+from bolide.store.options import StoreOptions
+
+T = TypeVar("T")
+ACCESS: Final = Section("Access control")
+ADMINISTRATION: Final = range(3001, 3011)
+"""Request codes that manage users and policies."""
+SECRET_SETTINGS: Final = frozenset({"initAuthenticationUser", "innerClientAuthenticationCredentials"})
+"""Keys whose value is never shown."""
+
+
+class _InitUser(msgspec.Struct):
+    username: str
+    password: str
+
+
+class _InnerCredentials(msgspec.Struct, rename="camel"):
+    access_key: str
+    secret_key: str
+
+
+class AccessOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
+    """Settings of access control. See docs/security.md."""
+
+    authentication_enabled: Annotated[
+        bool, ACCESS("Refuse every request that no known user has signed. Users are kept in `config/users.json`.")
+    ] = False
+    authentication_whitelist: Annotated[
+        str, ACCESS("Request codes, separated by `,`, that need no signature unless a permission is asked for.")
+    ] = ""
+    init_authentication_user: Annotated[
+        str,
+        ACCESS('User of type Super, made at the start where there is none: `{"username":"..","password":".."}`.'),
+    ] = ""
+    inner_client_authentication_credentials: Annotated[
+        str,
+        ACCESS(
+            "Credentials with which the broker signs its own requests to masters and name servers, and of a Super user "
+            'that is made at the start where there is none: `{"accessKey":"..","secretKey":".."}`.'
+        ),
+    ] = ""
+    authorization_enabled: Annotated[
+        bool,
+        ACCESS("Refuse what no policy allows the user. Policies are kept in `config/acls.json`. Needs authentication."),
+    ] = False
+    authorization_whitelist: Annotated[
+        str, ACCESS("Request codes, separated by `,`, for which no permission is asked.")
+    ] = ""
+    authorization_strict: Annotated[
+        bool,
+        ACCESS(
+            "Ask for a permission also where RocketMQ lets every user in: the cluster's for settings, groups and "
+            "tables, the topic's for lite pulls and replies.",
+            java=OURS,
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.authorization_enabled and not self.authentication_enabled:
+            raise ConfigError(
+                "authorizationEnabled = true needs authenticationEnabled = true: without it anyone may use any name"
+            )
+        if not self.unsigned_codes.isdisjoint(ADMINISTRATION):
+            raise ConfigError(
+                f"authenticationWhitelist = {self.authentication_whitelist!r} is not allowed: without a signature "
+                f"anyone could make users and read passwords ({ADMINISTRATION[0]} to {ADMINISTRATION[-1]})"
+            )
+        _ = self.free_codes, self.first_user, self.inner_credentials
+
+    @property
+    def first_user(self) -> Credentials | None:
+        """`initAuthenticationUser`, read. Raises `ConfigError`, which does not quote it."""
+        if not self.init_authentication_user.strip():
+            return None
+        found = _read("initAuthenticationUser", self.init_authentication_user, _InitUser, "username and password")
+        return _checked("initAuthenticationUser", Credentials(found.username, found.password))
+
+    @property
+    def inner_credentials(self) -> Credentials | None:
+        """`innerClientAuthenticationCredentials`, read. Raises `ConfigError`, which does not quote it."""
+        key = "innerClientAuthenticationCredentials"
+        if not self.inner_client_authentication_credentials.strip():
+            return None
+        found = _read(key, self.inner_client_authentication_credentials, _InnerCredentials, "accessKey and secretKey")
+        return _checked(key, Credentials(found.access_key, found.secret_key))
+
+    @property
+    def unsigned_codes(self) -> frozenset[int]:
+        """`authenticationWhitelist`, read."""
+        return _codes_of("authenticationWhitelist", self.authentication_whitelist)
+
+    @property
+    def free_codes(self) -> frozenset[int]:
+        """`authorizationWhitelist`, read."""
+        return _codes_of("authorizationWhitelist", self.authorization_whitelist)
+
+
+def _read(key: str, text: str, kind: type[T], fields: str) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{key} cannot be read: it must be a JSON object with the texts {fields}") from None
+
+
+def _checked(key: str, found: Credentials) -> Credentials:
+    if not found.name.strip() or not found.secret.strip() or len(found.name) > MOST_NAME:
+        raise ConfigError(
+            f"{key} must have a name of at most {MOST_NAME} characters and a secret, neither of them blank"
+        )
+    return found
+
+
+def _codes_of(key: str, text: str) -> frozenset[int]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isascii() and word.removeprefix("-").isdecimal() for word in words):
+        raise ConfigError(f"{key} = {text!r} is not allowed: it must be request codes, separated by commas")
+    return frozenset(map(int, words))

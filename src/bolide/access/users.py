@@ -1,0 +1,166 @@
+"""Users of ACL 2: names, secrets and what kind of user each is (docs/protocol/acl.md 3).
+
+A password is the key of the signatures, so it is kept as it is. Nothing here prints one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from bolide.remoting.bodies.base import Body, encode_body
+from bolide.remoting.command import Command
+from bolide.remoting.signature import sign_request
+
+MOST_NAME: Final = 255
+MOST_USERS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A name and the secret that signs for it."""
+
+    name: str
+    secret: str = field(repr=False)
+
+    def sign(self, command: Command) -> Command:
+        """The request, signed. What is added to its fields afterwards breaks the signature."""
+        sign_request(command.ext(), command.body, self.name, self.secret)
+        return command
+
+
+def signed(command: Command, credentials: Credentials | None) -> Command:
+    """The request, signed where there are credentials."""
+    return command if credentials is None else credentials.sign(command)
+
+
+class UserType(enum.IntEnum):
+    """What a user may do without a policy: everything, or nothing."""
+
+    SUPER = 1
+    NORMAL = 2
+
+    @property
+    def text(self) -> str:
+        """As RocketMQ writes it."""
+        return self.name.capitalize()
+
+
+class UserStatus(enum.IntEnum):
+    """Whether the signatures of a user count."""
+
+    ENABLE = 1
+    DISABLE = 2
+
+    @property
+    def text(self) -> str:
+        """As RocketMQ writes it."""
+        return self.name.lower()
+
+
+class UserInfo(Body):
+    """A user on the wire (UserInfo.java)."""
+
+    username: str | None = None
+    password: str | None = None
+    user_type: str | None = None
+    user_status: str | None = None
+
+    def __repr__(self) -> str:
+        return f"UserInfo({self.username!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One user."""
+
+    name: str
+    password: str = field(repr=False)
+    kind: UserType = UserType.NORMAL
+    status: UserStatus = UserStatus.ENABLE
+
+    @property
+    def is_super(self) -> bool:
+        """True for a user that no policy binds."""
+        return self.kind is UserType.SUPER
+
+    def info(self) -> UserInfo:
+        """As it is told, which is with the password, as RocketMQ does."""
+        return UserInfo(self.name, self.password, self.kind.text, self.status.text)
+
+
+def user_type(text: str | None) -> UserType | None:
+    """The type of this name, in any case; None for no name. An unknown one is Normal."""
+    if not text or not text.strip():
+        return None
+    return UserType.__members__.get(text.upper(), UserType.NORMAL)
+
+
+def user_status(text: str | None) -> UserStatus | None:
+    """The status of this name, in any case; None for no name. An unknown one is enable."""
+    if not text or not text.strip():
+        return None
+    return UserStatus.__members__.get(text.upper(), UserStatus.ENABLE)
+
+
+class Users:
+    """All users of a broker, by name."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, User] = {}
+
+    def get(self, name: str) -> User | None:
+        """The user of this name."""
+        return self._users.get(name)
+
+    def put(self, user: User) -> None:
+        """Make or change a user."""
+        self._users[user.name] = user
+
+    def drop(self, name: str) -> bool:
+        """Forget a user; False when there was none."""
+        return self._users.pop(name, None) is not None
+
+    def listed(self, part: str) -> list[User]:
+        """The users whose name contains `part`, by name."""
+        return [self._users[name] for name in sorted(self._users) if part in name]
+
+    def make_missing(self, wanted: Iterable[Credentials | None]) -> bool:
+        """Make Super users of those that do not exist; True when one was made."""
+        made = False
+        for one in wanted:
+            if one is not None and one.name not in self._users:
+                self.put(User(one.name, one.secret, UserType.SUPER))
+                made = True
+        return made
+
+    @property
+    def count(self) -> int:
+        """How many users there are."""
+        return len(self._users)
+
+    def encode(self) -> bytes:
+        """The file: by name, each as RocketMQ's RocksDB has it."""
+        rows = {
+            user.name: {
+                "password": user.password,
+                "subjectType": 1,
+                "userStatus": user.status.value,
+                "userType": user.kind.value,
+                "username": user.name,
+            }
+            for user in self._users.values()
+        }
+        return encode_body(rows)
+
+    def load(self, data: bytes) -> None:
+        """Take over a file of `encode`. Raises `ValueError`, `KeyError`, `TypeError` for another."""
+        rows: dict[str, dict[str, Any]] = msgspec.json.decode(data, type=dict[str, dict[str, Any]])
+        self._users = {
+            name: User(name, str(row["password"]), UserType(row["userType"]), UserStatus(row["userStatus"]))
+            for name, row in rows.items()
+        }

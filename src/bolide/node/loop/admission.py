@@ -1,0 +1,104 @@
+"""Whether a request is let in, and a line in the log for each one that administers this broker.
+
+The line says who asked, from where, for what, and how it was answered. Fields of the header are told, bodies are not:
+they may hold passwords. A name is as the request claims it where nobody has to sign.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from bolide.access.gate import Gate
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Handler, Outcome, Reply
+from bolide.broker.refused import remark_of, response_code
+from bolide.node.loop.refusals import one_line
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_access import COMMIT_OFFSET, RECALL
+from bolide.remoting.request_routes import Kind, RequestTable, Row
+from bolide.remoting.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+
+LOG_NAME: Final = "bolide.audit"
+UNTOLD: Final = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE})
+CLIENTS: Final = (COMMIT_OFFSET, RECALL)
+"""What changes are asked by whom sends and consumes, not by who administers."""
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    """The names in a body that describes a topic or group."""
+
+    group_name: str = ""
+    consumer_group: str = ""
+    topic: str = ""
+
+
+class Admission:
+    """Of one broker. Without a gate every request is let in."""
+
+    def __init__(self, table: RequestTable[Channel, Outcome], gate: Gate | None) -> None:
+        self._log = logging.getLogger(LOG_NAME)
+        self._gate = gate
+        self._audited = table.codes(administers)
+        for code in self._audited:
+            table.handlers[code] = self._told(table.handlers[code])
+
+    def refusal(self, channel: Channel, command: Command) -> Command | None:
+        """The answer to a request that is not let in; None for one that is."""
+        gate = self._gate
+        if gate is None:
+            return None
+        try:
+            why = gate.refusal(channel.remote, command)
+        except Exception as error:  # nobody is let in by a fault
+            self._log.error("a request of %s could not be checked: %s", channel.remote, error, exc_info=error)
+            return make_response(command, codes.SYSTEM_ERROR, remark_of(error))
+        if why is None:
+            return None
+        if command.code in self._audited:
+            self._note(channel, command, codes.response_name(gate.denial))
+        return make_response(command, gate.denial, why)
+
+    def _told(self, handler: Handler) -> Handler:
+        def answer(channel: Channel, command: Command, now: int) -> Outcome:
+            try:
+                outcome = handler(channel, command, now)
+            except Exception as error:
+                self._note(channel, command, codes.response_name(response_code(error)))
+                raise
+            done = "begun"
+            if isinstance(outcome, Reply) and outcome.command is not None:
+                done = codes.response_name(outcome.command.code)
+            self._note(channel, command, done)
+            return outcome
+
+        return answer
+
+    def _note(self, channel: Channel, command: Command, outcome: str) -> None:
+        ext = command.ext()
+        fields = " ".join(f"{name}={value}" for name, value in ext.items() if name not in UNTOLD)
+        text = one_line(" ".join(filter(None, (fields, _names_in(command.body)))))
+        self._log.info(
+            "%s by %s at %s: %s (%s)",
+            codes.request_name(command.code),
+            one_line(ext.get(ACCESS_KEY, "")) or "nobody who signs",
+            channel.remote,
+            outcome,
+            text,
+        )
+
+
+def administers(row: Row[Channel, Outcome]) -> bool:
+    """Whether a code changes what is kept, and not by sending or consuming."""
+    return row.kind is Kind.CHANGE and row.access not in CLIENTS
+
+
+def _names_in(body: bytes) -> str:
+    try:
+        found = msgspec.json.decode(body, type=_Named)
+    except (ValueError, RecursionError):
+        return ""
+    return " ".join(filter(None, (found.group_name, found.consumer_group, found.topic)))

@@ -1,0 +1,201 @@
+"""What a request asks of whom it comes from: the column `access` of its row (docs/protocol/acl.md 5).
+
+An `Access` is declared beside the handler of a code, by the fields of the header that the handler reads; so what is
+checked and what is done are read by the same decoder. Who may do what is decided in `bolide.access`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from bolide.layout.names import RETRY_PREFIX
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.clients import HeartbeatData
+from bolide.remoting.bodies.locks import LockBatchRequestBody
+from bolide.remoting.command import Command
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.decode import decode_header
+
+
+class ResourceType(enum.IntEnum):
+    """What a permission is for (ResourceType.java)."""
+
+    ANY = 1
+    CLUSTER = 2
+    NAMESPACE = 3
+    TOPIC = 4
+    GROUP = 5
+
+
+class Action(enum.IntEnum):
+    """What is done with it (Action.java)."""
+
+    ALL = 1
+    ANY = 2
+    PUB = 3
+    SUB = 4
+    CREATE = 5
+    UPDATE = 6
+    DELETE = 7
+    GET = 8
+    LIST = 9
+
+
+class Asked(NamedTuple):
+    """One of `actions` on one thing must be allowed. The name of a cluster is "": the broker's own."""
+
+    kind: ResourceType
+    name: str
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedField:
+    """A field of the header that names a topic or group.
+
+    A topic %RETRY%group is that group, for `retried` actions; with () it is not asked for, because another field names
+    the group; with None it is a topic like others. A field without a value asks for nothing.
+    """
+
+    kind: ResourceType
+    name: str
+    actions: tuple[Action, ...]
+    retried: tuple[Action, ...] | None = None
+    separator: str = ""
+    """Between several names in one value."""
+
+
+OfBody = Callable[[Command], Iterable[Asked]]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a code asks for. All of it must be allowed."""
+
+    fields: tuple[AskedField, ...] = ()
+    body: OfBody | None = None
+    cluster: tuple[Action, ...] = ()
+    """Asked of the cluster, unless a field names something."""
+    strict: Access | None = None
+    """What is asked for in its place with authorizationStrict: RocketMQ asks for less than the code can do."""
+
+    def asked(self, command: Command, header: type[Header] | None) -> list[Asked]:
+        """What this request asks for. Raises `HeaderError`, `BodyError` for one that cannot be read."""
+        found: list[Asked] = []
+        if self.fields and header is not None:
+            read = decode_header(command, header)
+            for field in self.fields:
+                value = getattr(read, field.name)
+                if value:
+                    names = value.split(field.separator) if field.separator else [value]
+                    found += [asked for name in names if name for asked in _of(field, name)]
+        if self.body is not None:
+            found += self.body(command)
+        if self.cluster and not found:
+            found.append(Asked(ResourceType.CLUSTER, "", self.cluster))
+        return found
+
+
+def _of(field: AskedField, name: str) -> list[Asked]:
+    if field.kind is ResourceType.GROUP:
+        return [group(name, field.actions)]
+    if name.startswith(RETRY_PREFIX) and field.retried is not None:
+        return [group(name, field.retried)] if field.retried else []
+    return [Asked(field.kind, name, field.actions)]
+
+
+def group(name: str, actions: tuple[Action, ...]) -> Asked:
+    """A group, which may be named by its retry topic."""
+    return Asked(ResourceType.GROUP, name.removeprefix(RETRY_PREFIX), actions)
+
+
+def _subscriptions(consumer_group: str, topics: Iterable[str]) -> list[Asked]:
+    return [
+        group(consumer_group, SUB),
+        *(Asked(ResourceType.TOPIC, topic, SUB) for topic in topics if not topic.startswith(RETRY_PREFIX)),
+    ]
+
+
+def _of_heartbeat(command: Command) -> list[Asked]:
+    data = decode_body(command.body, HeartbeatData)
+    return [
+        asked
+        for consumer in data.consumer_data_set
+        for asked in _subscriptions(consumer.group_name, [item.topic for item in consumer.subscription_data_set])
+    ]
+
+
+def _of_locks(command: Command) -> list[Asked]:
+    data = decode_body(command.body, LockBatchRequestBody)
+    return _subscriptions(data.consumer_group, list(dict.fromkeys(queue.topic for queue in data.mq_set)))
+
+
+def _topic(name: str, *actions: Action) -> AskedField:
+    return AskedField(ResourceType.TOPIC, name, actions, actions)
+
+
+def _topic_of_group(name: str, *actions: Action) -> AskedField:
+    """A topic beside a field that names the group: of a retry topic, only the group is asked for."""
+    return AskedField(ResourceType.TOPIC, name, actions, ())
+
+
+def _group(name: str, *actions: Action) -> AskedField:
+    return AskedField(ResourceType.GROUP, name, actions)
+
+
+PUB: Final = (Action.PUB,)
+SUB: Final = (Action.SUB,)
+GET: Final = (Action.GET,)
+SIGNED: Final = Access()
+"""Any user may."""
+GET_CLUSTER: Final = Access(cluster=GET)
+UPDATE_CLUSTER: Final = Access(cluster=(Action.UPDATE,))
+SIGNED_GET: Final = Access(strict=GET_CLUSTER)
+SIGNED_UPDATE: Final = Access(strict=UPDATE_CLUSTER)
+PUBLISH: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB, SUB),))
+REPLY: Final = Access(strict=PUBLISH)
+RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
+SEND_BACK: Final = Access((_group("group", Action.SUB),))
+PULL: Final = Access((_topic_of_group("topic", Action.SUB), _group("consumer_group", Action.SUB)))
+LITE_PULL: Final = Access(strict=PULL)
+QUERY: Final = Access((AskedField(ResourceType.TOPIC, "topic", (Action.SUB, Action.GET)),))
+VIEW: Final = Access((_topic("topic", Action.GET),), strict=Access((_topic("topic", Action.GET),), cluster=GET))
+HEARTBEAT: Final = Access(body=_of_heartbeat)
+LOCKS: Final = Access(body=_of_locks)
+LEAVE: Final = Access((_group("consumer_group", Action.SUB),))
+MEMBERS: Final = Access((_group("consumer_group", Action.SUB, Action.GET),))
+READ_OFFSET: Final = Access(
+    (_topic_of_group("topic", Action.SUB, Action.GET), _group("consumer_group", Action.SUB, Action.GET))
+)
+COMMIT_OFFSET: Final = Access(
+    (_topic_of_group("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE))
+)
+CREATE_TOPIC: Final = Access((_topic("topic", Action.CREATE),))
+DELETE_TOPIC: Final = Access((_topic("topic", Action.DELETE),))
+UPDATE_TOPIC: Final = Access((_topic("topic", Action.UPDATE),))
+GET_TOPIC: Final = Access((_topic("topic", Action.GET),))
+DELETE_GROUP: Final = Access((_group("group_name", Action.DELETE),))
+GET_CONSUMER_GROUP: Final = Access((_group("consumer_group", Action.GET),))
+GET_GROUP: Final = Access((_group("group", Action.GET),))
+GET_GROUP_AND_TOPIC: Final = Access((_group("group", Action.GET), _topic("topic", Action.GET)))
+UPDATE_GROUP_AND_TOPIC: Final = Access((_group("group", Action.UPDATE), _topic("topic", Action.UPDATE)))
+CLONE_OFFSETS: Final = Access((_group("dest_group", Action.UPDATE), _topic("topic", Action.UPDATE)))
+GET_CONSUME_STATS: Final = Access(
+    (
+        _group("consumer_group", Action.GET),
+        _topic("topic", Action.GET),
+        AskedField(ResourceType.TOPIC, "topic_list", GET, GET, ";"),
+    )
+)
+GET_CONSUME_QUEUE: Final = Access((_topic("topic", Action.GET), _group("consumer_group", Action.GET)))
+CORRECT_OFFSETS: Final = Access(
+    (
+        AskedField(ResourceType.GROUP, "filter_groups", GET, None, ","),
+        _group("compare_group", Action.GET),
+        _topic("topic", Action.GET),
+    )
+)
+CONSUME_DIRECTLY: Final = Access((_group("consumer_group", Action.SUB), _topic("topic", Action.SUB)))

@@ -1,0 +1,187 @@
+"""Who is let in: signatures first, then permissions (docs/protocol/acl.md 4 and 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.access.gate import Gate, Rules, address_of
+from bolide.access.policies import AclInfo, Acls, EntryInfo, PolicyInfo, merged, policies_of
+from bolide.access.users import Credentials, User, Users, UserStatus, UserType
+from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE, VERSION_4_9_3, VERSION_5_5_0
+from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.connection import FramedConnection
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.send import SendMessageRequestHeaderV2
+from bolide.remoting.request_access import PUBLISH, SIGNED, SIGNED_UPDATE, Access
+
+REMOTE = "127.0.0.1:4567"
+ALICE = Credentials("alice", "alicepw")
+ROOT = Credentials("root", "rootpw")
+SEND = {"a": "pg", "b": "T1", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0"}
+OPEN = Rules(False, False, frozenset(), frozenset(), "DefaultCluster")
+CLOSED = replace(OPEN, authorization=True)
+
+
+@dataclass(frozen=True)
+class Row:
+    header: type[Header] | None
+    access: Access | None
+
+
+ROWS = {
+    310: Row(SendMessageRequestHeaderV2, PUBLISH),
+    28: Row(None, SIGNED),
+    25: Row(None, SIGNED_UPDATE),
+    77: Row(None, None),
+}
+
+
+def gate(rules: Rules = CLOSED, allowed: str = "", decision: str = "Allow") -> Gate:
+    users, acls = Users(), Acls()
+    users.put(User("root", "rootpw", UserType.SUPER))
+    users.put(User("alice", "alicepw"))
+    users.put(User("gone", "gonepw", status=UserStatus.DISABLE))
+    if allowed:
+        info = AclInfo(None, [PolicyInfo(None, [EntryInfo(allowed, ["Pub", "Update"], None, decision)])])
+        acls.put("alice", merged({}, policies_of(info)))
+    return Gate(users, acls, ROWS, rules)
+
+
+def sent(who: Credentials | None = None, code: int = 310, serialize_type: int = JSON_TYPE) -> Command:
+    """A request as it comes out of the connection of a broker."""
+    ext = dict(SEND) if code == 310 else {}
+    request = make_request(code, 1, ext, b"body", serialize_type=serialize_type)
+    if who is not None:
+        who.sign(request)
+    return received(request)
+
+
+def received(request: Command) -> Command:
+    connection = FramedConnection(1 << 20, 1 << 20)
+    (command,) = connection.receive(encode(request))
+    return command
+
+
+@pytest.mark.parametrize("serialize_type", [JSON_TYPE, BINARY_TYPE])
+@pytest.mark.parametrize(
+    ("who", "why"),
+    [
+        (None, "username cannot be null."),
+        (Credentials("nobody", "x"), "User:nobody is not found."),
+        (Credentials("gone", "gonepw"), "User:gone is disabled."),
+        (Credentials("alice", "wrong"), "check signature failed."),
+        (ALICE, None),
+        (ROOT, None),
+    ],
+)
+def test_who_is_who(who: Credentials | None, why: str | None, serialize_type: int) -> None:
+    assert gate(OPEN).refusal(REMOTE, sent(who, serialize_type=serialize_type)) == why
+
+
+def test_a_name_without_a_signature_is_not_enough() -> None:
+    request = received(make_request(310, 1, {**SEND, "AccessKey": "root"}))
+    assert gate(OPEN).refusal(REMOTE, request) == "check signature failed."
+
+
+@pytest.mark.parametrize("change", [("b", "T2"), ("AccessKey", "root"), ("more", "1"), ("SecurityToken", "t")])
+def test_what_was_signed_cannot_be_changed(change: tuple[str, str]) -> None:
+    request = make_request(310, 1, dict(SEND), b"body")
+    ALICE.sign(request)
+    request.ext()[change[0]] = change[1]
+    assert gate(OPEN).refusal(REMOTE, received(request)) == "check signature failed."
+
+
+def test_the_body_is_signed() -> None:
+    request = make_request(310, 1, dict(SEND), b"body")
+    ALICE.sign(request)
+    request.body = b"Body"
+    assert gate(OPEN).refusal(REMOTE, received(request)) == "check signature failed."
+
+
+@pytest.mark.parametrize(("version", "taken"), [(VERSION_4_9_3, True), (VERSION_5_5_0, False)])
+def test_a_field_that_old_clients_do_not_sign(version: int, taken: bool) -> None:
+    request = make_request(310, 1, dict(SEND), b"body", version=version)
+    ALICE.sign(request)
+    request.ext()["_UNIQUE_KEY_QUERY"] = "true"
+    assert (gate(OPEN).refusal(REMOTE, received(request)) is None) is taken
+
+
+@given(
+    st.dictionaries(st.text(), st.text(), max_size=4), st.binary(max_size=20), st.sampled_from([JSON_TYPE, BINARY_TYPE])
+)
+def test_only_the_secret_signs(fields: dict[str, str], body: bytes, serialize_type: int) -> None:
+    fields = {name: value for name, value in fields.items() if (name and value) or serialize_type == JSON_TYPE}
+    for who, why in ((ALICE, None), (Credentials("alice", "other"), "check signature failed.")):
+        request = make_request(99, 1, dict(fields), body, serialize_type=serialize_type)
+        who.sign(request)
+        assert gate(OPEN).refusal(REMOTE, received(request)) == why
+
+
+NO_POLICY = "User:alice has no permission to access Topic:T1 from 127.0.0.1, no matched policies."
+DENIED = "User:alice has no permission to access Topic:T1 from 127.0.0.1, the decision is deny."
+
+
+@pytest.mark.parametrize(
+    ("allowed", "decision", "why"),
+    [("", "", NO_POLICY), ("Topic:T1", "Allow", None), ("Topic:T1", "Deny", DENIED), ("Topic:X", "Allow", NO_POLICY)],
+)
+def test_what_a_user_may(allowed: str, decision: str, why: str | None) -> None:
+    assert gate(allowed=allowed, decision=decision).refusal(REMOTE, sent(ALICE)) == why
+
+
+def test_a_super_user_may_everything() -> None:
+    assert [gate().refusal(REMOTE, sent(ROOT, code)) for code in (310, 25, 28, 77)] == [None] * 4
+
+
+def test_an_unknown_code_needs_a_signature_and_no_permission() -> None:
+    assert gate().refusal(REMOTE, sent(None, 9999)) == "username cannot be null."
+    assert gate().refusal(REMOTE, sent(ALICE, 9999)) is None
+
+
+def test_a_row_that_asks_for_nothing_in_particular_lets_nobody_in() -> None:
+    assert gate().refusal(REMOTE, sent(ALICE, 77)) == "parse authorization context error."
+
+
+def test_what_cannot_be_read_is_refused() -> None:
+    request = make_request(310, 1, {"a": "pg"})
+    ALICE.sign(request)
+    assert gate(allowed="Topic:*").refusal(REMOTE, received(request)) == "parse authorization context error."
+
+
+def test_strict_brokers_ask_where_rocketmq_does_not() -> None:
+    strict = replace(CLOSED, strict=True)
+    why = "User:alice has no permission to access Cluster:DefaultCluster from 127.0.0.1, no matched policies."
+    assert gate().refusal(REMOTE, sent(ALICE, 25)) is None
+    assert gate(strict).refusal(REMOTE, sent(ALICE, 25)) == why
+    assert gate(strict, "Cluster:DefaultCluster").refusal(REMOTE, sent(ALICE, 25)) is None
+    assert gate(strict).refusal(REMOTE, sent(ALICE, 28)) is None
+
+
+def test_codes_that_need_no_signature() -> None:
+    rules = replace(CLOSED, unsigned_codes=frozenset({28, 310}))
+    assert gate(rules).refusal(REMOTE, sent(None, 28)) is None
+    # A permission is given to who signed, not to who uses a name.
+    assert gate(rules).refusal(REMOTE, sent(None)) == "username cannot be null."
+    claimed = received(make_request(310, 1, {**SEND, "AccessKey": "root"}))
+    assert gate(rules).refusal(REMOTE, claimed) == "check signature failed."
+    assert gate(replace(rules, free_codes=frozenset({310}))).refusal(REMOTE, sent(None)) is None
+    assert gate(rules, "Topic:T1").refusal(REMOTE, sent(ALICE)) is None
+    assert gate(rules).refusal(REMOTE, sent(ROOT)) is None
+
+
+def test_codes_that_need_no_permission() -> None:
+    rules = replace(CLOSED, free_codes=frozenset({310}))
+    assert gate(rules).refusal(REMOTE, sent(ALICE)) is None
+    assert gate(rules).refusal(REMOTE, sent(Credentials("alice", "wrong"))) == "check signature failed."
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [("127.0.0.1:1", "127.0.0.1"), ("::1:1", "::1"), ("::ffff:10.0.0.1:5", "10.0.0.1"), ("fe80::1:80", "fe80::1")],
+)
+def test_the_address_of_a_peer(remote: str, address: str) -> None:
+    assert address_of(remote) == address

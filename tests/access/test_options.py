@@ -1,0 +1,57 @@
+"""Settings of access control: what fits together, and that no secret is quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bolide.access.options import AccessOptions
+from bolide.access.users import Credentials
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"authorization_enabled": True}, "needs authenticationEnabled"),
+        ({"authentication_whitelist": "10,x"}, "must be request codes"),
+        ({"authorization_whitelist": "10;11"}, "must be request codes"),
+        ({"authentication_whitelist": "10, 3004"}, "anyone could make users"),
+        ({"init_authentication_user": '{"username":"u"}'}, "username and password"),
+        ({"init_authentication_user": '{"username":" ","password":"p"}'}, "neither of them blank"),
+        ({"inner_client_authentication_credentials": "s3cret"}, "accessKey and secretKey"),
+        ({"inner_client_authentication_credentials": '{"accessKey":"a","secretKey":7}'}, "accessKey and secretKey"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as refused:
+        AccessOptions(**settings)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_what_is_read() -> None:
+    options = AccessOptions(
+        authentication_enabled=True,
+        authorization_enabled=True,
+        authentication_whitelist="28, 9999",
+        authorization_whitelist="30,31",
+        init_authentication_user='{"username":"u","password":"p"}',
+        inner_client_authentication_credentials='{"accessKey":"a","secretKey":"s"}',
+    )
+    assert (options.unsigned_codes, options.free_codes) == ({28, 9999}, {30, 31})
+    assert (options.first_user, options.inner_credentials) == (Credentials("u", "p"), Credentials("a", "s"))
+    assert (AccessOptions().first_user, AccessOptions().inner_credentials) == (None, None)
+
+
+def test_a_broker_that_others_reach_says_that_nobody_has_to_sign() -> None:
+    (line,) = BrokerOptions(bind_address="0.0.0.0").warnings
+    assert line.startswith("authenticationEnabled = false: anyone who reaches 0.0.0.0 may do anything")
+    assert BrokerOptions(bind_address="0.0.0.0", authentication_enabled=True).warnings == ()
+    assert BrokerOptions(bind_address="::1").warnings == ()
+
+
+def test_a_log_that_others_reach_is_named() -> None:
+    (line,) = BrokerOptions(bind_address="0.0.0.0", authentication_enabled=True, ha_listen_port=10912).warnings
+    assert line.startswith("haListenPort = 10912: slaves sign nothing there")

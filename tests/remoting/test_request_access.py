@@ -1,0 +1,189 @@
+"""What every row asks for, against the table of docs/protocol/acl.md 5."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from tools.generate_request_codes import broker_rows
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Outcome
+from bolide.remoting.command import make_request
+from bolide.remoting.errors import BodyError, HeaderError
+from bolide.remoting.request_access import HEARTBEAT, PUBLISH, Access, Asked
+from bolide.remoting.request_routes import Row
+
+FIELDS = {
+    "a": "pg", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0", "producerGroup": "pg",
+    "topic": "T", "consumerGroup": "G", "group": "G", "groupName": "G", "destGroup": "D", "srcGroup": "S",
+    "compareGroup": "G", "filterGroups": "F1,F2", "topicList": "T2;T3", "defaultTopic": "TBW102",
+    "defaultTopicQueueNums": "4", "queueId": "0", "sysFlag": "0", "bornTimestamp": "1", "flag": "0", "key": "k",
+    "maxNum": "1", "beginTimestamp": "0", "endTimestamp": "1", "queueOffset": "0", "maxMsgNums": "1",
+    "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0", "offset": "0", "delayLevel": "0",
+    "timestamp": "0", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6", "topicFilterType": "SINGLE_TAG",
+    "order": "false", "tranStateTableOffset": "0", "commitLogOffset": "0", "commitOrRollback": "8", "msgId": "M",
+    "clientID": "C", "clientId": "C", "statsName": "s", "statsKey": "k", "index": "0", "count": "1", "isOrder": "false",
+    "recallHandle": "h", "isForce": "false", "readable": "true", "maxReconsumeTimes": "1",
+}  # fmt: skip
+LOCKS = {"consumerGroup": "G", "clientId": "C", "mqSet": [{"topic": "T", "brokerName": "b", "queueId": 0}]}
+HEART = {
+    "clientID": "C",
+    "producerDataSet": [{"groupName": "pg"}],
+    "consumerDataSet": [
+        {"groupName": "G", "subscriptionDataSet": [{"topic": "T"}, {"topic": "%RETRY%G"}]},
+        {"groupName": "%RETRY%H", "subscriptionDataSet": []},
+    ],
+}
+BODIES: dict[int, Any] = {34: HEART, 41: LOCKS, 42: LOCKS}
+ASKED = {
+    "Topic:T Pub": (10, 310, 320, 370, 37),
+    "Group:G Sub": (36, 35),
+    "Topic:T Sub, Group:G Sub": (11,),
+    "Topic:T Sub|Get": (12,),
+    "Group:G Sub, Topic:T Sub, Group:H Sub": (34,),
+    "Group:G Sub|Get": (38,),
+    "Topic:T Sub|Get, Group:G Sub|Get": (14,),
+    "Topic:T Sub|Update, Group:G Sub|Update": (15,),
+    "Group:G Sub, Topic:T Sub": (41, 42, 309),
+    "Topic:T Create": (17,),
+    "Topic:T Delete": (215,),
+    "Group:G Delete": (207,),
+    "Group:G Update, Topic:T Update": (222, 353),
+    "Group:D Update, Topic:T Update": (314,),
+    "Topic:T Update": (323,),
+    "Topic:T Get": (29, 30, 31, 32, 33, 202, 300, 351),
+    "Group:G Get": (203, 307, 343, 352),
+    "Group:G Get, Topic:T Get, Topic:T2 Get, Topic:T3 Get": (208,),
+    "Group:G Get, Topic:T Get": (223, 303, 345),
+    "Topic:T Get, Group:G Get": (321,),
+    "Group:F1 Get, Group:F2 Get, Group:G Get, Topic:T Get": (308,),
+    "Cluster: Get": (204, 315, 317, 328, 3004, 3005, 3009, 3010),
+    "Cluster: Update": (3001, 3002, 3003, 3006, 3007, 3008),
+    "": (
+        25,
+        26,
+        28,
+        27,
+        200,
+        225,
+        18,
+        21,
+        43,
+        45,
+        46,
+        60,
+        61,
+        201,
+        305,
+        306,
+        316,
+        324,
+        325,
+        329,
+        361,
+        400,
+        401,
+        402,
+        907,
+    ),
+}
+STRICT = {
+    "Cluster: Update": (25, 27, 200, 225, 18, 306, 316, 329, 401),
+    "Cluster: Get": (26, 28, 21, 43, 45, 60, 61, 201, 305, 402, 907),
+    "Topic:T Pub": (324, 325),
+    "Topic:T Sub, Group:G Sub": (361,),
+    "Topic:T Get": (33,),
+    "": (46, 400),
+}
+
+
+@cache
+def rows() -> dict[int, Row[Channel, Outcome]]:
+    return asyncio.run(broker_rows())
+
+
+def text(asked: list[Asked]) -> str:
+    return ", ".join(
+        f"{one.kind.name.capitalize()}:{one.name} {'|'.join(action.name.capitalize() for action in one.actions)}"
+        for one in asked
+    )
+
+
+def asked_by(code: int, access: Access | None, **fields: str) -> str:
+    row = rows()[code]
+    assert access is not None
+    body = json.dumps(BODIES[code]).encode() if code in BODIES else b""
+    return text(access.asked(make_request(code, 0, {**FIELDS, **fields}, body), row.header))
+
+
+def test_every_row_says_what_it_asks_for() -> None:
+    listed = [code for codes in ASKED.values() for code in codes]
+    assert sorted(listed) == sorted(rows())
+    assert [code for code, row in rows().items() if row.access is None] == []
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(wanted, code) for wanted, codes in ASKED.items() for code in codes])
+def test_a_row_asks_as_rocketmq_does(wanted: str, code: int) -> None:
+    assert asked_by(code, rows()[code].access) == wanted
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(wanted, code) for wanted, codes in STRICT.items() for code in codes])
+def test_a_strict_broker_asks_for_more(wanted: str, code: int) -> None:
+    access = rows()[code].access
+    assert access is not None and asked_by(code, access.strict or access) == wanted
+
+
+def test_nothing_else_is_asked_strictly() -> None:
+    listed = {code for codes in STRICT.values() for code in codes}
+    assert {code for code, row in rows().items() if row.access is not None and row.access.strict} == listed - {46, 400}
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (10, "Group:G Sub"),
+        (11, "Group:G Sub"),
+        (12, "Topic:%RETRY%G Sub|Get"),
+        (14, "Group:G Sub|Get"),
+        (15, "Group:G Sub|Update"),
+        (17, "Group:G Create"),
+        (33, "Group:G Get"),
+        (37, "Topic:%RETRY%G Pub"),
+        (370, "Topic:%RETRY%G Pub"),
+        (310, "Group:G Sub"),
+        (320, "Group:G Sub"),
+    ],
+)
+def test_a_retry_topic_is_its_group(code: int, wanted: str) -> None:
+    assert asked_by(code, rows()[code].access, topic="%RETRY%G", b="%RETRY%G") == wanted
+
+
+def test_a_dead_letter_topic_is_a_topic() -> None:
+    assert asked_by(11, rows()[11].access, topic="%DLQ%G") == "Topic:%DLQ%G Sub, Group:G Sub"
+
+
+@pytest.mark.parametrize("code", [35, 37, 33])
+def test_what_is_left_out_is_not_asked_for(code: int) -> None:
+    assert asked_by(code, rows()[code].access, consumerGroup="", topic="") == ""
+
+
+def test_a_strict_broker_lets_only_the_cluster_read_without_a_topic() -> None:
+    access = rows()[33].access
+    assert access is not None and asked_by(33, access.strict, topic="") == "Cluster: Get"
+
+
+def test_what_is_checked_is_what_the_handler_reads() -> None:
+    # The long name is not that of a header with short ones: it must not be looked at in its place.
+    request = make_request(310, 0, {**FIELDS, "topic": "allowed", "b": "wanted"})
+    assert text(PUBLISH.asked(request, rows()[310].header)) == "Topic:wanted Pub"
+
+
+def test_what_cannot_be_read_is_not_let_in() -> None:
+    with pytest.raises(HeaderError):
+        PUBLISH.asked(make_request(310, 0, {"a": "pg"}), rows()[310].header)
+    with pytest.raises(BodyError):
+        HEARTBEAT.asked(make_request(34, 0, {}, b"{"), None)
