@@ -33,7 +33,7 @@ from bolide.remoting.headers.groups import (
     QueryConsumeTimeSpanRequestHeader,
 )
 from bolide.remoting.headers.topics import GetTopicStatsInfoRequestHeader
-from bolide.remoting.request_access import GET_CLUSTER, GET_CONSUME_STATS, GET_GROUP_AND_TOPIC, GET_TOPIC
+from bolide.remoting.request_access import GET_CLUSTER, GET_CONSUME_STATS, GET_TOPIC, GET_TOPIC_AND_GROUP
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -94,7 +94,7 @@ class ConsumeStatsService(Service):
                 self.on_time_span,
                 Kind.READ,
                 reads=DiskReads.MANY,
-                access=GET_GROUP_AND_TOPIC,
+                access=GET_TOPIC_AND_GROUP,
             ),
         ]
 

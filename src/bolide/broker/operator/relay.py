@@ -23,7 +23,7 @@ from bolide.remoting.headers.clients import (
 )
 from bolide.remoting.headers.offsets import GetConsumerStatusRequestHeader
 from bolide.remoting.json import parse_lenient
-from bolide.remoting.request_access import CONSUME_DIRECTLY, GET_CONSUMER_GROUP, GET_GROUP_AND_TOPIC
+from bolide.remoting.request_access import CONSUME_DIRECTLY, GET_CONSUMER_GROUP, GET_TOPIC_AND_GROUP
 from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
@@ -68,7 +68,7 @@ class RelayService(Service):
                 GetConsumerStatusRequestHeader,
                 self.on_consumer_status,
                 Kind.READ,
-                access=GET_GROUP_AND_TOPIC,
+                access=GET_TOPIC_AND_GROUP,
             ),
         ]
 
