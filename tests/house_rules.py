@@ -161,6 +161,7 @@ WORLD_CALLS = {
     *("to_thread", "urandom", "write_bytes", "write_text"),
 }
 BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
+    "client/instance/environment_credentials.py": ({"os"}, "reads the environment before there is a client"),
     "client/instance/environment_tls.py": ({"os"}, "reads the environment before there is a client"),
     "client/instance/instance.py": ({"os"}, "notices a fork"),
     "client/instance/loop_thread.py": (

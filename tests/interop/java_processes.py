@@ -260,11 +260,11 @@ class Java:
 
 
 class MqAdmin(_Driver):
-    """RocketMQ's `mqadmin` 5.5.0 (`MQAdminStartup`), many commands in one JVM."""
+    """RocketMQ's `mqadmin` (`MQAdminStartup`), many commands in one JVM."""
 
-    def __init__(self, home: Path, namesrv: str, *, binary_header: bool = False) -> None:
+    def __init__(self, home: Path, namesrv: str, version: str = BROKER_VERSION, *, binary_header: bool = False) -> None:
         header = (_BINARY_HEADER,) if binary_header else ()
-        super().__init__(home, BROKER_VERSION, (f"-Drocketmq.namesrv.addr={namesrv}", *header), ("MqAdmin",))
+        super().__init__(home, version, (f"-Drocketmq.namesrv.addr={namesrv}", *header), ("MqAdmin",))
 
     def run(self, *words: str) -> str:
         """Run one command and return what it printed; AssertionError if that is an error."""

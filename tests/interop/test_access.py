@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import DriverError, JavaBroker, MqAdmin
 from tests.interop.matrix import PROGRAM
 from tests.interop.our_processes import OurBroker, OurNameServer
@@ -292,6 +292,23 @@ def test_mqadmin_manages_users_and_policies(tmp_path: Path, binary: bool) -> Non
         assert f"create topic to {broker.address} success" in admin.run("updateTopic", *at, "-t", "T1")
         with pytest.raises((AssertionError, DriverError), match=r"CODE: 16|The acl is not exist"):
             admin.run("deleteAcl", *at, "-s", "User:root")
+    finally:
+        admin.close()
+        assert broker.stop() == 0, broker.output()
+        assert namesrv.stop() == 0, namesrv.output()
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
+def test_signatures_of_an_old_mqadmin(tmp_path: Path, binary: bool) -> None:
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    broker = OurBroker(tmp_path / "broker", namesrv.address, SETTINGS)
+    conf = tmp_path / "admin" / "conf"
+    conf.mkdir(parents=True)
+    (conf / "tools.yml").write_text("accessKey: root\nsecretKey: rootpw12\n", encoding="ascii")
+    admin = MqAdmin(tmp_path / "admin", namesrv.address, OLD_BROKER_VERSION, binary_header=binary)
+    try:
+        printed = admin.run("updateTopic", "-b", broker.address, "-t", "T1", "-r", "1", "-w", "1")
+        assert f"create topic to {broker.address} success" in printed
     finally:
         admin.close()
         assert broker.stop() == 0, broker.output()

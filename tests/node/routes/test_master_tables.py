@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bolide.access.users import Credentials
 from bolide.broker.tables.topics import TopicConfig
 from bolide.node.routes.master_tables import MasterTables
 from bolide.remoting import codes
@@ -309,3 +310,25 @@ def test_a_master_answers_as_java_does(tmp_path: Path) -> None:
             }
 
     run(scenario)
+
+
+def test_a_master_with_access_control_tells_who_signs(tmp_path: Path) -> None:
+    settings = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "authorization_strict": True,
+        "inner_client_authentication_credentials": '{"accessKey":"inner","secretKey":"innerpw"}',
+    }
+
+    async def scenario() -> None:
+        async with broker(tmp_path / "m", **settings) as (node, _), slave(tmp_path / "s", node.address) as made:
+            await until(lambda: made.turns >= 2)
+            assert made.tables.rounds == 0
+            made.tables.credentials = Credentials("inner", "a guess")
+            tried = made.turns
+            await until(lambda: made.turns >= tried + 2)
+            assert made.tables.rounds == 0
+            made.tables.credentials = Credentials("inner", "innerpw")
+            await made.rounds()
+
+    asyncio.run(scenario())

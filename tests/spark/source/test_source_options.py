@@ -21,6 +21,11 @@ def test_defaults() -> None:
     assert read_options(BASE, streaming=True).starting.kind == "latest"
 
 
+def test_the_secret_is_not_printed() -> None:
+    options = read_options({"namesrv": "n:1", "topic": "T", "accessKey": "alice", "secretKey": "s3cret"})
+    assert options.secret_key == "s3cret" and "s3cret" not in repr(options)
+
+
 def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() -> None:
     given = {"NameSrv": "h:1", "TOPIC": "T", "MaxOffsetsPerTrigger": "7"}
     assert read_options(given).topics == ("T",)

@@ -6,6 +6,7 @@ import ssl as ssl_module
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
+from bolide.client.instance.environment_credentials import environment_credentials
 from bolide.client.instance.environment_tls import environment_ssl
 from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.instance.unique_id import default_client_id
@@ -23,12 +24,13 @@ class ConnectionOptions(TypedDict, total=False):
     """Keywords that every producer, consumer and admin object takes for its connections; all may be left out.
 
     `instance_name` (``"DEFAULT"``) and the machine's address make the client id, unless `client_id` is given whole;
-    clients with equal options share connections. `access_key` and `secret_key` sign requests; `hooks` see each
-    request and answer, in their order; `ssl` encrypts every connection; `binary_header` encodes requests in
-    RocketMQ's binary form instead of JSON (Java's ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the
-    names of topics and groups, so that users of one cluster do not meet; `unit` names the unit a client works for
-    (Java's unitName with unitMode): what it creates is marked so, and the id ends with it. `world` is what the client
-    asks for time, random numbers, threads, sockets and files; another one than the machine is for simulations.
+    clients with equal options share connections. `access_key` and `secret_key` sign requests, or without them the
+    variables BOLIDE_ACCESS_KEY and BOLIDE_SECRET_KEY. `hooks` see each request and answer, in their order; `ssl`
+    encrypts every connection; `binary_header` encodes requests in RocketMQ's binary form instead of JSON (Java's
+    ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the names of topics and groups, so that users of one
+    cluster do not meet; `unit` names the unit a client works for (Java's unitName with unitMode): what it creates is
+    marked so, and the id ends with it. `world` is what the client asks for time, random numbers, threads, sockets and
+    files; another one than the machine is for simulations.
     """
 
     instance_name: str
@@ -89,6 +91,8 @@ class ClientOptions:
             check_method("hooks", hook, "after", "call, answer")
         if unit:
             hooks = (UnitHook(), *hooks)
+        if not access_key and not any(isinstance(hook, AclHook) for hook in hooks):
+            access_key, secret_key = environment_credentials()
         if access_key:
             hooks = (*hooks, AclHook(access_key, secret_key))
         return cls(

@@ -25,8 +25,8 @@ from bolide.transport.address import NAMESRV_VARIABLES
 Options = TypeVar("Options", bound=Struct)
 PREFIX: Final = "BOLIDE_"
 OFF: Final = frozenset({"", "false"})
-NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL"})
-"""Variables that begin alike and belong to the build."""
+NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL", "BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"})
+"""Variables that begin alike and belong to the build, or to clients."""
 
 ALIASES: Final = {
     "useTLS": "tlsEnable",

@@ -7,7 +7,7 @@ a misspelt limit that is silently ignored costs more than an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from bolide.spark.body.body_format import BodyFormat, read_body_format
@@ -61,7 +61,7 @@ class SourceOptions:
     """How long a broker that does not answer is retried before a task or a query fails."""
     discovery_interval_ms: int
     access_key: str
-    secret_key: str
+    secret_key: str = field(repr=False)
     tls: Tls
     topic: str
     """Of a write: where rows without a topic column go."""

@@ -1,0 +1,22 @@
+"""Credentials by the environment, for clients that are given none: a flag of a command shows in process lists."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from bolide.errors import ConfigError
+
+ACCESS_KEY: Final = "BOLIDE_ACCESS_KEY"
+SECRET_KEY: Final = "BOLIDE_SECRET_KEY"
+
+
+def environment_credentials() -> tuple[str, str]:
+    """Access key and secret key of the variables; two empty texts without them.
+
+    Raises `ConfigError` for one without the other, which does not quote it.
+    """
+    access_key, secret_key = os.environ.get(ACCESS_KEY, ""), os.environ.get(SECRET_KEY, "")
+    if bool(access_key) != bool(secret_key):
+        raise ConfigError(f"the variables {ACCESS_KEY} and {SECRET_KEY} go together: set both or neither")
+    return access_key, secret_key
