@@ -204,10 +204,12 @@ class Ender:
                 self._address(queue.broker)
 
     def _address(self, broker: str) -> str:
-        addresses = self._cluster.addresses.get(broker)
-        if not addresses:
-            raise ClusterUnavailable(f"broker {broker} is not registered with the name server")
-        return addresses[0]
+        master = self._cluster.master(broker)
+        if not master:
+            raise ClusterUnavailable(
+                f"no master of broker {broker} is registered with the name server: its slaves end no transactions"
+            )
+        return master
 
     def _kind(self, broker: str, fresh: bool = False) -> BrokerKind:
         if fresh or broker not in self._kinds:

@@ -209,16 +209,16 @@ class Sender:
 
     def _start(self, bundle: Bundle) -> None:
         bundle.pending = None
-        addresses = self._cluster.addresses.get(bundle.queue.broker)
-        if addresses:
+        master = self._cluster.master(bundle.queue.broker)
+        if master:
             try:
-                command = self._command(bundle, addresses[0])
-                bundle.connection = self._pool.get(addresses[0])
+                command = self._command(bundle, master)
+                bundle.connection = self._pool.get(master)
                 bundle.pending = bundle.connection.start(command, self._options.timeout)
             except (ConnectionLost, RequestTimeout) as error:
                 bundle.reason = str(error)
         else:
-            bundle.reason = f"broker {bundle.queue.broker} is not registered"
+            bundle.reason = f"no master of broker {bundle.queue.broker} is registered: its slaves take no messages"
         self._flight.append(bundle)
         self._flying += bundle.size
 

@@ -236,6 +236,10 @@ class Cluster:
         """Whether the last answer came from the master of a broker: its replicas may lag behind it."""
         return broker in self._masters and self.answered.get(broker) == self._masters[broker]
 
+    def master(self, broker: str) -> str:
+        """The address of the master, to which messages are sent; "" while none is registered, as far as is known."""
+        return self._masters.get(broker, "")
+
     def _given(self, given: Mapping[Queue, int], queues: list[Queue], default: int) -> Offsets:
         unknown = sorted(set(given) - set(queues))
         if unknown:
