@@ -156,6 +156,35 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
+def test_a_slave_that_began_before_its_master_hears_of_it_soon(tmp_path: Path) -> None:
+    """The period is a minute: only the wait for a master makes the slave ask again."""
+
+    async def scenario() -> None:
+        server = namesrv(tmp_path)
+        await server.start()
+        seen: list[tuple[str, str]] = []
+
+        def registration(place: Place, **settings: Any) -> Registration:
+            options = BrokerOptions(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
+            return Registration(
+                options, place, TopicTable(options, Effects(), 1), told=lambda *master: seen.append(master)
+            )
+
+        slave = registration(Place("127.0.0.1:20911", "127.0.0.1:20912"), broker_role="SLAVE", broker_id=1)
+        slave.start()
+        await slave.first(5)
+        master = registration(PLACE, broker_role="SYNC_MASTER")
+        master.start()
+        await master.first(5)
+        await until(lambda: bool(seen))
+        assert seen == [(PLACE.address, PLACE.ha_address)]
+        await slave.stop()
+        await master.stop()
+        await server.stop()
+
+    asyncio.run(scenario())
+
+
 def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_path: Path) -> None:
     async def scenario() -> None:
         first, second = namesrv(tmp_path), namesrv(tmp_path)

@@ -38,6 +38,8 @@ FIRST_RETRY_S: Final = 0.05
 RETRY_S: Final = 2.0
 """After a failed registration the next try comes soon, not only after the period: at first after FIRST_RETRY_S (a name
 server started together with us needs no longer), then twice as long each time up to this."""
+MASTERLESS_S: Final = 2.0
+"""A slave that knows no master registers again after this time, with one topic: the answer is how it hears of one."""
 UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
@@ -128,12 +130,17 @@ class Registration:
         period = self._options.register_name_server_period / 1000
         said = ""
         pause = FIRST_RETRY_S
+        complete_at = self._world.monotonic() + period
         while True:
             names, self._changed[server] = self._changed[server], set()
             self._wake[server].clear()
-            wait = period
             try:
                 await self._register(server, names)
+                if "" in names:
+                    complete_at = self._world.monotonic() + period
+                wait = max(complete_at - self._world.monotonic(), 0.0)
+                if self._lacks_master(server):
+                    wait = min(wait, MASTERLESS_S)
                 if said:
                     log.info("registered with %s again", server)
                 said, pause = "", FIRST_RETRY_S
@@ -145,7 +152,12 @@ class Registration:
                     log.warning("cannot register with the name server %s: %s", server, error)
                     said = str(error)
             if await self._idle(server, wait):
-                self._changed[server].add("")
+                whole = not self._lacks_master(server) or self._world.monotonic() >= complete_at
+                self._changed[server].add("" if whole else next(iter(self._topics.table), ""))
+
+    def _lacks_master(self, server: str) -> bool:
+        """True on a slave to which this name server named no live master."""
+        return not self._role.may_write and not self._masters.get(server, ("", ""))[0]
 
     async def _idle(self, server: str, wait: float) -> bool:
         """Wait for a change; True when the time was over first."""
