@@ -215,3 +215,25 @@ def test_a_full_disk_refuses_bytes_and_keeps_those_before() -> None:
     raw.append(FILE, whole[FILE:], machine.now)
     machine.flush()
     assert log_of(machine) == whole
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_topic_that_the_master_deleted_and_made_again_begins_again_on_the_slave(flushed: bool) -> None:
+    of = master(9)
+    machine, raw = slave()
+    copy(of, (machine, raw), random.Random(1))
+    assert units_of(machine) == units_of(of)
+    if flushed:
+        machine.store.queues.flush()
+    machine.store.queues.take_restarted()
+    before = int(of.store.end_offset)
+    of.store.delete_topic("T")
+    for _ in range(6):
+        of.turn()
+    copy(of, (machine, raw), random.Random(2), before)
+    assert units_of(machine) == units_of(of)
+    assert [len(units) for units in units_of(machine)] == [2, 2, 2]
+    assert machine.store.queues.take_restarted() == {"T"}
+    assert machine.store.queues.take_restarted() == set()
+    machine.crash()
+    assert units_of(machine) == units_of(of), "recovery finds in the log what dispatch found"

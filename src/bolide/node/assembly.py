@@ -190,11 +190,16 @@ class BrokerParts:
         def drop(topic: str) -> None:
             self._topic_admin.drop(topic, clock())
 
+        def forget_restarted() -> None:
+            for topic in self._store.queues.take_restarted():
+                self.offsets.remove_topic(topic, clock())
+
         figures = self.timers.metrics
         self.following = Following(
             self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, drop
         )
         """Of a slave: takes over its master's tables."""
+        self.following.before_offsets.append(forget_restarted)
 
     def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
         """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next

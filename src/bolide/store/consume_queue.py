@@ -113,6 +113,10 @@ class ConsumeQueue:
         self._waiting.units += 1
         return True
 
+    def begins_again(self, physical_offset: i64) -> bool:
+        """True for a record whose number was given out here before, and which was stored after all of this queue's."""
+        return 0 <= self.max_physical_offset <= physical_offset
+
     def is_full(self) -> bool:
         """True when the tail is to be written now."""
         w = self._tail

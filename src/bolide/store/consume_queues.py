@@ -64,6 +64,7 @@ class ConsumeQueues:
         self._waiting = UnitBacklog()
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
+        self._restarted: set[str] = set()
         self.refused_records: i64 = 0
         """Records whose topic or queue cannot name a file: they get no unit, and nothing else is affected."""
         self._refusals: list[str] = []
@@ -134,6 +135,12 @@ class ConsumeQueues:
                 self._refuse(d)
                 return False
             queue = self.find_or_create(d.topic, d.queue_id)
+        elif d.queue_offset < queue.max_offset and queue.begins_again(d.physical_offset):
+            # The topic was deleted and made again, on the master of this slave, or by a broker that leaves no mark of
+            # it. Java takes such records for duplicates, and has none of the new topic's messages.
+            self._delete_queue(d.topic, d.queue_id)
+            self._restarted.add(d.topic)
+            queue = self.find_or_create(d.topic, d.queue_id)
         bitmap = b""
         if self._bitmaps and self.calc_bitmap is not None:
             bitmap = self.calc_bitmap(d)
@@ -169,6 +176,12 @@ class ConsumeQueues:
                 f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r} with "
                 f"queue {d.queue_id} cannot name a folder of {self.folder}"
             )
+
+    def take_restarted(self) -> set[str]:
+        """Topics of which a queue began again since the last call."""
+        taken = self._restarted
+        self._restarted = set()
+        return taken
 
     def take_refusals(self) -> list[str]:
         """What was refused since the last call; beyond a hundred only the counter goes up."""
@@ -276,19 +289,23 @@ class ConsumeQueues:
 
     def delete_topic(self, topic: str) -> None:
         """Delete the queues of a topic and their files; its records stay in the log until retention takes them."""
-        by_id = self._table.pop(topic, None)
-        if by_id is None:
+        if topic not in self._table:
             return
-        if is_lmq(topic):
-            self.light_count -= len(by_id)
-        for queue in by_id.values():
-            if queue in self._dirty:
-                self._dirty.remove(queue)
-            if queue in self._round:
-                self._round.remove(queue)
-            if queue in self.stuck:
-                self.stuck.remove(queue)
-            queue.destroy()
+        for queue_id in list(self._table[topic]):
+            self._delete_queue(topic, queue_id)
+        del self._table[topic]
         self.files.remove(self.folder + "/" + topic)
         if self._ext:
             self.files.remove(self.ext_folder + "/" + topic)
+
+    def _delete_queue(self, topic: str, queue_id: int) -> None:
+        queue = self._table[topic].pop(queue_id)
+        if is_lmq(topic):
+            self.light_count -= 1
+        if queue in self._dirty:
+            self._dirty.remove(queue)
+        if queue in self._round:
+            self._round.remove(queue)
+        if queue in self.stuck:
+            self.stuck.remove(queue)
+        queue.destroy()

@@ -204,3 +204,11 @@ def test_answers_about_the_timer_s_progress() -> None:
     assert told == TimerCheckpoint(0x1A202008430, 0, 0, 0, 0x1A202008614, 0x3F)
     assert decode_timer_answer(captured[:32]) == TimerCheckpoint(0x1A202008430)
     assert decode_timer_answer(b"") is None
+
+
+def test_what_was_consumed_of_a_topic_that_is_gone_is_forgotten_before_offsets_are_taken(parts: Followers) -> None:
+    parts.offsets.commit("gone", "T", 0, 9, NOW)
+    parts.offsets.commit("stays", "T", 0, 9, NOW)
+    parts.following.before_offsets.append(lambda: parts.offsets.remove_topic("T", NOW))
+    parts.take_offsets({"T@stays": {0: 1}})
+    assert (parts.committed("gone"), parts.committed("stays")) == (-1, 1)

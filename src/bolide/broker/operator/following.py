@@ -49,6 +49,8 @@ class Following:
         self._figures = figures
         self._timer = timer
         self._drop = drop
+        self.before_offsets: list[Callable[[], None]] = []
+        """Called before offsets are taken: what was consumed of a topic that is gone must not be kept with them."""
         self.left_out = 0
         """Rows of the master that found no room here, as of the last time: maxTopics, maxGroups, maxConsumerOffsets."""
 
@@ -94,6 +96,8 @@ class Following:
     def take_offsets(self, answer: Mapping[str, Any]) -> Iterator[None]:
         """How far groups have come (43)."""
         self.left_out = 0
+        for forget in self.before_offsets:
+            forget()
         table = {str(key): queues for key, queues in (answer.get("offsetTable") or {}).items()}
         for some in _parts(table.items()):
             self.left_out += self.offsets.follow({key: offsets_of(queues) for key, queues in some})
