@@ -1,0 +1,193 @@
+"""The frames of the auto-switch mode, in which a controller says who is master (docs/protocol/ha.md 6).
+
+Each begins with a state as int32. The slave opens with a handshake, the master answers with the epochs of its log. Then
+the slave reports, and each transfer carries the epoch of its bytes and the offset up to which the set confirms.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from bolide.replication.epochs import Epoch, Epochs
+from bolide.replication.errors import EpochsDamaged, NotReplicated
+from bolide.replication.frames import MAX_BODY
+
+HANDSHAKE: Final = 1
+TRANSFER: Final = 2
+_STATE: Final = struct.Struct(">i")
+_HELLO: Final = struct.Struct(">ihhq")
+_REPORT: Final = struct.Struct(">iq")
+_ANSWER: Final = struct.Struct(">iiqi")
+_ENTRY: Final = struct.Struct(">iq")
+_HEADER: Final = struct.Struct(">iiqiqq")
+MOST_EPOCHS: Final = 64 * 1024
+"""Entries of a handshake; a log that has more saw an election a minute for a month."""
+
+
+class Hello(NamedTuple):
+    """How a slave opens."""
+
+    slave_id: int
+    from_last_file: bool = False
+    """An empty slave begins with the newest file, not with the oldest."""
+    learner: bool = False
+    """It is never one of the set that confirms."""
+
+
+class MasterHello(NamedTuple):
+    """What the master says of its log."""
+
+    epochs: Epochs
+    end: int
+
+
+class EpochPiece(NamedTuple):
+    """Bytes of the master's log from `offset` on; none is a heartbeat."""
+
+    offset: int
+    data: bytes
+    epoch: Epoch
+    confirm: int
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """What a slave writes first."""
+    return _HELLO.pack(HANDSHAKE, hello.from_last_file, hello.learner, hello.slave_id)
+
+
+def encode_report(offset: int) -> bytes:
+    """What a slave writes then: the end of what it keeps."""
+    return _REPORT.pack(TRANSFER, offset)
+
+
+def encode_answer(epochs: Epochs, end: int) -> bytes:
+    """A master's handshake, whose log ends at `end`."""
+    last = epochs.last
+    entries = b"".join(_ENTRY.pack(*entry) for entry in epochs.entries)
+    return _ANSWER.pack(HANDSHAKE, len(entries), end, last.number if last is not None else -1) + entries
+
+
+def encode_header(offset: int, size: int, epoch: Epoch, confirm: int) -> bytes:
+    """What a master writes before `size` bytes of its log; a heartbeat with size 0."""
+    return _HEADER.pack(TRANSFER, size, offset, epoch.number, epoch.start, confirm)
+
+
+@dataclass
+class Heard:
+    """What came of a slave in one read."""
+
+    hello: Hello | None = None
+    """The first handshake in it."""
+    report: int | None = None
+    """The last report in it."""
+
+
+class HearingReader:
+    """Slave to master. Keeps less than one frame."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._reported = False
+
+    def receive(self, data: bytes) -> Heard:
+        """What became whole with `data`. Raises `NotReplicated`."""
+        data = self._rest + data
+        heard, at = Heard(), 0
+        while len(data) - at >= _STATE.size:
+            state: int = _STATE.unpack_from(data, at)[0]
+            if state not in (HANDSHAKE, TRANSFER) or (state == HANDSHAKE and self._reported):
+                raise NotReplicated(f"it sends the state {state}, which has no place here: it is no slave of this mode")
+            size = _HELLO.size if state == HANDSHAKE else _REPORT.size
+            if len(data) - at < size:
+                break
+            if state == HANDSHAKE:
+                self._hello(data, at, heard)
+            else:
+                heard.report = self._report(data, at)
+            at += size
+        self._rest = data[at:]
+        return heard
+
+    def _hello(self, data: bytes, at: int, heard: Heard) -> None:
+        _, last_file, learner, slave_id = _HELLO.unpack_from(data, at)
+        if slave_id < 0:
+            raise NotReplicated(f"it says that its id is {slave_id}; a controller gives 1 and above")
+        heard.hello = heard.hello or Hello(slave_id, last_file == 1, learner == 1)
+
+    def _report(self, data: bytes, at: int) -> int:
+        offset: int = _REPORT.unpack_from(data, at)[1]
+        if offset < 0:
+            raise NotReplicated(f"it reports the offset {offset}; only 0 and above exist")
+        self._reported = True
+        return offset
+
+
+class SendingReader:
+    """Master to slave: one answer, then transfers, whose bytes leave the reader as they arrive."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._answered = False
+        self._left = 0
+        self._at = 0
+        self._epoch = Epoch(0, 0)
+        self._confirm = 0
+
+    def receive(self, data: bytes) -> list[MasterHello | EpochPiece]:
+        """What arrived, in order. Raises `NotReplicated`."""
+        found: list[MasterHello | EpochPiece] = []
+        if self._left == 0:
+            data = self._rest + data
+        at = 0
+        while at < len(data):
+            if self._left:
+                body = data[at : at + self._left]
+                found.append(EpochPiece(self._at, body, self._epoch, self._confirm))
+                self._at += len(body)
+                self._left -= len(body)
+                at += len(body)
+                continue
+            used = self._frame(data, at, found)
+            if used == 0:
+                break
+            at += used
+        self._rest = data[at:]
+        return found
+
+    def _frame(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+        """Read an answer or a header; the bytes of it, 0 when it is not whole."""
+        if len(data) - at < _ANSWER.size:
+            return 0
+        state: int = _STATE.unpack_from(data, at)[0]
+        if state != (TRANSFER if self._answered else HANDSHAKE):
+            raise NotReplicated(f"it sends the state {state}, which has no place here: it is no master of this mode")
+        return self._header(data, at, found) if self._answered else self._answer(data, at, found)
+
+    def _answer(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+        _, size, end, _last = _ANSWER.unpack_from(data, at)
+        if size < 0 or size % _ENTRY.size or size > MOST_EPOCHS * _ENTRY.size or end < 0:
+            raise NotReplicated(f"its handshake has {size} bytes of epochs and the end {end}, outside the limits")
+        whole: int = _ANSWER.size + size
+        if len(data) - at < whole:
+            return 0
+        try:
+            epochs = Epochs(Epoch(*entry) for entry in _ENTRY.iter_unpack(data[at + _ANSWER.size : at + whole]))
+        except EpochsDamaged as error:
+            raise NotReplicated(f"its epochs are no log's: {error}") from error
+        self._answered = True
+        found.append(MasterHello(epochs, end))
+        return whole
+
+    def _header(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+        if len(data) - at < _HEADER.size:
+            return 0
+        _, size, self._at, number, start, self._confirm = _HEADER.unpack_from(data, at)
+        if self._at < 0 or not 0 <= size <= MAX_BODY:
+            raise NotReplicated(f"it sends {size} bytes at offset {self._at}, which is outside the limits")
+        self._epoch = Epoch(number, start)
+        self._left = size
+        if size == 0:
+            found.append(EpochPiece(self._at, b"", self._epoch, self._confirm))
+        return _HEADER.size

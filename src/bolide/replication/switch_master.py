@@ -1,0 +1,134 @@
+"""A master's side of one connection in the auto-switch mode (docs/protocol/ha.md 6, AutoSwitchHAConnection.java)."""
+
+from __future__ import annotations
+
+from bolide.replication.epochs import Epochs
+from bolide.replication.errors import NotReplicated
+from bolide.replication.master import Pace
+from bolide.replication.switch_frames import HearingReader, Hello, encode_answer, encode_header
+
+
+class SwitchMaster:
+    """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms.
+
+    The epochs are handed to each call, for the log is the store's and so are they; while a connection lives they do
+    not change, because a new epoch closes all of them.
+    """
+
+    def __init__(self, file_size: int, pace: Pace, now: int) -> None:
+        self._file_size = file_size
+        self._pace = pace
+        self._reader = HearingReader()
+        self._heard_at = now
+        self._wrote_at = now
+        self.hello: Hello | None = None
+        """How the slave opened; None before it did."""
+        self._answered = False
+        self._told_end = 0
+        self.acked = -1
+        """The end that the slave reported last; -1 before the first report."""
+        self.next_offset = -1
+        """What is sent next; -1 before the first report."""
+        self.sent = 0
+        """Bytes of the log sent so far."""
+        self._second = -1
+        self._sent_in_second = 0
+
+    def received(self, data: bytes, epochs: Epochs, begin: int, now: int) -> bool:
+        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        self._heard_at = now
+        heard = self._reader.receive(data)
+        if heard.hello is not None and self.hello is None:
+            self.hello = heard.hello
+        if heard.report is None:
+            return False
+        if not self._answered or self.hello is None:
+            raise NotReplicated("it reports before the handshake was answered")
+        if self.next_offset < 0:
+            self.next_offset = self._start(heard.report, self.hello, epochs, begin)
+        elif heard.report > self.next_offset:
+            raise NotReplicated(f"it reports the end {heard.report}, but was sent nothing beyond {self.next_offset}")
+        self.acked = heard.report
+        return True
+
+    def _start(self, reported: int, hello: Hello, epochs: Epochs, begin: int) -> int:
+        end = self._told_end
+        if reported > end:
+            raise NotReplicated(f"it reports the end {reported} after it was told that this log ends at {end}")
+        if reported == 0:
+            start = max(end - end % self._file_size, begin) if hello.from_last_file else begin
+        else:
+            start = reported
+        if start < begin:
+            raise NotReplicated(
+                f"its log ends at offset {reported}, and this one begins at {begin}: what is in between is deleted; "
+                f"delete its store, so that it begins with a copy"
+            )
+        if epochs.covering(start) is None:
+            raise NotReplicated(f"offset {start} of this log is older than its first epoch, so nobody can follow there")
+        return start
+
+    def answer(self, epochs: Epochs, end: int, now: int) -> bytes:
+        """The answer to the handshake, once; nothing before it came."""
+        if self._answered or self.hello is None:
+            return b""
+        self._answered = True
+        self._told_end = end
+        self._wrote_at = now
+        return encode_answer(epochs, end)
+
+    def wanted(self, epochs: Epochs, end: int, now: int) -> int:
+        """How many bytes from `next_offset` on are to be sent now: of one file and one epoch, 0 for none."""
+        at = self.next_offset
+        epoch = epochs.covering(at) if 0 <= at < end else None
+        if epoch is None:
+            return 0
+        stop = min(end, epochs.end_of(epoch.number, end))
+        size = min(stop - at, self._pace.batch, self._file_size - at % self._file_size)
+        if self._pace.most_in_second > 0:
+            self._count_second(now)
+            size = min(size, self._pace.most_in_second - self._sent_in_second)
+        return size
+
+    def transfer(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:
+        """The header of a transfer of so many bytes, which follow it."""
+        header = self._header(epochs, size, confirm, now)
+        self.next_offset += size
+        self.sent += size
+        self._count_second(now)
+        self._sent_in_second += size
+        return header
+
+    def heartbeat(self, epochs: Epochs, confirm: int, now: int) -> bytes:
+        """The heartbeat if one is due, else nothing."""
+        if self.next_offset < 0 or now - self._wrote_at <= self._pace.heartbeat:
+            return b""
+        return self._header(epochs, 0, confirm, now)
+
+    def _header(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:
+        epoch = epochs.covering(self.next_offset)
+        if epoch is None:
+            raise NotReplicated(f"offset {self.next_offset} of this log is in no epoch any more")
+        self._wrote_at = now
+        return encode_header(self.next_offset, size, epoch, confirm)
+
+    def silent(self, now: int) -> bool:
+        """True when the slave was not heard for so long that it is gone."""
+        return now - self._heard_at > self._pace.silence
+
+    def due(self) -> int:
+        """When `silent` or `heartbeat` is to be asked next."""
+        over = self._heard_at + self._pace.silence + 1
+        return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
+
+    def limited_until(self, now: int) -> int:
+        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
+        if self._pace.most_in_second <= 0 or self._sent_in_second < self._pace.most_in_second:
+            return -1
+        return (self._second + 1) * 1000 if now // 1000 == self._second else -1
+
+    def _count_second(self, now: int) -> None:
+        second = now // 1000
+        if second != self._second:
+            self._second = second
+            self._sent_in_second = 0

@@ -1,0 +1,164 @@
+"""A slave's side in the auto-switch mode, and both sides together (docs/protocol/ha.md 6)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bolide.replication.epochs import Epoch, Epochs
+from bolide.replication.errors import NotReplicated
+from bolide.replication.master import Pace
+from bolide.replication.switch_frames import (
+    Hello,
+    encode_answer,
+    encode_header,
+    encode_hello,
+    encode_report,
+)
+from bolide.replication.switch_master import SwitchMaster
+from bolide.replication.switch_slave import SwitchSlave
+
+FILE = 1000
+ONE = Epochs([Epoch(1, 0)])
+TWO = Epochs([Epoch(1, 0), Epoch(2, 2142)])
+THREE = Epochs([Epoch(1, 0), Epoch(2, 2142), Epoch(3, 2856)])
+
+
+def slave(end: int, epochs: Epochs, file_size: int = 1 << 20) -> SwitchSlave:
+    return SwitchSlave(Hello(2), end, epochs, file_size, Pace(), 0)
+
+
+def following(end: int, epochs: Epochs, cut: int, master: Epochs, master_end: int) -> SwitchSlave:
+    made = slave(end, epochs)
+    assert made.received(encode_answer(master, master_end), 0).cut == cut
+    assert made.cut_done(cut, 0) == encode_report(cut)
+    return made
+
+
+def test_a_new_slave_reports_0_and_learns_the_epoch_with_the_first_bytes() -> None:
+    made = slave(0, Epochs())
+    assert made.hello(0) == encode_hello(Hello(2))
+    assert made.received(encode_answer(ONE, 714), 0).cut == 0
+    assert made.cut_done(0, 0) == encode_report(0)
+    assert made.received(encode_header(0, 0, Epoch(1, 0), 714), 0).runs == []
+    (run,) = made.received(encode_header(0, 5, Epoch(1, 0), 714) + b"abcde", 0).runs
+    assert run[0] is not None
+    assert (run[0].entries, run[1], run[2]) == (ONE.entries, 0, b"abcde")
+    assert made.confirm == 714
+
+
+def test_an_old_master_returns() -> None:
+    made = following(2142, ONE, 2142, TWO, 2856)
+    (run,) = made.received(encode_header(2142, 3, Epoch(2, 2142), 2856) + b"abc", 0).runs
+    assert run[0] is not None
+    assert run[0].entries == TWO.entries
+
+
+def test_a_longer_log_is_cut_where_it_left_the_common_one() -> None:
+    made = following(3570, TWO, 2856, THREE, 2856)
+    (run,) = made.received(encode_header(2856, 0, Epoch(3, 2856), 2856), 0).runs
+    assert run[0] is not None
+    assert (run[0].entries, run[2]) == (THREE.entries, b"")
+
+
+def test_a_log_with_nothing_in_common_is_not_cut() -> None:
+    with pytest.raises(NotReplicated, match="ends at 10, have no epoch in common"):
+        slave(10, Epochs([Epoch(2, 0)])).received(encode_answer(THREE, 2856), 0)
+
+
+def test_a_log_without_epochs_does_not_follow() -> None:
+    with pytest.raises(NotReplicated, match="this log has no epochs, and ends at 10"):
+        slave(10, Epochs())
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch"),
+    [
+        (2857, Epoch(3, 2857)),  # a gap
+        (2855, Epoch(2, 2142)),  # once more
+        (2856, Epoch(1, 0)),  # an older epoch
+        (2856, Epoch(1, 2856)),  # the number of an older epoch
+        (2856, Epoch(2, 2143)),  # the same with another start
+        (2856, Epoch(3, 2800)),  # it began in what is here of another
+        (2856, Epoch(3, 2900)),  # it begins beyond
+    ],
+)
+def test_frames_that_contradict_what_was_agreed_on_are_refused(offset: int, epoch: Epoch) -> None:
+    made = following(2856, TWO, 2856, TWO, 2856)
+    with pytest.raises(NotReplicated):
+        made.received(encode_header(offset, 1, epoch, 0) + b"x", 0)
+    assert made.end == 2856
+
+
+def test_an_empty_slave_may_begin_with_a_later_file_of_its_own_size_only() -> None:
+    made = SwitchSlave(Hello(2, True), 0, Epochs(), FILE, Pace(), 0)
+    made.received(encode_answer(TWO, 5000), 0)
+    made.cut_done(0, 0)
+    with pytest.raises(NotReplicated, match="mappedFileSizeCommitLog = 1000"):
+        made.received(encode_header(4001, 1, Epoch(2, 2142), 0) + b"x", 0)
+    whole = SwitchSlave(Hello(2, True), 0, Epochs(), FILE, Pace(), 0)
+    whole.received(encode_answer(TWO, 5000), 0)
+    whole.cut_done(0, 0)
+    (run,) = whole.received(encode_header(4000, 1, Epoch(2, 2142), 0) + b"x", 0).runs
+    assert run[0] is not None
+    assert (run[0].entries, run[1]) == (((2, 2142),), 4000)
+
+
+def test_bytes_before_the_first_report_are_refused() -> None:
+    made = slave(0, Epochs())
+    with pytest.raises(NotReplicated, match="before anything was reported"):
+        made.received(encode_answer(ONE, 10) + encode_header(0, 1, Epoch(1, 0), 0) + b"x", 0)
+
+
+def test_the_handshake_is_repeated_until_it_is_answered_then_reports_say_what_is_kept() -> None:
+    made = slave(0, Epochs())
+    made.hello(0)
+    assert made.say(0, 5000) == b""
+    assert made.say(0, 5001) == encode_hello(Hello(2))
+    made.received(encode_answer(ONE, 10), 5002)
+    assert made.say(0, 20_000) == b"", "the log is being cut"
+    made.cut_done(0, 20_000)
+    made.received(encode_header(0, 10, Epoch(1, 0), 10) + bytes(10), 20_001)
+    assert made.say(0, 20_002) == b""
+    assert made.say(10, 20_003) == encode_report(10)
+    assert made.say(10, 25_004) == encode_report(10)
+    assert not made.silent(40_001)
+    assert made.silent(40_002)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_slave_with_any_history_becomes_the_masters_copy(seed: int) -> None:
+    draw = random.Random(seed)
+    log = draw.randbytes(5000)
+    starts = sorted(draw.sample(range(1, 5000), draw.randrange(4)))
+    epochs = Epochs([Epoch(1, 0), *(Epoch(2 + at, start) for at, start in enumerate(starts))])
+    shared = draw.choice([0, *range(1, 5000, 700)])
+    own_epochs = epochs.cut_at(shared)
+    own = log[:shared]
+    if shared and draw.random() < 0.6:
+        own_epochs = own_epochs.begun(50, shared)
+        own += b"\0" * draw.randrange(1, 900)
+    made = SwitchMaster(FILE, Pace(batch=draw.choice((7, 300, 5000))), 0)
+    other = SwitchSlave(Hello(2), len(own), own_epochs, FILE, Pace(), 0)
+    made.received(other.hello(0), epochs, 0, 0)
+    arrived = other.received(made.answer(epochs, len(log), 0), 0)
+    assert arrived.cut == shared
+    own, own_epochs = own[: arrived.cut], own_epochs.cut_at(arrived.cut)
+    made.received(other.cut_done(arrived.cut, 0), epochs, 0, 0)
+    stream = b""
+    while size := made.wanted(epochs, len(log), 0):
+        at = made.next_offset
+        stream += made.transfer(epochs, size, len(log), 0) + log[at : at + size]
+    at = 0
+    while at < len(stream):
+        size = draw.choice((1, 35, 36, 400, 3000))
+        for known, offset, data in other.received(stream[at : at + size], 0).runs:
+            own_epochs = known or own_epochs
+            assert offset == len(own)
+            own += data
+        at += size
+    assert own == log
+    assert own_epochs.entries == epochs.entries
+    assert made.received(other.say(len(own), 1), epochs, 0, 1)
+    assert made.acked == len(log)
