@@ -107,6 +107,7 @@ class CommitLog:
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
         self._last_look = self._last_thorough = now
         self._reserved = self._step_at = end
+        self._ready = self._asked = -1
 
     # -- appending --
 

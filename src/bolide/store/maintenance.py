@@ -67,6 +67,8 @@ class Maintenance:
         self._removing = False
         self._making: list[int] = []
         """Log files that the pool has been asked to make, and may make at any time until it reports."""
+        self._out: list[Job] = []
+        """What the pool has."""
         self._syncing = False
         self.sync_failed = False
         """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
@@ -118,10 +120,23 @@ class Maintenance:
             return []
         taken = self._jobs
         self._jobs = []
+        self._out += taken
         return taken
+
+    @property
+    def busy(self) -> bool:
+        """True while the pool has work, or is about to get some: it knows the log as it was."""
+        return bool(self._out or self._jobs)
+
+    def was_cut(self, checkpoint: Checkpoint, end: int) -> None:
+        """The log ends here now, everything is synced, and this is the checkpoint on disk."""
+        self.checkpoint = checkpoint
+        self._flushing = None
+        self._synced_from = min(self._synced_from, end)
 
     def job_done(self, job: Job, error: str) -> None:
         """Back on the loop."""
+        self._out = [other for other in self._out if other is not job]
         if error:
             self.problem = f"could not {job.name}: {error}"
         if isinstance(job, MakeSegment):

@@ -23,6 +23,7 @@ from bolide.store.arrival import Arrival
 from bolide.store.checkpoint_file import load_checkpoint
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.cut import finish_cut
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed, Files, SyncFailed
 from bolide.store.index_service import IndexService
@@ -60,10 +61,8 @@ class MessageStore(Lookups):
         calc_bitmap: Callable[[Dispatch], bytes] | None = None,
         resources: Resources | None = None,
     ) -> None:
-        if options is None:
-            options = StoreOptions()
-        if resources is None:
-            resources = Resources()
+        options = options or StoreOptions()
+        resources = resources or Resources()
         self.files = files
         self.root = root
         self.shape = shape
@@ -128,6 +127,7 @@ class MessageStore(Lookups):
         self.queues.load()
         report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
         self.queues.recover(not report.abnormal)
+        checkpoint = finish_cut(self, checkpoint)
         recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
         inventory = read_inventory(self.files, self.root)
         boot_id = self.files.boot_id()

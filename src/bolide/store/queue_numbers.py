@@ -60,6 +60,10 @@ class QueueNumbers:
         """The topic's queues are gone."""
         self._next.pop(topic, None)
 
+    def forget_all(self) -> None:
+        """The log was cut: each queue's next number is its end."""
+        self._next = {}
+
     # -- light queues --
 
     def number(self, message: BrokerMessage, given: list[MultiQueue]) -> list[MultiQueue] | None:

@@ -12,6 +12,7 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, OFFSET_PHYSICAL
+from bolide.store.cut import cut
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
 from bolide.store.extents import Extent
 from bolide.store.files import DiskFull, SyncFailed
@@ -84,6 +85,11 @@ class RawLog:
         """Forget the front of a record of which the rest has not arrived: the next connection asks for it again."""
         self._parts = []
         self._held = self._needed = 0
+
+    def cut(self, end: i64, now: int) -> None:
+        """Give up what lies at or beyond this offset, durably: see `store.cut`."""
+        self.forget()
+        cut(self._store, int(end), now)
 
     def append(self, offset: i64, data: bytes, now: int) -> None:
         """Append bytes of the master's log as they are, across the ends of files; the front of a record waits in memory
