@@ -1,0 +1,136 @@
+"""The set of a master's replicas that confirm its log, as the controller knows it (docs/protocol/ha.md 6).
+
+Only a member can be elected. So what every member holds is never lost while one of them lives, and the master asks the
+controller before it counts on a new member, or without an old one. While the answer is on its way both sets count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NOT_CONFIRMED: Final = -1
+
+
+@dataclass
+class _Replica:
+    key: int
+    """Its connection."""
+    acked: int
+    caught_up_at: int
+    learner: bool
+
+
+class SyncSet:
+    """Of one master in one epoch. Ids are the controller's, `now` is ms."""
+
+    def __init__(self, own_id: int, members: frozenset[int], set_epoch: int, epoch_start: int, patience: int) -> None:
+        """`epoch_start` is where the epoch of this master starts, `patience` haMaxTimeSlaveNotCatchup."""
+        self._own_id = own_id
+        self._epoch_start = epoch_start
+        self._patience = patience
+        self._replicas: dict[int, _Replica] = {}
+        self._asked: frozenset[int] | None = None
+        self._confirmed = 0
+        self.members = members
+        """The set that the controller confirmed last."""
+        self.set_epoch = set_epoch
+
+    # -- what slaves say
+
+    def connected(self, key: int, replica_id: int, learner: bool, now: int) -> None:
+        """A slave opened with its handshake; an older connection of the same slave counts no more."""
+        self._replicas[replica_id] = _Replica(key, NOT_CONFIRMED, now, learner)
+
+    def reported(self, key: int, replica_id: int, acked: int, sent_when: int, now: int) -> None:
+        """The slave holds the log up to `acked`; `sent_when` is where the log ended at the last transfer to it."""
+        replica = self._replicas.get(replica_id)
+        if replica is None or replica.key != key:
+            return
+        replica.acked = acked
+        if acked >= sent_when:
+            replica.caught_up_at = now
+
+    def idle(self, key: int, replica_id: int, now: int) -> None:
+        """There is nothing to send to this slave."""
+        replica = self._replicas.get(replica_id)
+        if replica is not None and replica.key == key:
+            replica.caught_up_at = now
+
+    def gone(self, key: int, replica_id: int) -> None:
+        """That connection ended."""
+        replica = self._replicas.get(replica_id)
+        if replica is not None and replica.key == key:
+            del self._replicas[replica_id]
+
+    # -- what the set confirms
+
+    @property
+    def counted(self) -> frozenset[int]:
+        """Everybody who counts: the members, and those that were asked for."""
+        return self.members | (self._asked or frozenset())
+
+    def confirmed(self, end: int) -> int:
+        """Up to where each member holds the log, which ends at `end` here; it never falls, and waits for a member that
+        has no connection."""
+        reached = end
+        for member in self.counted - {self._own_id}:
+            replica = self._replicas.get(member)
+            reached = min(reached, replica.acked if replica is not None else NOT_CONFIRMED)
+        self._confirmed = max(self._confirmed, reached)
+        return self._confirmed
+
+    def holders(self, end: int) -> int:
+        """How many machines hold the log up to `end`, this one among them."""
+        return 1 + sum(replica.acked >= end for replica in self._replicas.values())
+
+    def held_by_all(self, end: int) -> bool:
+        """True when each member holds the log up to `end`."""
+        return self.confirmed(end) >= end
+
+    # -- what the set becomes
+
+    def wanted(self, now: int) -> frozenset[int] | None:
+        """The set to ask the controller for; None while it is right, or a question is on its way."""
+        if self._asked is not None:
+            return None
+        wanted = frozenset(
+            replica_id for replica_id in self.members | set(self._replicas) if self._belongs(replica_id, now)
+        )
+        return wanted if wanted != self.members else None
+
+    def _belongs(self, replica_id: int, now: int) -> bool:
+        if replica_id == self._own_id:
+            return True
+        replica = self._replicas.get(replica_id)
+        if replica is None or replica.learner:
+            return False
+        if replica_id in self.members:
+            return now - replica.caught_up_at <= self._patience
+        return replica.acked >= max(self._confirmed, self._epoch_start)
+
+    def due(self) -> int:
+        """When a member is to be given up, if it does not catch up; -1 for never."""
+        times = [
+            replica.caught_up_at + self._patience + 1
+            for replica_id, replica in self._replicas.items()
+            if replica_id in self.members
+        ]
+        return min(times, default=-1)
+
+    def asked(self, members: frozenset[int]) -> None:
+        """The controller is asked for this set."""
+        self._asked = members
+
+    def answered(self, members: frozenset[int], set_epoch: int) -> None:
+        """What the controller says the set is, in an answer or by itself; an older set changes nothing."""
+        if set_epoch >= self.set_epoch:
+            self.members, self.set_epoch = members, set_epoch
+        self._asked = None
+
+    def refused(self) -> None:
+        """The controller did not take what it was asked for, for certain: an error code, not a lost answer.
+
+        After a lost answer the asked set keeps counting until the controller says what the set is.
+        """
+        self._asked = None

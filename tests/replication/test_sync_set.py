@@ -1,0 +1,137 @@
+"""Who confirms a master's log: what is confirmed is held by everybody who may be elected."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bolide.replication.sync_set import SyncSet
+
+PATIENCE = 15_000
+
+
+def alone() -> SyncSet:
+    return SyncSet(1, frozenset({1}), 1, 100, PATIENCE)
+
+
+def pair() -> SyncSet:
+    """A master and a member that holds the log up to 100."""
+    made = alone()
+    made.connected(7, 2, False, 0)
+    made.reported(7, 2, 100, 100, 0)
+    made.asked(frozenset({1, 2}))
+    made.answered(frozenset({1, 2}), 2)
+    return made
+
+
+def test_a_master_alone_confirms_what_it_has() -> None:
+    assert alone().confirmed(500) == 500
+    assert alone().due() == -1
+
+
+def test_a_slave_joins_when_it_holds_what_is_confirmed() -> None:
+    made = alone()
+    made.confirmed(300)
+    made.connected(7, 2, False, 0)
+    made.reported(7, 2, 299, 299, 0)
+    assert made.wanted(0) is None
+    made.reported(7, 2, 300, 300, 0)
+    assert made.wanted(0) == {1, 2}
+
+
+def test_a_slave_before_the_epoch_or_a_learner_does_not_join() -> None:
+    made = alone()
+    made.connected(7, 2, False, 0)
+    made.reported(7, 2, 99, 99, 0)
+    made.connected(8, 3, True, 0)
+    made.reported(8, 3, 100, 100, 0)
+    assert made.wanted(0) is None
+
+
+def test_while_the_question_is_on_its_way_both_sets_count() -> None:
+    made = alone()
+    made.connected(7, 2, False, 0)
+    made.reported(7, 2, 100, 100, 0)
+    made.asked(frozenset({1, 2}))
+    assert made.confirmed(500) == 100, "the controller may have taken it"
+    assert made.wanted(0) is None, "one question at a time"
+    made.refused()
+    assert made.confirmed(500) == 500
+    other = pair()
+    assert other.confirmed(500) == 100
+    other.gone(7, 2)
+    assert other.wanted(0) == {1}
+    other.asked(frozenset({1}))
+    assert other.confirmed(500) == 100, "the old member may still be elected"
+    other.answered(frozenset({1}), 3)
+    assert other.confirmed(500) == 500
+
+
+def test_a_member_without_a_connection_freezes_what_is_confirmed() -> None:
+    made = pair()
+    made.reported(7, 2, 200, 300, 0)
+    assert made.confirmed(300) == 200
+    made.gone(7, 2)
+    assert made.confirmed(300) == 200
+    assert not made.held_by_all(300)
+    made.connected(8, 2, False, 0)
+    made.gone(7, 2)
+    made.reported(7, 2, 900, 900, 0)
+    assert made.confirmed(300) == 200, "the old connection counts no more"
+    made.reported(8, 2, 300, 300, 0)
+    assert made.held_by_all(300)
+    assert made.holders(300) == 2
+
+
+def test_a_member_that_does_not_catch_up_leaves() -> None:
+    made = pair()
+    made.reported(7, 2, 150, 300, 1000)
+    assert made.due() == PATIENCE + 1
+    assert made.wanted(PATIENCE) is None
+    assert made.wanted(PATIENCE + 1) == {1}
+    made.idle(7, 2, PATIENCE)
+    assert made.wanted(PATIENCE + 1) is None
+
+
+def test_an_older_set_changes_nothing() -> None:
+    made = pair()
+    made.answered(frozenset({1}), 1)
+    assert (made.members, made.set_epoch) == ({1, 2}, 2)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_confirmed_is_held_by_everybody_who_may_be_elected(seed: int) -> None:
+    """Questions to the controller may be taken and their answers lost."""
+    draw = random.Random(seed)
+    made = alone()
+    controller, number = frozenset({1}), 1
+    holds = {1: 100, 2: 0, 3: 0}
+    keys: dict[int, int] = {}
+    question: frozenset[int] | None = None
+    for now in range(0, 300_000, 1000):
+        holds[1] += draw.randrange(50)
+        for slave in (2, 3):
+            if slave not in keys and draw.random() < 0.3:
+                keys[slave] = now
+                made.connected(now, slave, False, now)
+            elif slave in keys and draw.random() < 0.1:
+                made.gone(keys.pop(slave), slave)
+            if slave in keys and draw.random() < 0.7:
+                holds[slave] = draw.randint(holds[slave], holds[1])
+                made.reported(keys[slave], slave, holds[slave], holds[1] - 20, now)
+        confirmed = made.confirmed(holds[1])
+        assert all(holds[member] >= confirmed for member in controller), "an elected member would lose it"
+        if question is None:
+            question = made.wanted(now)
+            if question is not None:
+                made.asked(question)
+        elif draw.random() < 0.4:
+            if question == controller or draw.random() < 0.7:
+                controller, number = question, number + 1
+                made.answered(controller, number)
+            else:
+                made.refused()
+            question = None
+        elif question != controller and draw.random() < 0.2:
+            controller = question  # taken, and not heard of yet
