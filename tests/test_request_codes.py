@@ -137,6 +137,7 @@ def test_kinds_carry_the_rules_that_go_with_them() -> None:
     assert {row.code for row in rows.values() if row.light} == {
         codes.SEND_MESSAGE,
         codes.SEND_MESSAGE_V2,
+        codes.SEND_BATCH_MESSAGE,
         codes.UPDATE_CONSUMER_OFFSET,
     }
     assert all(row.durable for row in rows.values() if row.kind is Kind.SEND)

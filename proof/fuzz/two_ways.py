@@ -25,6 +25,7 @@ from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.loop.executor import Executor
+from bolide.node.loop.front import LIGHT_AT_ONCE
 from bolide.node.loop.services import Services
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
@@ -161,7 +162,9 @@ class Way:
             if self.frames.long:
                 commands = self.frames.cut(frames, 0)
             elif frames:
-                used = executor.take_sends(self.channel, frames, self.now)
+                used = 0
+                while taken := executor.take_sends(self.channel, frames, used, LIGHT_AT_ONCE, self.now):
+                    used = taken.used
                 self.taken += used
                 commands = self.frames.cut(frames, used)
         except FrameError as error:

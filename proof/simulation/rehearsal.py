@@ -1,4 +1,6 @@
-"""A small scenario with every fault of the machine in it: its tests run it, and `python -m` prints what it led to."""
+"""A small scenario with every fault of the machine in it: its tests run it, and `python -m` prints what it led to.
+
+`burst-7` is a burst of sends from seed 7."""
 
 from __future__ import annotations
 
@@ -73,6 +75,36 @@ async def scenario(cluster: Cluster, faults: int = 4) -> tuple[list[str], list[s
     return acknowledged, consumed
 
 
+async def burst(cluster: Cluster) -> tuple[list[str], list[str]]:
+    """Many sends and batches at once, some with a delay between them, to a broker that seldom has the time for a whole
+    read: what was acknowledged, and nothing."""
+    names = [await cluster.start_namesrv("names-1")]
+    address = f"{names[0].host.ip}:9876"
+    await cluster.start_broker("broker-a", {"broker_cluster_name": "C"}, names)
+    cluster.processes["broker-a"].clock_s = cluster.random.choice((0.000_001, 0.004, 0.009))
+    acknowledged: list[str] = []
+
+    async def produce(process: Process) -> None:
+        async with Producer("p", address, world=process.world, timeout=60.0, max_in_flight=256) as producer:
+            await producer.send_many([Message("T", b"first") for _ in range(8)])
+
+            async def send(number: int) -> None:
+                delay = 1 if number % 50 == 7 else 0
+                body = bytes(1 + number * 37 % 5000)
+                await producer.send(Message("T", body, keys=(str(number),), delay_level=delay))
+                acknowledged.append(str(number))
+
+            for start in range(0, 600, 150):
+                batches = [producer.send_many([Message("T", bytes(90)) for _ in range(64)]) for _ in range(4)]
+                await asyncio.gather(*(send(number) for number in range(start, start + 150)), *batches)
+
+    process = cluster.start("producer-1", produce)
+    await cluster.ended(process, 600)
+    for name in ("broker-a", "names-1"):
+        await cluster.stop(name)
+    return acknowledged, []
+
+
 async def one_fault(cluster: Cluster) -> None:
     """Something goes wrong; what is down comes back at the next."""
     chance = cluster.random
@@ -136,7 +168,7 @@ def disks(result: Result) -> int:
 
 if __name__ == "__main__":
     for text in sys.argv[1:]:
-        result = run(int(text))
+        result = run(int(text)) if text.isdecimal() else Simulation(int(text.removeprefix("burst-"))).run(burst)
         value = result.value
         assert isinstance(value, tuple)
         counts = " ".join(str(len(part)) for part in (*value, result.faults))

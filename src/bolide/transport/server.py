@@ -39,10 +39,11 @@ class Owner(Protocol):
 
 
 class Taker(Protocol):
-    """Who serves frames as they are, before they become commands."""
+    """Who is asked before frames become commands, and may serve them as they are."""
 
     def take(self, peer: Any, data: bytes) -> int:
-        """Frames of one read, and perhaps a part of the next one; the bytes of those at their front that it served."""
+        """A read begins. Frames, and perhaps a part of the next one; the bytes of those at their front that it served.
+        No bytes when another frame precedes them, which is for the owner."""
 
 
 @final
@@ -119,6 +120,7 @@ class ServerConnection:
         self._took = False
         frames = core.gather(data)
         if core.long:  # it came first
+            self.taker.take(self._peer, b"")
             return core.cut(frames, 0)
         if not frames:
             return []

@@ -106,7 +106,11 @@ class Shared(World):
 
     def read(self, channel: Channel, count: int, code: int = OTHER) -> None:
         """One read of a socket brings so many requests."""
-        self.front.received(channel, [make_request(code, number) for number in range(count)])
+        self.arrive(channel, [make_request(code, number) for number in range(count)])
+
+    def arrive(self, channel: Channel, commands: list[Command]) -> None:
+        self.front.take(channel, b"")
+        self.front.received(channel, commands)
 
     def taken(self) -> int:
         """Requests served since the last call."""
@@ -152,7 +156,7 @@ def test_the_others_of_a_turn_get_their_share_of_the_next(world: Shared) -> None
 
 def test_what_waits_for_a_turn_stays_before_what_comes_later(world: Shared) -> None:
     world.read(world.peer, 4)
-    world.front.received(world.peer, [make_request(OTHER, 4)])
+    world.arrive(world.peer, [make_request(OTHER, 4)])
     while world.loop.soon:
         world.loop.turn()
     assert [answer.opaque for answer in world.host.written[world.peer.id]] == list(range(5))

@@ -8,7 +8,7 @@ the log, in the queues, in the index and in the answers are the same whichever w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from librt.strings import read_i64_be
 from mypy_extensions import i64
@@ -26,6 +26,9 @@ from bolide.store.append_run import ROW, append_run
 if TYPE_CHECKING:
     from bolide.broker.send.send_kernel import SendKernel
 
+LIGHT_BODY: Final = 2048
+"""A request weighs 1, and 1 more for so many bytes of its body: a batch takes as long as the messages in it."""
+
 
 def kernel_type() -> type[SendKernel] | None:
     """The native kernel, None where there is none."""
@@ -38,12 +41,13 @@ def kernel_type() -> type[SendKernel] | None:
 
 @final
 class Taken:
-    """What became of the front of a read: `used` bytes were `count` sends. `answers` are for when the log is confirmed
-    to `end`; what the first of them stored ends at `first_end`."""
+    """What became of the front of a read: up to byte `used` it was `count` sends. `answers` are for when the log is
+    confirmed to `end`; what the first of them stored ends at `first_end`."""
 
-    def __init__(self, used: int, count: int, answers: bytes, first_end: i64, end: i64) -> None:
+    def __init__(self, used: int, count: int, weight: int, answers: bytes, first_end: i64, end: i64) -> None:
         self.used: int = used
         self.count: int = count
+        self.weight: int = weight
         self.answers: bytes = answers
         self.first_end: i64 = first_end
         self.end: i64 = end
@@ -62,8 +66,8 @@ class PlainSends:
         self.open: bool = True
         """False while this broker as a whole takes no messages."""
 
-    def take(self, channel: Channel, data: bytes, now: int) -> Taken | None:
-        """Store the plain sends at the front of these frames; None when the first is not one."""
+    def take(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
+        """Store the plain sends from byte `at` on, until they weigh `enough`; None when the first is not one."""
         store = self._writer.store
         log = store.log
         room = log.room()
@@ -71,14 +75,15 @@ class PlainSends:
             return None
         start = log.end_offset
         topics = self._found = []
-        done = self._kernel.take(data, self._find, channel.remote_host, int(start), int(room), int(log.store_time(now)))
+        stamp = int(log.store_time(now))
+        done = self._kernel.take(data, at, enough, self._find, channel.remote_host, int(start), int(room), stamp)
         if done is None:
             return None
-        used, sends, first_size, records, answers, rows, texts = done
+        used, sends, weight, first_size, records, answers, rows, texts = done
         append_run(store, topics, records, rows, texts, now)
         self._stats.put(len(rows) // ROW, len(records))
         self._count(topics, rows)
-        return Taken(used, sends, answers, start + first_size, log.end_offset)
+        return Taken(used, sends, weight, answers, start + first_size, log.end_offset)
 
     def _find(self, name: bytes) -> tuple[int, dict[int, int]] | None:
         """How many queues a topic has for producers, and the next offset of each; None when it is not plain."""
@@ -122,4 +127,5 @@ def made_kernel(
         suffix.encode(),
         writer.store_host,
         (options.max_frame_length, int(log.max_message_size), int(log.max_record_size), options.max_batch_messages),
+        LIGHT_BODY,
     )

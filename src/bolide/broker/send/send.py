@@ -132,15 +132,7 @@ class SendService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(
-                code,
-                header,
-                handler,
-                Kind.SEND,
-                at_master=SENDS_AT_MASTER,
-                light=code != SEND_BATCH_MESSAGE,
-                access=PUBLISH,
-            )
+            RawRoute(code, header, handler, Kind.SEND, at_master=SENDS_AT_MASTER, light=True, access=PUBLISH)
             for code, header, handler in (
                 (SEND_MESSAGE, SendMessageRequestHeader, self.on_send),
                 (SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2),

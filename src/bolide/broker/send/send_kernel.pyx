@@ -500,14 +500,15 @@ cdef object text_of(Text text):
 cdef class SendKernel:
     """Of one broker. `pieces` are what `SendResponses.pieces` gives; `suffix` is added to all properties; properties
     with one of these `names`, or with a name that begins with `prefix`, are not plain. `host` is stored as the broker's;
-    `most` are the bytes a frame, a body and a record may have, and the messages of a batch."""
+    `most` are the bytes a frame, a body and a record may have, and the messages of a batch. `light_body` bytes of a body
+    weigh as much as a send."""
 
     cdef list _pieces
     cdef list _names
     cdef bytes _suffix, _prefix, _host, _host_hex, _born_host
     cdef object _tags
     cdef int64_t _start, _room, _stamp
-    cdef int64_t _most_body, _most_record, _most_frame, _most_batch, _most_messages
+    cdef int64_t _most_body, _most_record, _most_frame, _most_batch, _most_messages, _light_body
     cdef Buffer _records, _answers, _rows
     cdef uint8_t* _scratch
     cdef Place _places[MOST_TOPICS]
@@ -527,7 +528,9 @@ cdef class SendKernel:
         free(self._answers.data)
         free(self._rows.data)
 
-    def __init__(self, list pieces, list names, bytes prefix, bytes suffix, bytes host, tuple most):
+    def __init__(
+        self, list pieces, list names, bytes prefix, bytes suffix, bytes host, tuple most, int64_t light_body
+    ):
         most_frame, most_body, most_record, most_messages = most
         self._pieces = pieces
         self._names = names
@@ -540,25 +543,35 @@ cdef class SendKernel:
         self._most_messages = most_messages
         self._most_record = most_record
         self._most_frame = most_frame
+        self._light_body = light_body
         self._answer_room = 256 + len(self._host_hex) + sum(map(len, pieces))
 
     def take(
-        self, bytes data not None, object find, bytes born_host not None, int64_t start, int64_t room, int64_t stamp
+        self,
+        bytes data not None,
+        Py_ssize_t at,
+        int64_t enough,
+        object find,
+        bytes born_host not None,
+        int64_t start,
+        int64_t room,
+        int64_t stamp,
     ):
-        """Take the plain sends at the front of `data`: None when there is none, else a tuple.
+        """Take the plain sends of `data` from byte `at` on, until they weigh `enough`: None when there is none, else a
+        tuple.
 
-        It holds: the bytes taken, how many sends they were, the bytes of the records of the first of them, all records,
-        all answers, a row for each record and its texts (see `store.append_run`). `find` gives the number of queues of a
+        It holds: where they end, how many they are, what they weigh, the bytes of the records of the first of them, all
+        records, all answers, a row for each record and its texts (see `store.append_run`). `find` gives the number of queues of a
         topic, and a dict with the number of the next message of each; None for a topic that is not plain. Records are
         stored from offset `start` on, into `room` bytes, with the time `stamp`.
         """
         cdef const uint8_t* base = <const uint8_t*>PyBytes_AS_STRING(data)
-        cdef Py_ssize_t end = PyBytes_GET_SIZE(data), at = 0, length, header_size
+        cdef Py_ssize_t end = PyBytes_GET_SIZE(data), length, header_size
         cdef Send send
         cdef Text body
         cdef const uint8_t* header
         cdef int place, queue
-        cdef int64_t stored, before, first_size = 0
+        cdef int64_t stored, before, first_size = 0, weight = 0
         cdef Py_ssize_t count = 0
         cdef list texts = [], known = [], kept = []
         self._born_host = born_host
@@ -569,7 +582,7 @@ cdef class SendKernel:
         self._last_tags_size = 0
         self._topics = self._queues = 0
         self._records.size = self._answers.size = self._rows.size = 0
-        while end - at >= 8:
+        while weight < enough and end - at >= 8:
             length = int_at(base + at)
             header_size = int_at(base + at + 4) & 0xFFFFFF
             if length < 4 or length > end - at - 4 or length > self._most_frame - 4 or header_size > length - 4:
@@ -598,6 +611,7 @@ cdef class SendKernel:
                 first_size = self._records.size
             self._answer(&send, self._numbers[queue].next - stored, start + before, stored)
             count += 1
+            weight += 1 + body.size // self._light_body
             at += 4 + length
         self._tags = self._born_host = None
         if count == 0:
@@ -605,6 +619,7 @@ cdef class SendKernel:
         return (
             at,
             count,
+            weight,
             first_size,
             PyBytes_FromStringAndSize(<char*>self._records.data, self._records.size),
             PyBytes_FromStringAndSize(<char*>self._answers.data, self._answers.size),

@@ -19,7 +19,7 @@ from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import remark_of, response_code
-from bolide.broker.send.plain_sends import PlainSends
+from bolide.broker.send.plain_sends import PlainSends, Taken
 from bolide.broker.send.send import SendService
 from bolide.errors import BolideError, PeerError
 from bolide.node.loop.durable_replies import DurableReplies
@@ -134,22 +134,24 @@ class Executor:
         else:
             self._begin(channel, command, not_served, now)
 
-    def take_sends(self, channel: Channel, data: bytes, now: int) -> int:
-        """Store the plain sends at the front of these frames; the bytes they take. What is left is for `handle`."""
+    def take_sends(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
+        """Store the plain sends of these frames from byte `at` on, until they weigh `enough`; None when there is none.
+        What is left is for `handle`."""
         plain = self.plain
         if plain is None or self.gate.busy or self.outbox.full(channel) or not self._unhooked():
-            return 0
-        taken = plain.take(channel, data, now)
+            return None
+        taken = plain.take(channel, data, at, enough, now)
         if taken is None:
-            channel.sends = False
-            return 0
+            if at == 0:
+                channel.sends = False
+            return None
         self.stats.requests += taken.count
         self._services.touched = True
         entry = ParkedReply(channel, taken.answers, taken.end, now + self._flush_timeout_ms)
         entry.first_end = taken.first_end
         entry.sends = taken.count
         self._parked.add(entry, True)
-        return taken.used
+        return taken
 
     def _unhooked(self) -> bool:
         """True while no hook is around sends: a topic may choose one at any time."""

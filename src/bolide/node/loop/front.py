@@ -7,6 +7,7 @@ from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import BrokerStats
+from bolide.broker.send.plain_sends import LIGHT_BODY
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.executor import PLAIN_SENDS
 from bolide.node.loop.turns import READS_MS, Turns
@@ -14,7 +15,7 @@ from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
 LIGHT_AT_ONCE: Final = 32
-"""The clock is read after so many light requests (their rows say so), and after each request of another kind."""
+"""The clock is read when light requests (their rows say so) weigh so much, and after each request of another kind."""
 REFUSALS_MS: Final = 1000
 """Refused connections are logged once in this time."""
 
@@ -82,6 +83,12 @@ class Front:
         self._log: logging.Logger = log
         self._not_served: frozenset[int] = not_served
         self._sends_served: bool = not_served.isdisjoint(PLAIN_SENDS)
+        self._now: int = 0
+        """When the read in hand began."""
+        self._light: int = 0
+        """What its light requests weigh since the clock was read."""
+        self._since: int = -1
+        """Since when what is left of it waits for another turn; -1 while this one has time."""
 
     def connected(self, connection: ServerConnection) -> Channel | None:
         """Make the channel of a new connection, or refuse it when there are too many."""
@@ -101,52 +108,70 @@ class Front:
         host = encode_host(connection.remote_ip, connection.remote_port)
         channel = Channel(table.next_id(), host, remote, connection.local_port)
         channel.link = connection
-        if self._turns.executor.plain is not None and self._sends_served:
-            connection.taker = self
+        connection.taker = self
         connection.idle_since = self._turns.now()
         table.channels[channel.id] = channel
         self._stats.connections += 1
         return channel
 
     def take(self, peer: Channel, data: bytes) -> int:
-        """Serve the plain sends at the front of these frames; the bytes they take. A clock and a look for all."""
-        if not peer.sends:
-            return 0
+        """Begin a read: one look at the gate for all of it. Serve the plain sends at the front; the bytes they take.
+
+        The clock is read at the same requests whether they are served here or in `received`, so a simulated run is the
+        same with the native kernel and without it.
+        """
         turns = self._turns
         now = turns.now()
         executor = turns.executor
         lag = turns.lag(now)
         turns.schedule()
+        self._now = now
+        self._light = 0
+        self._since = -1
         if lag >= READS_MS:
+            self._since = now - lag  # all of it was ready when the turn began
             return 0
         executor.gate.look(now, lag)
-        return executor.take_sends(peer, data, now)
+        used = 0
+        if not peer.sends or not self._sends_served:
+            return used
+        size = len(data)
+        while used < size:
+            taken = executor.take_sends(peer, data, used, LIGHT_AT_ONCE, now)
+            if taken is None:
+                break
+            used = taken.used
+            if taken.weight < LIGHT_AT_ONCE:
+                self._light = taken.weight
+                break
+            self._since = turns.late()
+            if self._since >= 0:
+                self._now = self._since
+                break
+        return used
 
     def received(self, peer: Channel, commands: list[Command]) -> None:
-        """Handle the commands of one read; the turn they belong to ends when all sockets of this turn were read."""
+        """Handle what `take` left of a read; the turn it belongs to ends when all sockets of this turn were read."""
         turns = self._turns
-        now = turns.now()
+        now = self._now
         executor = turns.executor
-        lag = turns.lag(now)
-        turns.schedule()
-        if lag >= READS_MS:
-            self._postpone(peer, commands, 0, now - lag, now)  # all of it was ready when the turn began
+        if self._since >= 0:
+            self._postpone(peer, commands, 0, self._since, now)
             return
-        executor.gate.look(now, lag)
         light_codes = executor.light
         count = len(commands)
         at = 0
-        light = 0
+        light = self._light
         while at < count:
             command = commands[at]
             at += 1
             executor.handle(peer, command, self._not_served, now)
-            if at == count:
-                return
             if command.code in light_codes:
-                light += 1
+                light += 1 + len(command.body) // LIGHT_BODY
                 if light < LIGHT_AT_ONCE:
                     continue
+            elif at == count:
+                return
             light = 0
             late = turns.late()
             if late >= 0:
