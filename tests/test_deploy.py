@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import yaml
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
+from bolide.node.process.exit_codes import BAD_CONFIG, STORE_FAILED
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
@@ -145,3 +149,22 @@ def test_the_page_lists_all_that_is_served(served: dict[str, set[str]]) -> None:
     page = (DEPLOY.parent / "docs" / "monitor.md").read_text(encoding="utf-8")
     names = {re.sub("_(bucket|count|sum)$", "", name) for name in served if name.startswith(("rocketmq_", "bolide_"))}
     assert sorted(name for name in names | set(OF_A_SLAVE) if f"`{name}`" not in page) == []
+
+
+@pytest.mark.parametrize("name", ["bolide-broker", "bolide-namesrv"])
+def test_units_are_what_systemd_takes(name: str, tmp_path: Path) -> None:
+    text = (DEPLOY / "systemd" / f"{name}.service").read_text(encoding="utf-8")
+    stop = f"RestartPreventExitStatus={BAD_CONFIG}" + (f" {STORE_FAILED}" if name == "bolide-broker" else "")
+    assert f"{stop}\n" in text
+    (command,) = re.findall("^ExecStart=/opt/bolide/bin/bolide (.*)$", text, re.MULTILINE)
+    options_given = {word for word in command.split() if word.startswith("-")}
+    told = subprocess.run(
+        [sys.executable, "-m", "bolide", command.split()[0], "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(option in told.stdout for option in options_given)
+    if shutil.which("systemd-analyze") is None:
+        return
+    unit = tmp_path / f"{name}.service"
+    unit.write_text(text.replace("/opt/bolide/bin/bolide", "/bin/true"), encoding="utf-8")
+    checked = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
+    assert (checked.returncode, [line for line in checked.stderr.splitlines() if name in line]) == (0, [])
