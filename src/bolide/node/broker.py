@@ -286,15 +286,7 @@ class BrokerNode:
     def _make_executor(self, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
         options = self.options
         self._hold = hold = HoldTable(options.max_held_requests)
-        self._executor = executor = Executor(
-            parts.services,
-            effects,
-            host,
-            parts.stats,
-            self.store,
-            hold,
-            options,
-        )
+        self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, hold, options)
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
         parts.inspection.waiting = Waits(executor)

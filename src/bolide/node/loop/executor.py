@@ -30,16 +30,7 @@ from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
 from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
 from bolide.node.loop.services import Services
-from bolide.remoting.codes import (
-    FLUSH_DISK_TIMEOUT,
-    FLUSH_SLAVE_TIMEOUT,
-    REQUEST_CODE_NOT_SUPPORTED,
-    SEND_BATCH_MESSAGE,
-    SEND_MESSAGE,
-    SEND_MESSAGE_V2,
-    SERVICE_NOT_AVAILABLE,
-    SYSTEM_ERROR,
-)
+from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.remoting.request_routes import ORDINARY, AtMaster
@@ -49,7 +40,7 @@ from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
-PLAIN_SENDS: Final = (SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, SEND_MESSAGE)
+PLAIN_SENDS: Final = (codes.SEND_MESSAGE_V2, codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE)
 """Requests of which the plain ones may take a faster way."""
 SHORT_SWEEP_MS: Final = 1000
 """How often held pulls are looked through where longPollingEnable is off."""
@@ -180,7 +171,7 @@ class Executor:
             self._send(
                 channel,
                 command,
-                make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
+                make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
             )
             return
         if self._refused and code in self._refused:
@@ -245,7 +236,7 @@ class Executor:
         try:
             frame = encode(response)
         except FrameError as error:
-            frame = encode(make_response(request, SYSTEM_ERROR, f"FrameError: {error}"))
+            frame = encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
         self.outbox.queue(channel, frame)
 
     def _park(self, channel: Channel, command: Command, parked: Parked, now: int, tables: TableWrite | None) -> None:
@@ -266,7 +257,7 @@ class Executor:
             tables.confirmed.append(entry)
         elif tables is not None and tables.error:
             text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
-            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
         else:
             self._leave(entry, entry.frame)
 
@@ -312,7 +303,7 @@ class Executor:
         self.stats.handler_errors += 1
         code = response_code(error)
         response = make_response(command, code, remark_of(error))
-        if code == SYSTEM_ERROR and not isinstance(error, PeerError):
+        if code == codes.SYSTEM_ERROR and not isinstance(error, PeerError):
             self._host.failed(f"request {command.code} of {channel.remote}", error)
             self._answer(channel, command, response)
         else:
@@ -372,7 +363,7 @@ class Executor:
             self.stats.batches.add(sends)
         for entry in confirmed:
             if replication is not None and replication.late(int(entry.offset)):
-                entry.frame = with_code(entry.frame, FLUSH_SLAVE_TIMEOUT, "")
+                entry.frame = with_code(entry.frame, codes.FLUSH_SLAVE_TIMEOUT, "")
             if entry.tables is None:
                 self._leave(entry, entry.frame)
             else:
@@ -394,7 +385,7 @@ class Executor:
         text = f"the message could not be written: {error}"
         for entry in self._parked.take_beyond(written):
             self.stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
 
     def _job_done(self, job: Job, error: str) -> None:
         self._store.job_done(job, error)
@@ -416,7 +407,7 @@ class Executor:
         text = f"the log could not be synced: {error}"
         for entry in self._parked.take_all():
             self.stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
         self._host.store_failed(error)
         self._host.another_turn()
 
@@ -480,8 +471,8 @@ class Executor:
     def _late_code(self, entry: ParkedReply) -> int:
         """What a send is told whose time is over: of both, RocketMQ tells the replicas last."""
         if self.replication is not None and self.replication.late(int(entry.offset)):
-            return FLUSH_SLAVE_TIMEOUT
-        return FLUSH_DISK_TIMEOUT
+            return codes.FLUSH_SLAVE_TIMEOUT
+        return codes.FLUSH_DISK_TIMEOUT
 
     def closed(self, channel: Channel, now: int) -> None:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
