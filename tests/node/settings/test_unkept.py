@@ -23,6 +23,7 @@ BROKEN = {
     "authorizationProvider": "com.example.Provider",
     "authorizationMetadataProvider": "com.example.Policies",
     "tls.server.authClient": "true",
+    "controllerDLegerPeers": "n0-127.0.0.1:9877",
     "minInSyncReplicas": "2",
     "allAckInSyncStateSet": "true",
     "enableAutoInSyncReplicas": "true",
