@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.interop.processes import ServerProcess, free_ports
+from tests.interop.processes import ServerProcess, free_ports, until
 
 
 @cache
@@ -29,7 +32,7 @@ def program() -> str:
 
 
 class EtcdMember(ServerProcess):
-    """One member; `start_again` begins it with the same data under the same addresses."""
+    """One member; `start_again` begins it with the same data under the same addresses, and waits for nothing."""
 
     def __init__(self, home: Path, name: str, port: int, peers: str, peer: str) -> None:
         self.home, self.name, self.port = home, name, port
@@ -41,17 +44,33 @@ class EtcdMember(ServerProcess):
         home.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(command, home.with_suffix(".out"))
 
+    def healthy(self) -> bool:
+        """Whether it answers, and knows a leader. Raises AssertionError if it has ended."""
+        if not self.running:
+            raise AssertionError(f"{self.name} ended:\n{self.output()[-4000:]}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
     def start_again(self) -> EtcdMember:
         return EtcdMember(self.home, self.name, self.port, *self._words)
 
 
 def started(home: Path, members: int = 1) -> list[EtcdMember]:
-    """The members of a new cluster."""
+    """The members of a new cluster, which all answer: the first question of a test is no part of their start."""
     ports = [(free_ports(), f"http://127.0.0.1:{free_ports()}") for _ in range(members)]
     peers = ",".join(f"e{number}={peer}" for number, (_, peer) in enumerate(ports))
-    return [
-        EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer) for number, (port, peer) in enumerate(ports)
-    ]
+    with ExitStack() as undo:
+        made = []
+        for number, (port, peer) in enumerate(ports):
+            made.append(EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer))
+            undo.callback(made[-1].kill)
+        for member in made:
+            until(member.healthy, 180, f"{member.name} to answer")
+        undo.pop_all()
+    return made
 
 
 def store_of(members: list[EtcdMember]) -> str:

@@ -25,7 +25,7 @@ from tests.node.controller.test_file_store import one_set
 from tests.node.controller.test_node import brokers, paired
 
 pytestmark = pytest.mark.slow
-LEASE = 3
+LEASE = 10
 
 
 @pytest.fixture(scope="module")
