@@ -10,6 +10,10 @@ from bolide.declaration import OURS, PositiveCount, PositiveMs, Section, check_v
 from bolide.remoting.listening import (
     BindAddress,
     ListenPort,
+    LogFile,
+    LogFileAge,
+    LogFileCount,
+    LogFileSize,
     LogFormat,
     LogLevels,
     MaxConnections,
@@ -39,6 +43,10 @@ class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     listen_port: ListenPort = 9877
     log_format: LogFormat = "text"
     log_levels: LogLevels = ""
+    log_file: LogFile = ""
+    log_file_size: LogFileSize = 64 << 20
+    log_file_age: LogFileAge = 24
+    log_file_count: LogFileCount = 14
     controller_store: Annotated[
         str,
         ENGINE(

@@ -20,6 +20,10 @@ from bolide.remoting.listening import (
     MONITORING,
     BindAddress,
     ListenPort,
+    LogFile,
+    LogFileAge,
+    LogFileCount,
+    LogFileSize,
     LogFormat,
     LogLevels,
     MaxConnections,
@@ -55,6 +59,10 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.", java=OURS)] = 5558
     log_format: LogFormat = "text"
     log_levels: LogLevels = ""
+    log_file: LogFile = ""
+    log_file_size: LogFileSize = 64 << 20
+    log_file_age: LogFileAge = 24
+    log_file_count: LogFileCount = 14
 
     kv_config_path: Annotated[
         str,

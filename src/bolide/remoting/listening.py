@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+from msgspec import Meta
+
 from bolide.declaration import OURS, Port, PositiveBytes, PositiveCount, PositiveSeconds, Section
 
 PLACE: Final = Section("Name and addresses")
@@ -22,6 +24,21 @@ LogLevels = Annotated[
         java=OURS,
     ),
 ]
+LogFile = Annotated[
+    str,
+    MONITORING("File for the lines of standard error; empty: none. Each daemon needs one of its own.", java=OURS),
+]
+LogFileSize = Annotated[
+    int,
+    Meta(ge=4096, le=1 << 40, extra={"unit": "bytes"}),
+    MONITORING("Size at which a new log file is begun; the older ones are `logFile`.1, .2 and so on.", java=OURS),
+]
+LogFileAge = Annotated[
+    int,
+    Meta(ge=0, le=8784, extra={"unit": "h"}),
+    MONITORING("A new log file is begun this often, counted from midnight; 0: only by size.", java=OURS),
+]
+LogFileCount = Annotated[PositiveCount, MONITORING("Older log files that are kept.", java=OURS)]
 MaxConnections = Annotated[
     PositiveCount,
     CONNECTIONS("Maximum number of open connections; further ones are closed at once.", live=True, java=OURS),

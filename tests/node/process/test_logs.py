@@ -74,12 +74,13 @@ def test_levels_that_cannot_be(levels: str, wrong: str) -> None:
 def test_a_process_logs_as_it_is_told_and_an_embedding_one_as_before() -> None:
     told = """
 import logging, sys
+from bolide.namesrv.options import NamesrvOptions
 from bolide.node.process.logs import configure_logging, start_logging
 if len(sys.argv) > 1:
     logging.basicConfig(format="mine: %(message)s", level=logging.INFO)
 start_logging()
 logging.getLogger("bolide.node").info("text")
-configure_logging("json", "bolide.routes=ERROR")
+configure_logging(NamesrvOptions(log_format="json", log_levels="bolide.routes=ERROR"))
 logging.getLogger("bolide.routes").warning("too low")
 logging.getLogger("bolide.node").info("json")
 """

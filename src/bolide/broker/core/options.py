@@ -34,6 +34,10 @@ from bolide.remoting.listening import (
     PLACE,
     BindAddress,
     ListenPort,
+    LogFile,
+    LogFileAge,
+    LogFileCount,
+    LogFileSize,
     LogFormat,
     LogLevels,
     MaxConnections,
@@ -140,6 +144,10 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
     metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.")] = 5557
     log_format: LogFormat = "text"
     log_levels: LogLevels = ""
+    log_file: LogFile = ""
+    log_file_size: LogFileSize = 64 << 20
+    log_file_age: LogFileAge = 24
+    log_file_count: LogFileCount = 14
 
     namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: none.")] = ""
     register_broker_timeout_mills: Annotated[

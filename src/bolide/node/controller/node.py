@@ -261,7 +261,7 @@ def run_controller(
     start_logging()
     try:
         loaded, kept = load_daemon(ControllerOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options.log_format, loaded.options.log_levels)
+        configure_logging(loaded.options)
     except ConfigError as error:
         log.error("%s", error)
         tell(str(error))

@@ -9,7 +9,7 @@ import json
 import logging
 import sys
 from datetime import datetime
-from typing import Final, TextIO
+from typing import Final, Protocol, TextIO
 
 from bolide.errors import ConfigError
 
@@ -68,16 +68,41 @@ def start_logging(level: int = logging.INFO) -> None:
         root.setLevel(level)
 
 
-def configure_logging(form: str, levels: str) -> None:
+class LogOptions(Protocol):
+    """What a daemon is told about its log."""
+
+    @property
+    def log_format(self) -> str: ...
+    @property
+    def log_levels(self) -> str: ...
+    @property
+    def log_file(self) -> str: ...
+    @property
+    def log_file_size(self) -> int: ...
+    @property
+    def log_file_age(self) -> int: ...
+    @property
+    def log_file_count(self) -> int: ...
+
+
+def configure_logging(options: LogOptions) -> None:
     """Log as `text` or `json`, with these levels: `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
 
-    Raises `ConfigError` for a level or log that cannot be.
+    Raises `ConfigError` for a level or log that cannot be, and for a file that cannot be written.
     """
-    for name, level in parse_levels(levels).items():
+    root = logging.getLogger()
+    for name, level in parse_levels(options.log_levels).items():
         logging.getLogger(name or None).setLevel(level)
-    for handler in logging.getLogger().handlers:
+    form = JsonLines() if options.log_format == "json" else TextLines()
+    for handler in root.handlers:
         if isinstance(handler, OwnHandler):
-            handler.setFormatter(JsonLines() if form == "json" else TextLines())
+            handler.setFormatter(form)
+    if options.log_file:
+        from bolide.node.process.log_files import log_file  # imports more than a daemon without a file needs
+
+        file = log_file(options)
+        file.setFormatter(form)
+        root.addHandler(file)
 
 
 def parse_levels(levels: str) -> dict[str, str]:

@@ -1,0 +1,139 @@
+"""The log of a daemon in a file of its own, beside standard error: rotated by size and age, written by a thread.
+
+A slow disk holds up the thread and not the daemon. At most `WAITING` lines wait; the others are lost, and a line in
+the file says how many. If the file cannot be written, standard error says so once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import queue
+import sys
+from datetime import datetime
+from io import TextIOWrapper
+from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
+from typing import Any, Final
+
+from bolide.errors import ConfigError
+from bolide.node.process.logs import LogOptions
+
+log = logging.getLogger("bolide.node")
+
+WAITING: Final = 10_000
+_HOUR: Final = 3600
+_NO_PERIOD: Final = -1
+
+
+class RotatedFile(RotatingFileHandler):
+    """One file and `count` older ones: path.1 is the newest of them. It is locked, because two that rotate lose lines.
+
+    A day is divided into periods of `age` hours (0: none), and the first line of another period begins a file.
+    Raises OSError if the file cannot be opened, BlockingIOError if another process writes it.
+    """
+
+    def __init__(self, path: str, size: int, age: int, count: int) -> None:
+        self._age = age * _HOUR
+        self._period = _NO_PERIOD
+        self._wrote = True
+        self._failing = False
+        super().__init__(path, maxBytes=size, backupCount=count, encoding="utf-8")
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(descriptor)
+            self._period = self._period_of(status.st_mtime) if status.st_size else _NO_PERIOD
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+
+    def _period_of(self, when: float) -> int:
+        """The period of a time in seconds since the epoch. Periods are counted from local midnight."""
+        if not self._age:
+            return 0
+        offset = datetime.fromtimestamp(when).astimezone().utcoffset()
+        assert offset is not None
+        return int(when + offset.total_seconds()) // self._age
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # a name of logging's
+        """Whether this line begins a new file."""
+        full = bool(super().shouldRollover(record))  # opens the file again, if the last rotation could not
+        period = self._period_of(record.created)
+        before, self._period = self._period, period
+        return full or before not in (_NO_PERIOD, period)
+
+    def doRollover(self) -> None:  # a name of logging's
+        """Begin a new file."""
+        period = self._period
+        super().doRollover()
+        self._period = period
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        self._wrote = True
+        super().emit(record)
+        if self._wrote and self._failing:
+            self._failing = False
+            log.warning("logFile = %s is written again", self.baseFilename)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # a name of logging's
+        """The line is lost."""
+        self._wrote = False
+        if not self._failing:
+            self._failing = True
+            log.error("logFile = %s cannot be written, so lines are lost: %s", self.baseFilename, sys.exc_info()[1])
+
+
+class _Writer(QueueListener):
+    """The thread."""
+
+    def enqueue_sentinel(self) -> None:
+        """End the thread once it has written what waits, however much that is."""
+        self.queue.put(self._sentinel)  # type: ignore[attr-defined] # CPython's own word for the end, not in typeshed
+
+
+class FileLog(QueueHandler):
+    """Hands lines to the thread that writes them. Its formatter makes the line."""
+
+    def __init__(self, file: RotatedFile) -> None:
+        waiting: queue.Queue[Any] = queue.Queue(WAITING)
+        super().__init__(waiting)
+        self._writer: _Writer | None = _Writer(waiting, file)
+        self._file = file
+        self._lost = 0
+        self._writer.start()
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Give one line to the thread, or count it."""
+        try:
+            if self._lost:
+                told = f"{self._lost} lines are missing here: the disk was too slow for them"
+                note = logging.LogRecord(log.name, logging.WARNING, "", 0, told, None, None)
+                self.queue.put_nowait(self.prepare(note))
+                self._lost = 0
+            self.queue.put_nowait(record)
+        except queue.Full:
+            self._lost += 1
+
+    def close(self) -> None:
+        """Write what waits, and end the thread. `logging` calls it when the process ends."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.stop()
+            self._file.close()
+        super().close()
+
+
+def log_file(options: LogOptions) -> FileLog:
+    """The handler for the file that is set. Raises ConfigError if it cannot be written, or is another daemon's."""
+    path = os.path.expanduser(options.log_file)
+    try:
+        return FileLog(RotatedFile(path, options.log_file_size, options.log_file_age, options.log_file_count))
+    except BlockingIOError:
+        raise ConfigError(f"logFile = {path} is another daemon's; give each one a file of its own") from None
+    except OSError as error:
+        raise ConfigError(f"logFile = {path} cannot be written: {error.strerror}") from None
