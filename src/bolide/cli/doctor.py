@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def doctor(
-    store: Path | None = typer.Option(None, help="Also check the disk of this store folder."),
+    store: Path | None = typer.Option(None, help="Check the disk of this store folder, instead of the default one."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Check Python, compiled modules, libraries, Java, limits and disk. Exit code 1 if something is wrong."""
@@ -129,17 +129,27 @@ def open_files() -> Diagnosis:
 
 
 def disk(store: Path | None) -> list[Diagnosis]:
-    """Room and kind of the file system the store is on."""
-    folder = (store or Path(tempfile.gettempdir())).expanduser()
+    """The file system that the store is on, and whether old messages can be read without waiting."""
+    from bolide.broker.core.options import BrokerOptions
+    from bolide.store.files import RealFiles
+
+    folder = (store or Path(BrokerOptions().store_path_root_dir)).expanduser().absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    usage = shutil.disk_usage(folder)
-    used = 100 * (usage.total - usage.free) / usage.total
-    state = OK if used < 75 else WARN if used < 90 else BAD
-    detail = f"{used:.0f} % used, {usage.free / 1e9:.1f} GB free at {folder}"
-    if state != OK:
-        detail += ": old files are deleted above 75 %, sends are refused above 90 %"
-    found = [Diagnosis("Disk", state, detail)]
+    found = [room(folder, RealFiles().disk_use(str(folder)))]
     if hasattr(os, "preadv") and not hasattr(os, "RWF_NOWAIT"):
         found.append(Diagnosis("Reads without waiting", WARN, "not available: reads of old messages may delay others"))
     return found
+
+
+def room(folder: Path, used: float) -> Diagnosis:
+    """What a broker with the shipped settings makes of a file system that is so full (0.0 to 1.0, as `df` counts)."""
+    from bolide.store.options import StoreOptions
+
+    options = StoreOptions()
+    expiring, refusing = options.disk_max_used_space_ratio / 100, options.warning_ratio
+    state = OK if used < expiring else WARN if used < refusing else BAD
+    detail = f"{math.ceil(100 * used)} % used, {shutil.disk_usage(folder).free / 1e9:.1f} GB free at {folder}"
+    if state != OK:
+        detail += f": expired files are deleted above {expiring:.0%}, sends are refused above {refusing:.0%}"
+    return Diagnosis("Disk", state, detail)
