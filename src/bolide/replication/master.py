@@ -87,6 +87,10 @@ class MasterSession:
         self.acked = reported
         return True
 
+    def answer(self, end: int, now: int) -> bytes:
+        """Plain mode has no handshake."""
+        return b""
+
     def _start(self, reported: int, begin: int, end: int) -> int:
         if reported == 0:
             # As in RocketMQ: an empty slave begins with the newest file.

@@ -57,11 +57,13 @@ class SyncSet:
         if replica is not None and replica.key == key:
             replica.caught_up_at = now
 
-    def gone(self, key: int, replica_id: int) -> None:
-        """That connection ended."""
+    def gone(self, key: int, replica_id: int) -> bool:
+        """That connection ended; False for an older one of this slave."""
         replica = self._replicas.get(replica_id)
-        if replica is not None and replica.key == key:
-            del self._replicas[replica_id]
+        if replica is None or replica.key != key:
+            return False
+        del self._replicas[replica_id]
+        return True
 
     # -- what the set confirms
 
@@ -117,6 +119,11 @@ class SyncSet:
             if replica_id in self.members
         ]
         return min(times, default=-1)
+
+    @property
+    def question(self) -> frozenset[int] | None:
+        """The set that the controller was asked for and has not answered."""
+        return self._asked
 
     def asked(self, members: frozenset[int]) -> None:
         """The controller is asked for this set."""

@@ -1,0 +1,173 @@
+"""Which machines hold a master's log in the auto-switch mode, and who follows it.
+
+A send that waits is answered once as many machines as it asks for hold the record, and every replica of the set: any of
+them may be the next master, and the controller does not know which one holds most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bolide.replication.epochs import Epochs
+from bolide.replication.errors import NotReplicated
+from bolide.replication.in_sync import NO_CAP, InSync
+from bolide.replication.master import Pace
+from bolide.replication.switch_master import SwitchMaster
+from bolide.replication.sync_set import SyncSet
+
+
+class EpochSession:
+    """One slave of a master of one epoch: `SwitchMaster` with the epochs of the log, which do not change under it."""
+
+    def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
+        self._switch = switch
+        self._key = key
+        self._of = of
+        self._opened = False
+        self.last_rate = 0
+        """Bytes of the log sent in the last whole second in which any were."""
+        self._mark = 0
+        """A slave that holds the log up to here has caught up with where it ended a moment ago."""
+
+    @property
+    def replica(self) -> int:
+        """The slave's id; -1 before its handshake."""
+        return -1 if self._switch.hello is None else self._switch.hello.slave_id
+
+    @property
+    def acked(self) -> int:
+        """The end that the slave reported last; -1 before the first report."""
+        return self._switch.acked
+
+    @property
+    def next_offset(self) -> int:
+        """What is sent next; -1 before the first report."""
+        return self._switch.next_offset
+
+    def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
+        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        reported = self._switch.received(data, self._of.epochs, begin, now)
+        hello = self._switch.hello
+        if hello is not None and not self._opened:
+            self._opened = True
+            self._mark = end
+            self._of.opened(self._key, hello.slave_id, hello.learner, now)
+        if reported:
+            self._of.heard(self._key, self.replica, self.acked, self._mark, now)
+            if self.acked >= self._mark:
+                self._mark = end
+        return reported
+
+    def answer(self, end: int, now: int) -> bytes:
+        """The answer to the handshake, once; nothing before it came."""
+        return self._switch.answer(self._of.epochs, end, now)
+
+    def wanted(self, end: int, now: int) -> int:
+        """How many bytes from `next_offset` on are to be sent now; 0 for none."""
+        return self._switch.wanted(self._of.epochs, end, now)
+
+    def transfer(self, size: int, now: int) -> bytes:
+        """The header of a transfer of so many bytes, which follow it."""
+        return self._switch.transfer(self._of.epochs, size, self._of.confirm(), now)
+
+    def heartbeat(self, now: int) -> bytes:
+        """The heartbeat if one is due, else nothing."""
+        return self._switch.heartbeat(self._of.epochs, self._of.confirm(), now)
+
+    def silent(self, now: int) -> bool:
+        """True when the slave was not heard for so long that it is gone."""
+        return self._switch.silent(now)
+
+    def due(self) -> int:
+        """When `silent` or `heartbeat` is to be asked next."""
+        return self._switch.due()
+
+    def limited_until(self, now: int) -> int:
+        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
+        return self._switch.limited_until(now)
+
+
+class Confirming:
+    """The slaves of a master in one epoch. `confirm` says up to where its log is confirmed now."""
+
+    def __init__(
+        self,
+        sync_set: SyncSet,
+        in_sync: InSync,
+        own_id: int,
+        everybody: bool,
+        epochs: Epochs,
+        confirm: Callable[[], int],
+    ) -> None:
+        """`everybody` is allAckInSyncStateSet."""
+        self.sync_set = sync_set
+        self.epochs = epochs
+        self.confirm = confirm
+        self._in_sync = in_sync
+        self._own_id = own_id
+        self._waits = everybody or in_sync.waits
+        self._confirmed = 0
+        self._sessions: dict[int, EpochSession] = {}
+
+    def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
+        """A slave connected."""
+        session = self._sessions[key] = EpochSession(SwitchMaster(file_size, pace, now), key, self)
+        return session
+
+    def opened(self, key: int, replica: int, learner: bool, now: int) -> None:
+        """It opened with its handshake. Raises `NotReplicated` for the id of this master."""
+        if replica == self._own_id:
+            raise NotReplicated(f"it says that its id is {replica}, which is the master's own")
+        self.sync_set.connected(key, replica, learner, now)
+
+    def heard(self, key: int, replica: int, acked: int, mark: int, now: int) -> None:
+        """It holds the log up to `acked`. Only who is in the set counts as a machine that holds a record."""
+        self.sync_set.reported(key, replica, acked, mark, now)
+        if replica in self.sync_set.members:
+            self._in_sync.reported(replica, acked)
+
+    def recount(self) -> None:
+        """The set is another one: what its members hold counts, also what they reported before."""
+        for session in self._sessions.values():
+            if session.replica in self.sync_set.members and session.acked >= 0:
+                self._in_sync.reported(session.replica, session.acked)
+
+    # -- what `SlaveLinks` asks
+
+    @property
+    def waits(self) -> bool:
+        """True when a send waits for slaves."""
+        return self._waits
+
+    def reported(self, key: int, end: int) -> None:
+        """`heard` took it already, with what the session knows."""
+
+    def gone(self, key: int) -> None:
+        """That connection ended; an older one of a slave that connected again takes nothing with it."""
+        session = self._sessions.pop(key, None)
+        if session is not None and self.sync_set.gone(key, session.replica):
+            self._in_sync.gone(session.replica)
+
+    def holds_back(self, end: int, now: int) -> int:
+        """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+        self._confirmed = self.sync_set.confirmed(end)
+        if not self._waits:
+            return NO_CAP
+        reached = self._in_sync.holds_back(end, now)
+        return self._confirmed if reached == NO_CAP else min(reached, self._confirmed)
+
+    def due(self) -> int:
+        """When `holds_back` moves by time alone; -1 for never."""
+        return self._in_sync.due()
+
+    def late(self, end: int) -> bool:
+        """True when a record that ends here is not held by enough machines."""
+        return self._waits and (end > self._confirmed or self._in_sync.late(end))
+
+    def keeps_up(self, ack: int, end: int) -> bool:
+        """True when a slave that holds the log up to `ack` has most of it."""
+        return self._in_sync.keeps_up(ack, end)
+
+    def count(self, end: int) -> int:
+        """How many machines are in the set, this one among them."""
+        return len(self.sync_set.members)

@@ -1,0 +1,108 @@
+"""A send that waits is held by everybody who may be the next master, and by as many machines as it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.replication.confirming import Confirming, EpochSession
+from bolide.replication.epochs import Epoch, Epochs
+from bolide.replication.errors import NotReplicated
+from bolide.replication.in_sync import NO_CAP, InSync
+from bolide.replication.master import Pace
+from bolide.replication.switch_frames import Hello, encode_hello, encode_report
+from bolide.replication.sync_set import SyncSet
+
+PATIENCE = 15_000
+FILE = 4096
+
+
+def made(members: frozenset[int], *, needed: int = 1, everybody: bool = True) -> Confirming:
+    """The master 1 of epoch 3, whose log ended at 100 when it began."""
+    sync_set = SyncSet(1, members, 7, 100, PATIENCE)
+    in_sync = InSync(needed=needed, timeout=3000, max_gap=1 << 20, end=100)
+    return Confirming(sync_set, in_sync, 1, everybody, Epochs([Epoch(1, 0), Epoch(3, 100)]), lambda: 100)
+
+
+def slave(of: Confirming, replica: int, key: int, holds: int, end: int = 100) -> EpochSession:
+    """A slave that connected and reported this end; the log may be sent up to `end`."""
+    session = of.session(FILE, Pace(), key, 0)
+    session.received(encode_hello(Hello(replica)), 0, end, 0)
+    assert session.answer(end, 0)
+    session.received(encode_report(holds), 0, end, 0)
+    return session
+
+
+def sent(session: EpochSession, end: int) -> None:
+    """The slave is sent all, and reports it."""
+    while size := session.wanted(end, 1):
+        session.transfer(size, 1)
+    session.received(encode_report(end), 0, end, 1)
+
+
+def test_every_member_holds_what_is_dispatched() -> None:
+    of = made(frozenset({1, 2, 3}))
+    two, three = slave(of, 2, 10, 100), slave(of, 3, 11, 100)
+    assert of.holds_back(500, 0) == 100
+    sent(two, 500)
+    assert of.holds_back(500, 0) == 100
+    assert of.late(500)
+    sent(three, 400)
+    assert of.holds_back(500, 0) == 400
+    assert not of.late(400)
+    assert of.late(500)
+
+
+def test_who_is_not_in_the_set_is_no_machine_that_holds_a_record() -> None:
+    of = made(frozenset({1}), needed=2, everybody=False)
+    stranger = slave(of, 2, 10, 100)
+    sent(stranger, 500)
+    assert of.holds_back(500, 0) == 100
+    assert of.late(500)
+    of.sync_set.asked(frozenset({1, 2}))
+    of.sync_set.answered(frozenset({1, 2}), 8)
+    of.recount()
+    assert of.holds_back(500, 0) == 500
+    assert not of.late(500)
+
+
+def test_a_master_alone_in_the_set_delivers_after_a_while_what_one_machine_holds() -> None:
+    of = made(frozenset({1}), needed=2, everybody=False)
+    assert of.holds_back(500, 0) == 100
+    assert of.holds_back(500, of.due()) == 500
+    assert of.late(500), "and says that it is held by one machine only"
+
+
+def test_nobody_waits_where_nothing_asks_for_it() -> None:
+    of = made(frozenset({1, 2}), everybody=False)
+    assert of.holds_back(500, 0) == NO_CAP
+    assert not of.late(500)
+
+
+def test_a_slave_that_connected_again_is_not_gone_with_its_old_connection() -> None:
+    of = made(frozenset({1, 2}), needed=2)
+    slave(of, 2, 10, 100)
+    sent(slave(of, 2, 11, 100), 500)
+    of.gone(10)
+    assert of.holds_back(500, 0) == 500
+    of.gone(11)
+    assert of.holds_back(600, 0) == 500
+    assert of.sync_set.wanted(0) == {1}
+
+
+def test_a_slave_keeps_up_while_the_log_grows_all_the_time() -> None:
+    of = made(frozenset({1, 2}))
+    session = slave(of, 2, 10, 100)
+    end, at = 100, 0
+    for _ in range(40):
+        end, at = end + 1000, at + 1000
+        while size := session.wanted(end, at):
+            session.transfer(size, at)
+        # What it reports now was sent a while ago: the log is longer already.
+        session.received(encode_report(end - 900), 0, end, at)
+        assert of.sync_set.wanted(at) is None
+
+
+def test_nobody_has_the_id_of_the_master() -> None:
+    of = made(frozenset({1}))
+    with pytest.raises(NotReplicated, match="its id is 1, which is the master's own"):
+        of.session(FILE, Pace(), 10, 0).received(encode_hello(Hello(1)), 0, 100, 0)
