@@ -10,7 +10,13 @@ import bolide
 
 SOURCES = Path(bolide.__file__).parent
 DECLARING = (
-    *("access/options.py", "broker/core/options.py", "controller/options.py", "layout/shape.py"),
+    *(
+        "access/options.py",
+        "broker/core/controlled_options.py",
+        "broker/core/options.py",
+        "controller/options.py",
+        "layout/shape.py",
+    ),
     *("namesrv/options.py", "store/options.py"),
 )
 RECEIVERS = frozenset({"options", "_options"})

@@ -43,7 +43,6 @@ REASONS: list[tuple[range, str]] = [
     (range(513, 514), "static topics"),
     (range(902, 904), "several brokers in one process"),
     (range(905, 909), "replication"),
-    (range(1007, 1009), "controller mode"),
     (range(2001, 2005), "control of cold reads"),
     (range(5001, 5002), "there is one timer engine"),
     (range(200050, 200057), "POP consumption"),

@@ -140,6 +140,28 @@ class JavaBroker(ServerProcess):
         wait_registered(namesrv)
 
 
+class JavaController(ServerProcess):
+    """A Java controller 5.5.0 on a free port, alone in its group."""
+
+    def __init__(self, home: Path) -> None:
+        _prepare(home)
+        self.port = free_ports()
+        self.address = f"127.0.0.1:{self.port}"
+        values = {
+            "controllerDLegerGroup": "group1",
+            "controllerDLegerPeers": f"n0-{self.address}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": str(home / "store"),
+            "mappedFileSize": str(1 << 20),
+        }
+        conf = home / "controller.conf"
+        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
+        command = _java(home, f"{jars(BROKER_VERSION)}/*", ("-Xmx256m", *_QUICK_START))
+        main = "org.apache.rocketmq.controller.ControllerStartup"
+        super().__init__([*command, main, "-c", str(conf)], home / "controller.out", {"ROCKETMQ_HOME": str(home)})
+        self.wait_ready("boot success")
+
+
 class JavaProgram(ServerProcess):
     """One of RocketMQ's benchmark programs (`org.apache.rocketmq.example.benchmark`), with its own command line.
 

@@ -65,11 +65,12 @@ class OurBroker(ServerProcess):
         as_shipped: bool = False,
         ready_seconds: float = 180.0,
         python: str = sys.executable,
+        port: int | None = None,
     ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
-        self.port = free_ports(1, -2)
+        self.port = port if port is not None else free_ports(1, -2)
         self.address = f"127.0.0.1:{self.port}"
         values = {
             "brokerClusterName": "DefaultCluster",

@@ -17,10 +17,11 @@ from bolide.errors import ConfigError, ConnectionLost
 from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
-from bolide.node.broker import BrokerNode, check_log_folder
+from bolide.node.broker import BrokerNode
 from bolide.node.loop.front import Connections
 from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
+from bolide.node.settings.broker_settings import check_log_folder
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles

@@ -39,8 +39,9 @@ def sent(session: EpochSession, end: int) -> None:
     session.received(encode_report(end), 0, end, 1)
 
 
-def test_every_member_holds_what_is_dispatched() -> None:
-    of = made(frozenset({1, 2, 3}))
+@pytest.mark.parametrize("needed", [1, 2])
+def test_every_member_holds_what_is_dispatched(needed: int) -> None:
+    of = made(frozenset({1, 2, 3}), needed=needed)
     two, three = slave(of, 2, 10, 100), slave(of, 3, 11, 100)
     assert of.holds_back(500, 0) == 100
     sent(two, 500)

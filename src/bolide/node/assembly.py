@@ -30,6 +30,7 @@ from bolide.broker.delay.timers import TimerService
 from bolide.broker.operator.acl_admin import AclAdminService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
+from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
@@ -156,6 +157,7 @@ class BrokerParts:
             ReplyService(options, writer, topics, clients),
             assignments,
             *self._access(options, effects),
+            self._under_controller(options, store),
             *more,
         ]
         self.services = Services(made)
@@ -167,6 +169,10 @@ class BrokerParts:
         acl_admin = AclAdminService(options, self._users, self._acls, effects)
         self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
         return self.user_admin, acl_admin
+
+    def _under_controller(self, options: BrokerOptions, store: MessageStore) -> Service:
+        self.controlled = ControlledService(options, store, self.role)
+        return self.controlled
 
     def gate(self, options: BrokerOptions) -> Gate | None:
         """What every request passes first; None where access control is off."""

@@ -25,7 +25,6 @@ from bolide.broker.hooks import Hooked
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
-from bolide.declaration import settings_of
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
@@ -53,11 +52,14 @@ from bolide.node.process.machine import machine_use, store_resources
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.replication.joining import Joining
+from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.switching import NodeParts
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
-from bolide.node.settings.config import load_daemon, shown
+from bolide.node.settings.broker_settings import check_log_folder, conf_of, listen_setting
+from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.request_routes import NO_CODES
@@ -250,7 +252,8 @@ class BrokerNode:
             routes.ask if routes is not None else None,
             self._log,
         )
-        more = [self._dispatchers, *self._joining.services(store, effects, self.another_turn, self.clock.now)]
+        loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
+        more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report.abnormal)]
         self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)
@@ -314,13 +317,23 @@ class BrokerNode:
                 parts.following, self.address, self._log_end, self.another_turn, tls, self.world
             )
             tables.credentials = options.inner_credentials
-            tables.start()
             life.push_async_callback(tables.stop)
             told = self._master_told
         self._registration = registration = Registration(
             options, place, parts.topics, tls, self.world, parts.role, told
         )
         life.push_async_callback(registration.stop)
+        if options.enable_controller_mode and self.master_tables is not None and self._turns is not None:
+            back = partial(parts.cut, self._configs)
+            node = NodeParts(
+                parts.role, parts.topics, parts.services, self._executor, self._turns, self.master_tables,
+                registration, back,
+            )  # fmt: skip
+            self._joining.join(node, self.address, tls, self.store_failed, parts.controlled)
+            life.push_async_callback(self._joining.leave)
+            return
+        if self.master_tables is not None:
+            self.master_tables.start()
         registration.start()
         await registration.first(FIRST_REGISTRATION_S)
 
@@ -384,6 +397,9 @@ class BrokerNode:
         found = conf_of(self.options)
         found["brokerIP1"] = self.ip
         found["listenPort"] = str(self.port)
+        if self.options.enable_controller_mode:
+            role = self.parts.role
+            found.update(brokerRole=role.name, brokerId=str(max(role.broker_id, 0)))
         return found
 
     def _update(self, changes: dict[str, str]) -> str | None:
@@ -443,27 +459,6 @@ async def within(seconds: float, condition: Callable[[], bool]) -> bool:
             return False
         await asyncio.sleep(0.005)
     return True
-
-
-def listen_setting(options: BrokerOptions) -> str:
-    """The setting that an operator changes when the port cannot be had."""
-    return f"listenPort = {options.listen_port}"
-
-
-def conf_of(options: BrokerOptions) -> dict[str, str]:
-    """All options as the text a broker.conf would hold: what GET_BROKER_CONFIG answers and plug-ins get."""
-    return {key: shown(key, getattr(options, setting.name)) for key, setting in settings_of(BrokerOptions).items()}
-
-
-def check_log_folder(options: BrokerOptions) -> None:
-    """Raise `ConfigError` when storePathCommitLog names another folder than the one that is used."""
-    used = Path(options.store_path_root_dir).expanduser() / "commitlog"
-    wanted = options.store_path_commit_log
-    if wanted and Path(wanted).expanduser().resolve() != used.resolve():
-        raise ConfigError(
-            f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
-            f"is {used.resolve()}; leave it out"
-        )
 
 
 def run_broker(

@@ -26,6 +26,8 @@ class EpochSession:
         self._opened = False
         self.last_rate = 0
         """Bytes of the log sent in the last whole second in which any were."""
+        self._told = 0
+        """Up to where the slave knows the log to be confirmed."""
         self._mark = 0
         """A slave that holds the log up to here has caught up with where it ended a moment ago."""
 
@@ -68,11 +70,20 @@ class EpochSession:
 
     def transfer(self, size: int, now: int) -> bytes:
         """The header of a transfer of so many bytes, which follow it."""
-        return self._switch.transfer(self._of.epochs, size, self._of.confirm(), now)
+        self._told = self._of.confirm()
+        return self._switch.transfer(self._of.epochs, size, self._told, now)
 
     def heartbeat(self, now: int) -> bytes:
         """The heartbeat if one is due, else nothing."""
         return self._switch.heartbeat(self._of.epochs, self._of.confirm(), now)
+
+    def news(self, end: int, now: int) -> bytes:
+        """A heartbeat at once when the slave has all of the log, and more of it is confirmed than it knows."""
+        confirmed = self._of.confirm()
+        if confirmed <= self._told or self.next_offset < end:
+            return b""
+        self._told = confirmed
+        return self._switch.news(self._of.epochs, confirmed, now)
 
     def silent(self, now: int) -> bool:
         """True when the slave was not heard for so long that it is gone."""
@@ -138,6 +149,11 @@ class Confirming:
     def waits(self) -> bool:
         """True when a send waits for slaves."""
         return self._waits
+
+    @property
+    def acknowledged(self) -> int:
+        """Below this enough machines hold every record, every replica of the set among them."""
+        return min(self._confirmed, self._in_sync.acknowledged) if self._in_sync.waits else self._confirmed
 
     def reported(self, key: int, end: int) -> None:
         """`heard` took it already, with what the session knows."""

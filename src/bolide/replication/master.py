@@ -91,6 +91,10 @@ class MasterSession:
         """Plain mode has no handshake."""
         return b""
 
+    def news(self, end: int, now: int) -> bytes:
+        """In plain mode nothing is confirmed to a slave."""
+        return b""
+
     def _start(self, reported: int, begin: int, end: int) -> int:
         if reported == 0:
             # As in RocketMQ: an empty slave begins with the newest file.

@@ -6,6 +6,7 @@ parts become jobs for the node's pool.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -61,6 +62,8 @@ class Maintenance:
         """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
         self.run_id = 0
         """The number of this run, as in the mark of a running broker."""
+        self.confirmed: Callable[[], int] | None = None
+        """Up to where the log will never be cut, which the checkpoint then tells; None where that is all of it."""
         self._jobs: list[Job] = []
         self._gone: list[str] = []
         """Log files that have expired and are still to be deleted, oldest first."""
@@ -275,6 +278,9 @@ class Maintenance:
         return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
 
     def _log_times(self, checkpoint: Checkpoint) -> Checkpoint:
+        if self.confirmed is not None:
+            confirmed = min(self.confirmed(), int(self._log.flushed_offset))
+            checkpoint = replace(checkpoint, confirm_physical_offset=confirmed)
         return replace(
             checkpoint,
             physic_msg_timestamp=int(self._log.flushed_timestamp),

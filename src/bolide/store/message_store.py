@@ -195,8 +195,8 @@ class MessageStore(Lookups):
             if left == backlog:
                 break
             backlog = left
-        self.maintenance.close(backlog == 0, now)
-        if self.flags.writable() and backlog == 0 and not self.maintenance.sync_failed:
+        self.maintenance.close(backlog <= 0, now)
+        if self.flags.writable() and backlog <= 0 and not self.maintenance.sync_failed:
             self.queues.deleted.save()
             write_inventory(self.files, self.root, self.log, self.queues, self.index)
             mark_closed(self.files, self.root)

@@ -81,6 +81,11 @@ class RawLog:
         """This log is a slave's: dispatch waits at what it cannot read, for the log is not its own to judge."""
         self._store.reput.jump_over_bad = False
 
+    def lead(self) -> None:
+        """This log is a master's from here on."""
+        self.forget()
+        self._store.reput.jump_over_bad = True
+
     def forget(self) -> None:
         """Forget the front of a record of which the rest has not arrived: the next connection asks for it again."""
         self._parts = []

@@ -77,6 +77,16 @@ class RawConnection:
         if not self._closing:
             self._transport.write(data)
 
+    def pause_reading(self) -> None:
+        """Take nothing more from the peer until `resume_reading`; what was read already may still arrive."""
+        if not self._closing:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take bytes from the peer again."""
+        if not self._closing:
+            self._transport.resume_reading()
+
     def abort(self) -> None:
         """Close at once; what is queued is lost."""
         self._closing = True

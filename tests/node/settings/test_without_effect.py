@@ -10,11 +10,12 @@ from bolide.node.settings.config import load_options
 
 def test_a_key_without_effect_is_said_at_the_start(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("syncFromLastFile=1\ntotalReplicas=2\nflushConsumeQueueLeastPages=3\nisolateLogEnable=false\n")
+    path.write_text("haSlaveFallbehindMax=1\ntotalReplicas=2\nflushConsumeQueueLeastPages=3\nisolateLogEnable=false\n")
     variables = {"BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS": "4"}
     loaded = load_options(BrokerOptions, {"commercialBaseCount": "2"}, str(path), variables)
     assert loaded.warnings == [
-        f"file {path}: syncFromLastFile, totalReplicas have no effect here: replication is in plain mode only",
+        f"file {path}: haSlaveFallbehindMax, totalReplicas have no effect here: replication is in plain mode or under "
+        "a controller",
         f"file {path}: flushConsumeQueueLeastPages has no effect here: queues are written every interval and synced "
         "together at the thorough one",
         "variable BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS: sendMessageThreadPoolNums has no effect here: requests run on "

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.access.options import AccessOptions
+from bolide.broker.core.controlled_options import ControlledOptions
 from bolide.declaration import (
     OURS,
     Bytes,
@@ -67,7 +67,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """Addresses that only this machine reaches."""
 
 
-class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
+class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_key):
     """Everything a broker is told at start."""
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"
@@ -105,7 +105,7 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
         Meta(ge=1, le=16),
         REPLICATION(
             "Machines, the master among them, that must hold a record before its send is answered. More than 1 needs "
-            "brokerRole = SYNC_MASTER."
+            "brokerRole = SYNC_MASTER or a controller."
         ),
     ] = 1
     slave_timeout: Annotated[
@@ -410,6 +410,14 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
         super().__post_init__()
         # Settings that are allowed one by one may not fit together.
         StoreShape.of(self)
+        if self.enable_controller_mode:
+            self._check_controlled()
+            return
+        alone = "needs enableControllerMode = true: without a controller there is no set of replicas in sync"
+        if self.all_ack_in_sync_state_set:
+            raise ConfigError(f"allAckInSyncStateSet = true {alone}")
+        if self.min_in_sync_replicas > 1:
+            raise ConfigError(f"minInSyncReplicas = {self.min_in_sync_replicas} {alone}")
         if self.broker_role == "SLAVE" and self.broker_id == MASTER_ID:
             raise ConfigError("brokerRole = SLAVE needs a brokerId above 0: 0 is its master")
         if self.in_sync_replicas > 1 and self.broker_role == "ASYNC_MASTER":
@@ -417,6 +425,32 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
                 f"inSyncReplicas = {self.in_sync_replicas} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER answers a "
                 f"send without its slaves"
             )
+
+    def _check_controlled(self) -> None:
+        if not self.controller_addr.strip():
+            raise ConfigError("enableControllerMode = true needs controllerAddr: write host:port;host:port")
+        if self.ha_master_address:
+            raise ConfigError(
+                f"haMasterAddress = {self.ha_master_address} is not allowed with enableControllerMode = true: the "
+                f"controller says who is the master; leave it out"
+            )
+        if not self.namesrv_addr:
+            raise ConfigError("enableControllerMode = true needs namesrvAddr: replicas find their master's log by it")
+
+    @property
+    def waits_for_slaves(self) -> bool:
+        """True when the answer to a send may wait for other machines."""
+        return self.in_sync_replicas > 1 or self.all_ack_in_sync_state_set
+
+    @property
+    def send_patience(self) -> int:
+        """How long a send waits for disk and slaves, ms. In plain mode its record is delivered after slaveTimeout, so
+        only the disk makes it wait longer; under a controller it is not delivered before every replica has it."""
+        if not self.waits_for_slaves:
+            return self.sync_flush_timeout
+        if self.enable_controller_mode:
+            return self.slave_timeout
+        return max(self.sync_flush_timeout, self.slave_timeout)
 
     @property
     def cluster_reply_topic(self) -> str:
@@ -436,11 +470,14 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
             alone = "enableLmq" if self.enable_lmq else "enableMultiDispatch"
             text = f"{alone} alone lets no message enter a light queue: set enableLmq and enableMultiDispatch together"
             found.append(text)
-        if self.broker_role != "SLAVE" and self.broker_id != MASTER_ID:
+        if self.enable_controller_mode:
+            if self.broker_role != "ASYNC_MASTER" or self.broker_id != MASTER_ID:
+                found.append("brokerRole and brokerId have no effect: the controller says who is the master")
+        elif self.broker_role != "SLAVE" and self.broker_id != MASTER_ID:
             found.append(
                 f"brokerId = {self.broker_id} is taken as 0: a broker with brokerRole = {self.broker_role} is a master"
             )
-        if self.broker_role == "SYNC_MASTER" and not self.fast_port_enable:
+        if (self.broker_role == "SYNC_MASTER" or self.enable_controller_mode) and not self.fast_port_enable:
             text = (
                 "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
             )
@@ -448,7 +485,8 @@ class BrokerOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
         if not self.authentication_enabled and self.bind_address not in LOOPBACK:
             text = f"anyone who reaches {self.bind_address} may do anything, see docs/security.md"
             found.append(f"authenticationEnabled = false: {text}")
-        if self.authentication_enabled and self.ha_listen_port and self.bind_address not in LOOPBACK:
+        serves_log = self.ha_listen_port or self.enable_controller_mode
+        if self.authentication_enabled and serves_log and self.bind_address not in LOOPBACK:
             text = "slaves sign nothing there, so anyone who reaches it gets the whole log, see docs/security.md"
             found.append(f"haListenPort = {self.ha_listen_port}: {text}")
         return tuple(found)

@@ -16,37 +16,46 @@ from bolide.layout.names import MASTER_ID
 ASYNC_MASTER: Final = "ASYNC_MASTER"
 SYNC_MASTER: Final = "SYNC_MASTER"
 SLAVE: Final = "SLAVE"
+NO_ID: Final = -1
+"""The number of a broker to which its controller has given none."""
 
 
 @final
 class Role:
     """The role of one broker. It changes by `become` only, which tells everybody in `told`."""
 
-    def __init__(self, name: str = ASYNC_MASTER, broker_id: int = MASTER_ID, slave_reads: bool = False) -> None:
+    def __init__(
+        self, name: str = ASYNC_MASTER, broker_id: int = MASTER_ID, slave_reads: bool = False, fenced: bool = False
+    ) -> None:
         """`slave_reads` is slaveReadEnable."""
         self._slave_reads: bool = slave_reads
         self.told: list[Callable[[Role, int], None]] = []
-        self._take(name, broker_id)
+        self.short: bool = False
+        """A master takes no sends, because fewer replicas are in sync than minInSyncReplicas."""
+        self._take(name, broker_id, fenced)
 
     @staticmethod
     def of(options: BrokerOptions) -> Role:
-        """The role that the settings give."""
+        """The role that the settings give. Under a controller a broker waits for its word."""
+        if options.enable_controller_mode:
+            return Role(SLAVE, NO_ID, options.slave_read_enable, True)
         return Role(options.broker_role, options.broker_id, options.slave_read_enable)
 
-    def become(self, name: str, broker_id: int, now: int) -> None:
-        """Take another role: who does background work stops it or resumes it."""
-        self._take(name, broker_id)
+    def become(self, name: str, broker_id: int, now: int, fenced: bool = False) -> None:
+        """Take another role: who does background work stops it or resumes it. `fenced`: serve nobody until the next."""
+        self._take(name, broker_id, fenced)
         for told in self.told:
             told(self, now)
 
-    def _take(self, name: str, broker_id: int) -> None:
+    def _take(self, name: str, broker_id: int, fenced: bool) -> None:
         master = name != SLAVE
+        self.short = False
         self.name: str = name
         self.broker_id: int = MASTER_ID if master else broker_id
         """The number under which the broker registers: 0 of a master."""
         self.may_write: bool = master
         """Records are made here: sends, retries, ends of transactions, and all that the broker stores by itself."""
-        self.may_serve: bool = master or self._slave_reads
+        self.may_serve: bool = not fenced and (master or self._slave_reads)
         """Consumers may pull here."""
         self.may_deliver: bool = master
         """Delays, timers and checks of transactions are this broker's work."""

@@ -71,7 +71,8 @@ class PlainSends:
         store = self._writer.store
         log = store.log
         room = log.room()
-        if room <= 0 or not self.open or not self._writer.role.may_write or not store.writable():
+        role = self._writer.role
+        if room <= 0 or not self.open or not role.may_write or role.short or not store.writable():
             return None
         start = log.end_offset
         topics = self._found = []

@@ -313,6 +313,12 @@ class TopicTable(Table):
         if changed:
             self._changed([], now, changed)
 
+    def of_epoch(self, epoch: int, now: int) -> None:
+        """A master of this epoch was elected: to name servers this table is newer than one of an older epoch."""
+        self.data_version.state_version = epoch
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+
     def encode(self) -> bytes:
         """The file config/topics.json: a line for each topic."""
         self._rows.follow(self.table)

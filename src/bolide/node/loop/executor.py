@@ -75,9 +75,7 @@ class Executor:
         self._store: MessageStore = store
         self._hold: HoldTable = hold
         self._dispatched: i64 = -1
-        self._flush_timeout_ms: int = options.sync_flush_timeout
-        if options.in_sync_replicas > 1:
-            self._flush_timeout_ms = max(options.sync_flush_timeout, options.slave_timeout)
+        self._flush_timeout_ms: int = options.send_patience
         self._sweep_ms: int = options.hold_sweep_interval if options.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
         self._failed: bool = False
@@ -269,9 +267,7 @@ class Executor:
 
     def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
         hold = self._hold
-        if not channel.alive:
-            return
-        if not hold.park(held):
+        if channel.alive and not hold.park(held):
             self._send(channel, command, later(command, f"{hold.count} pulls are held, maxHeldRequests"))
 
     # ---- requests of the broker to clients
@@ -400,16 +396,18 @@ class Executor:
 
     def flush_failed(self, error: BaseException) -> None:
         """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
-        if self._failed:
-            return
-        self._failed = True
-        self._store.stop_writing(str(error))
-        text = f"the log could not be synced: {error}"
+        if not self._failed:
+            self._failed = True
+            self._store.stop_writing(str(error))
+            self.refuse_parked(f"the log could not be synced: {error}")
+            self._host.store_failed(error)
+            self._host.another_turn()
+
+    def refuse_parked(self, text: str) -> None:
+        """Nobody can say any more that the log holds what sends wait for: refuse them."""
         for entry in self._parked.take_all():
             self.stats.put_failed += entry.sends
             self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
-        self._host.store_failed(error)
-        self._host.another_turn()
 
     # ---- effects, time, connections
 

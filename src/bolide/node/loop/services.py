@@ -15,6 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service, Table
+from bolide.remoting import codes
 from bolide.remoting.request_routes import AtMaster, Kind, RequestTable
 from bolide.store.arrival import Arrival
 
@@ -23,6 +24,8 @@ TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
 TICKS_MS: Final = 15
 """How long all ticks of one turn may take; the rest run in the next."""
+TOO_FEW: Final = AtMaster(codes.SYSTEM_ERROR, "in-sync replicas not enough")
+"""What a master answers a send with fewer replicas in sync than minInSyncReplicas."""
 FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
 """After turns in which something happened every service is asked again when it is due, at most this often: what one
@@ -104,10 +107,17 @@ class Services:
     def serve_as(self, role: Role) -> None:
         """Refuse from here on what a broker of this role leaves to its master."""
         self.refused.clear()
+        if role.short:
+            self.refused.update(dict.fromkeys(self.sends, TOO_FEW))
         if not role.may_write:
             for code, refusal in self._at_master.items():
                 if not (refusal.unless_reads and role.may_serve):
                     self.refused[code] = refusal
+
+    def refuse_all(self, remark: str) -> None:
+        """Answer no request until the next `serve_as`."""
+        answer = AtMaster(codes.SYSTEM_BUSY, remark)
+        self.refused.update(dict.fromkeys(self.handlers, answer))
 
     def role_changed(self, role: Role, now: int) -> None:
         """The role changed while the broker runs: tell the services, and ask each when it is due now."""

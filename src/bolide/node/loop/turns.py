@@ -15,6 +15,8 @@ MAX_WAIT_MS = 60_000
 FAILED_WAIT_MS = 1_000
 """Time to the next timer after a turn with an internal error: a lasting error does not fill the log, and what the turn
 left undone is done then at the latest."""
+PAUSED_MS = 20
+"""Time between turns while nothing is done by the clock."""
 TICKS_AT_ONCE = 16
 """Turns that may follow one another without a pause because something is due; then the loop waits for a millisecond."""
 READS_MS = 20
@@ -40,6 +42,10 @@ class Turns:
         self._loop: asyncio.AbstractEventLoop = loop
         self._scheduled: bool = False
         self._stopped: bool = False
+        self.ticking: bool = True
+        """False: nothing is done by the clock."""
+        self.still: bool = False
+        """True while another thread works on the store: nothing here touches it, and what was read waits."""
         self._reading: bool = False
         self._began: int = 0
         self._turn_times: Durations = executor.stats.turns
@@ -106,7 +112,7 @@ class Turns:
         self._ticks = False
         self._timer_at = NO_DEADLINE
         try:
-            self.executor.tick(now)
+            self._tick(now)
         finally:
             self._finish(self.now(), began)
 
@@ -116,6 +122,10 @@ class Turns:
         self._reading = False
         if self._stopped:
             return  # threads are being joined; what is left is written by the stop itself
+        if self.still:
+            self.executor.outbox.write_all()  # refusals
+            self._arm(FAILED_WAIT_MS, now)
+            return
         least = FAILED_WAIT_MS
         try:
             self.executor.end_of_turn(now)
@@ -128,6 +138,10 @@ class Turns:
             self._on_clock_set(self.clock.offset)
             self._arm(1, ended)
 
+    def _tick(self, now: int) -> None:
+        if self.ticking and not self.still:
+            self.executor.tick(now)
+
     def _on_timer(self) -> None:
         self._timer = None
         self._timer_at = NO_DEADLINE
@@ -136,14 +150,17 @@ class Turns:
         began = self.now()
         self._late_timers.add(began - self._rings_at)
         try:
-            self.executor.tick(began)
+            self._tick(began)
         finally:
             # What was done is written and answered, and the clock runs on.
             self._finish(self.now(), min(began, self._began) if self._reading else began)
 
     def _arm(self, least: int, now: int) -> None:
         """Have the timer ring when something is due, in `least` ms at the soonest."""
-        at = self.executor.next_due()
+        if not self.ticking:
+            at = now + PAUSED_MS
+        else:
+            at = self.executor.next_due()
         if least == FAILED_WAIT_MS:
             at = min(at, now + least)  # for what the turn left undone: pulls that woke, frames to be written
         if at >= self._timer_at or self._stopped:

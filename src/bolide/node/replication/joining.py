@@ -5,22 +5,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
+from bolide.broker.operator.controlled import ControlledService
 from bolide.node.process.daemon_port import DaemonPort
+from bolide.node.process.node_world import NodeWorld
+from bolide.node.replication.broker_identity import BrokerIdentity
+from bolide.node.replication.controllers import Controllers
+from bolide.node.replication.link_to_master import LoopParts
 from bolide.node.replication.master_link import MasterLink
+from bolide.node.replication.membership import Membership
 from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
+from bolide.node.replication.switching import NodeParts, Switching
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.store.message_store import MessageStore
+from bolide.transport.address import split_addresses
 from bolide.transport.raw_connection import RawConnection
-from bolide.world.contract import World
+from bolide.transport.tls_contexts import RenewedContext
 
 
 def listens(options: BrokerOptions) -> bool:
     """True when slaves may connect: anyone who reaches the port gets the whole log, so it is asked for."""
+    if options.enable_controller_mode:
+        return True
     return options.broker_role == SYNC_MASTER or (options.broker_role != SLAVE and options.ha_listen_port > 0)
 
 
@@ -37,7 +46,7 @@ def pace_of(options: BrokerOptions) -> Pace:
 class Joining:
     """Of one broker, from its start to its stop. Made, it has its port; `services` makes the rest."""
 
-    def __init__(self, options: BrokerOptions, world: World, port: int, log: logging.Logger) -> None:
+    def __init__(self, options: BrokerOptions, world: NodeWorld, port: int, log: logging.Logger) -> None:
         """`port` is the broker's own. Raises `CannotListen`."""
         self._options = options
         self._world = world
@@ -49,14 +58,19 @@ class Joining:
             self._bound = DaemonPort(world, options.bind_address, self.port, setting)
         self.slaves: SlaveLinks | None = None
         self.master: MasterLink | None = None
+        self.switching: Switching | None = None
+        self._membership: Membership | None = None
 
-    def services(
-        self, store: MessageStore, effects: Effects, another_turn: Callable[[], None], clock: Callable[[], int]
-    ) -> list[Service]:
-        """What takes part in the ticks of this broker."""
+    def services(self, store: MessageStore, parts: LoopParts, abnormal: bool) -> list[Service]:
+        """What takes part in the ticks of this broker. `abnormal`: the last run ended without a clean stop.
+
+        Raises `StoreDamaged`."""
         options, pace = self._options, pace_of(self._options)
+        if options.enable_controller_mode:
+            self.switching = Switching(options, self._world, store, pace, parts, abnormal)
+            return [self.switching]
         if options.broker_role == SLAVE:
-            self.master = MasterLink(store, pace, effects, another_turn, clock, self._world, self._log)
+            self.master = MasterLink(store, pace, parts)
             return [self.master]
         if self._bound is None:
             return []
@@ -66,17 +80,49 @@ class Joining:
             max_gap=options.ha_max_gap_not_in_sync,
             end=int(store.end_offset),
         )
-        self.slaves = SlaveLinks(store, in_sync, pace, effects, another_turn, clock, self._log)
+        self.slaves = SlaveLinks(store, in_sync, pace, parts.effects, parts.another_turn, parts.clock, parts.log)
         return [self.slaves]
 
     @property
-    def side(self) -> SlaveLinks | MasterLink | None:
+    def side(self) -> SlaveLinks | MasterLink | Switching | None:
         """What takes part in the turns of this broker."""
-        return self.slaves or self.master
+        return self.switching or self.slaves or self.master
+
+    def join(
+        self,
+        node: NodeParts,
+        address: str,
+        tls: RenewedContext | None,
+        failed: Callable[[BaseException], None],
+        controlled: ControlledService,
+    ) -> None:
+        """Under a controller: become a member of the set, at `address` for clients. Raises `ConfigError`."""
+        options, switching = self._options, self.switching
+        if switching is None:
+            return
+        switching.around(node)
+        path = options.store_path_broker_identity or f"{switching.root}/brokerIdentity"
+        identity = BrokerIdentity(self._world.files, path, options.broker_cluster_name, options.broker_name)
+        addresses = split_addresses(options.controller_addr)
+        controllers = Controllers(addresses, self._world, tls, options.inner_credentials)
+        self._membership = member = Membership(
+            options, address, self._world, identity, controllers, switching, failed, self._log
+        )
+        switching.look_at_set = member.look_at_set
+        controlled.epochs = lambda: switching.epoch_log.epochs
+        controlled.notified = member.notified
+        member.start()
+
+    async def leave(self) -> None:
+        """Take no part in the set any more: the role stays what it is until the end."""
+        if self._membership is not None:
+            await self._membership.stop()
 
     async def serve(self) -> None:
         """Accept slaves, or follow the master. Raises `CannotListen`."""
         slaves = self.slaves
+        if self.switching is not None and self._bound is not None:
+            await self._bound.serve(self.switching.owner)
         if slaves is not None and self._bound is not None:
             await self._bound.serve(lambda: RawConnection(slaves, WRITE_HIGH))
         if self.master is not None:
@@ -85,6 +131,8 @@ class Joining:
 
     def master_told(self, ha_address: str) -> None:
         """A name server named the master's address of replication. One that was set beats it, as in RocketMQ 4.9."""
+        if self.switching is not None:
+            self.switching.master_told(ha_address)
         if self.master is not None and not self._options.ha_master_address and ha_address:
             self.master.follow(ha_address)
 
@@ -95,6 +143,8 @@ class Joining:
 
     async def stop(self) -> None:
         """End every connection."""
+        if self.switching is not None:
+            await self.switching.stop()
         if self.slaves is not None:
             self.slaves.stop()
         if self.master is not None:

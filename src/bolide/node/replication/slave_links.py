@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Service
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.errors import NotReplicated
-from bolide.replication.in_sync import InSync
 from bolide.replication.master import KnownAhead, MasterSession, Pace
 from bolide.store.extents import Extent
 from bolide.store.file_contract import FileFailed
@@ -27,10 +26,86 @@ READ_AHEAD: Final = 1024 * 1024
 """Bytes of the log that the pool loads at once for a slave far behind."""
 
 
+class MasterSide(Protocol):
+    """A master's side of one connection, in either mode (`bolide.replication`)."""
+
+    @property
+    def acked(self) -> int:
+        """The end that the slave reported last; -1 before the first report."""
+
+    @property
+    def next_offset(self) -> int:
+        """What is sent next; -1 before the first report."""
+
+    @property
+    def last_rate(self) -> int:
+        """Bytes of the log sent in the last whole second in which any were."""
+
+    def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
+        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+
+    def answer(self, end: int, now: int) -> bytes:
+        """The answer to a handshake that came; nothing else."""
+
+    def wanted(self, end: int, now: int) -> int:
+        """How many bytes from `next_offset` on are to be sent now."""
+
+    def transfer(self, size: int, now: int) -> bytes:
+        """The header of a transfer of so many bytes."""
+
+    def heartbeat(self, now: int) -> bytes:
+        """The heartbeat if one is due."""
+
+    def news(self, end: int, now: int) -> bytes:
+        """What a slave that has all must know at once; nothing else."""
+
+    def silent(self, now: int) -> bool:
+        """True when the slave is gone."""
+
+    def due(self) -> int:
+        """When `silent` or `heartbeat` is to be asked next."""
+
+    def limited_until(self, now: int) -> int:
+        """When more may be sent; -1 when nothing is held back."""
+
+
+class Holders(Protocol):
+    """The machines that hold the log, in either mode (`bolide.replication`)."""
+
+    @property
+    def waits(self) -> bool:
+        """True when a send waits for slaves."""
+
+    @property
+    def acknowledged(self) -> int:
+        """Below this enough machines hold every record."""
+
+    def reported(self, key: int, end: int) -> None:
+        """The slave on connection `key` holds the log up to `end`."""
+
+    def gone(self, key: int) -> object:
+        """That connection ended."""
+
+    def holds_back(self, end: int, now: int) -> int:
+        """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+
+    def due(self) -> int:
+        """When `holds_back` moves by time alone; -1 for never."""
+
+    def late(self, end: int) -> bool:
+        """True when a record that ends here is not held by enough machines."""
+
+    def keeps_up(self, ack: int, end: int) -> bool:
+        """True when a slave that holds the log up to `ack` counts as in sync."""
+
+    def count(self, end: int) -> int:
+        """How many machines are in sync, this one among them."""
+
+
 class _Slave:
     """One connection of a slave."""
 
-    def __init__(self, key: int, connection: RawConnection, session: MasterSession) -> None:
+    def __init__(self, key: int, connection: RawConnection, session: MasterSide) -> None:
         self.key = key
         self.connection = connection
         self.session = session
@@ -46,13 +121,18 @@ class SlaveLinks(Service):
     def __init__(
         self,
         store: MessageStore,
-        in_sync: InSync,
+        in_sync: Holders,
         pace: Pace,
         effects: Effects,
         another_turn: Callable[[], None],
         clock: Callable[[], int],
         log: logging.Logger,
+        open_session: Callable[[int, int], MasterSide] | None = None,
     ) -> None:
+        """`open_session(key, now)` begins a session of the auto-switch mode; None: they are those of plain mode."""
+        self.woken: Service = self
+        """Whose `due` is asked again when a slave connected."""
+        self._open_session = open_session if open_session is not None else self._plain
         self._store = store
         self._raw = RawLog(store)
         self._in_sync = in_sync
@@ -75,22 +155,28 @@ class SlaveLinks(Service):
             connection.abort()
             return
         self._keys += 1
-        session = MasterSession(int(self._store.shape.commit_log_segment_size), self._pace, self._ahead, self._clock())
+        session = self._open_session(self._keys, self._clock())
         self._slaves[connection] = _Slave(self._keys, connection, session)
-        self._effects.wake(self)
+        self._effects.wake(self.woken)
         self._another_turn()
+
+    def _plain(self, key: int, now: int) -> MasterSide:
+        return MasterSession(int(self._store.shape.commit_log_segment_size), self._pace, self._ahead, now)
 
     def received(self, connection: RawConnection, data: bytes) -> None:
         """Reports of a slave."""
         slave = self._slaves.get(connection)
         if slave is None:
             return
-        session = slave.session
+        session, now = slave.session, self._clock()
         try:
-            reported = session.received(data, int(self._raw.begin), int(self._raw.settled), self._clock())
+            reported = session.received(data, int(self._raw.begin), int(self._raw.settled), now)
         except NotReplicated as error:
             self._refuse(connection, error)
             return
+        hello = session.answer(int(self._raw.settled), now)
+        if hello:
+            connection.write(hello)
         if not reported:
             return
         if slave.began_at < 0:
@@ -132,8 +218,9 @@ class SlaveLinks(Service):
 
     def turn(self, now: int) -> None:
         """Send what is settled by now, and say how far the log may be dispatched."""
+        cap = self._in_sync.holds_back(int(self._store.end_offset), now)
         if self._in_sync.waits:
-            self._store.replicated_offset = self._in_sync.holds_back(int(self._store.end_offset), now)
+            self._store.replicated_offset = cap
         if not self._slaves:
             return
         budget = TURN_BYTES
@@ -169,6 +256,9 @@ class SlaveLinks(Service):
                 )
             connection.write(session.transfer(len(data), now) + data)
             budget -= len(data)
+        news = b"" if connection.paused or connection.closing else session.news(end, now)
+        if news:
+            connection.write(news)
         return budget
 
     def _load(self, slave: _Slave, end: int) -> None:

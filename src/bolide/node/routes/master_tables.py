@@ -93,6 +93,12 @@ class MasterTables:
         self._look_s, self._round_s = pauses
         self.credentials: Credentials | None = None
         """What its requests are signed with."""
+        self.careful = False
+        """Topics that the present master was never seen to have are kept: a controller may have elected one that had
+        not heard of them yet."""
+        self._seen: set[str] = set()
+        """Topics that the present master had."""
+        self._soon = False
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
         self._no_fast_port = False
@@ -114,20 +120,28 @@ class MasterTables:
             return
         self._master = address
         self._waiting = None  # of another master's log
+        self._seen = set()
         self._no_fast_port = False
         self._unknown.clear()
         self._said.clear()
         self._woken.set()
 
+    def look_soon(self) -> None:
+        """Something is here that the master's tables must know: have a whole round at once."""
+        self._soon = True
+        self._woken.set()
+
     def start(self) -> None:
-        """Begin; returns at once."""
-        self._task = asyncio.get_running_loop().create_task(self._keep())
+        """Begin, unless that is done; returns at once."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
         """End what is under way and close."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         await self._close()
 
     async def _keep(self) -> None:
@@ -140,7 +154,8 @@ class MasterTables:
                 connected, next_round = master, 0.0
             self._woken.clear()
             if master:
-                full = self._world.monotonic() >= next_round
+                full = self._soon or self._world.monotonic() >= next_round
+                self._soon = False
                 if full:
                     next_round = self._world.monotonic() + self._round_s
                 await self._round(full)
@@ -193,7 +208,11 @@ class MasterTables:
     async def _topics(self) -> None:
         known = set(self._following.topics.table)
         told = await self._paged(TOPICS, self._following.topics.data_version.to_json())
-        if told is not None:
+        if told is None:
+            self._seen = known
+        else:
+            known = known & self._seen if self.careful else known
+            self._seen = set(told[TOPICS.rows])
             await self._take(self._following.take_topics(told[TOPICS.rows], told["dataVersion"], known), "topics")
 
     async def _groups(self) -> None:

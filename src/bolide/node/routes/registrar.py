@@ -40,6 +40,8 @@ RETRY_S: Final = 2.0
 server started together with us needs no longer), then twice as long each time up to this."""
 MASTERLESS_S: Final = 2.0
 """A slave that knows no master registers again after this time, with one topic: the answer is how it hears of one."""
+EXPECTED_S: Final = 0.25
+"""The same of a slave whose master the controller named: that one is about to register."""
 UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
@@ -82,6 +84,8 @@ class Registration:
         self._tasks: list[asyncio.Task[None]] = []
         self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
         self._master: tuple[str, str] = ("", "")
+        self._expected = ""
+        """The master that the controller named; "" where there is no controller."""
 
     @property
     def servers(self) -> int:
@@ -97,6 +101,17 @@ class Registration:
     def configure(self, options: BrokerOptions) -> None:
         """Announce these from the next registration on."""
         self._options = options
+
+    def master_is(self, address: str) -> None:
+        """The controller named this master: until a name server names it, too, it is asked again soon."""
+        self._expected = address
+        self._master = ("", "")
+
+    def register_now(self) -> None:
+        """Tell every name server of the role that this broker has now; the first time, begin to."""
+        if not self._tasks:
+            self.start()
+        self.changed({""})
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -140,7 +155,7 @@ class Registration:
                     complete_at = self._world.monotonic() + period
                 wait = max(complete_at - self._world.monotonic(), 0.0)
                 if self._lacks_master(server):
-                    wait = min(wait, MASTERLESS_S)
+                    wait = min(wait, EXPECTED_S if self._expected else MASTERLESS_S)
                 if said:
                     log.info("registered with %s again", server)
                 said, pause = "", FIRST_RETRY_S
@@ -156,8 +171,9 @@ class Registration:
                 self._changed[server].add("" if whole else next(iter(self._topics.table), ""))
 
     def _lacks_master(self, server: str) -> bool:
-        """True on a slave to which this name server named no live master."""
-        return not self._role.may_write and not self._masters.get(server, ("", ""))[0]
+        """True on a slave to which this name server named no live master, or not the one that was elected."""
+        master = self._masters.get(server, ("", ""))[0]
+        return not self._role.may_write and (not master or (self._expected != "" and master != self._expected))
 
     async def _idle(self, server: str, wait: float) -> bool:
         """Wait for a change; True when the time was over first."""
@@ -185,7 +201,8 @@ class Registration:
 
     def _take_master(self, server: str, ext: dict[str, str]) -> None:
         self._masters[server] = (ext.get("masterAddr", ""), ext.get("haServerAddr", ""))
-        found = next((named for named in self._masters.values() if named[0]), ("", self._master[1]))
+        right = [named for named in self._masters.values() if named[0] and self._expected in ("", named[0])]
+        found = right[0] if right else ("", self._master[1])
         if found != self._master:
             self._master = found
             if self._told is not None and not self._role.may_write:

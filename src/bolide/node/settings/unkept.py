@@ -11,12 +11,14 @@ from typing import Final
 
 from bolide.errors import ConfigError
 
-_REPLICAS: Final = "replication is in plain mode only, in which RocketMQ does not look at it either"
+_REPLICAS: Final = "there are no acting masters yet: enableControllerMode elects a master"
 _ACL_1: Final = "access control of 4.9 is not built yet: use authenticationEnabled and authorizationEnabled"
 _NAMESRV: Final = "a name server asks nobody who they are, in RocketMQ neither, and only brokers keep this"
 _USERS: Final = "users and policies are kept in the broker's own files, and another class would not be asked"
 _AUTH: Final = "org.apache.rocketmq.auth."
-_CONTROLLER: Final = "there is no controller mode yet, so nothing would elect or fence a master"
+_CONTROLLER: Final = (
+    "a controller is a process of its own here: bolide controller, and enableControllerMode for its brokers"
+)
 _ENGINE: Final = "queues and tables are kept in RocketMQ's files only, and a store in RocksDB would not be read"
 
 UNKEPT: Final[dict[str, tuple[str, str]]] = {
@@ -32,13 +34,10 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
         "false",
         "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
     ),
-    "minInSyncReplicas": ("1", _REPLICAS),
-    "allAckInSyncStateSet": ("false", _REPLICAS),
     "enableAutoInSyncReplicas": ("false", _REPLICAS),
     "enableSlaveActingMaster": ("false", _REPLICAS),
     "enableRemoteEscape": ("false", _REPLICAS),
     "enableDLegerCommitLog": ("false", _CONTROLLER),
-    "enableControllerMode": ("false", _CONTROLLER),
     "enableControllerInNamesrv": ("false", _CONTROLLER),
     "controllerDLegerPeers": (
         "",

@@ -173,17 +173,14 @@ _BROKER: Final = {
         compatibleWithOldNameSrv enableSingleTopicRegister enableSplitRegistration forceRegister
         splitRegistrationSize""",
     "the limits of load are those of docs/operate.md": "enableNetWorkFlowControl",
-    "replication is in plain mode only": """
-        asyncLearner brokerHeartbeatInterval brokerNotActiveTimeoutMillis cleanOfflineBrokerInterval
-        disappearTimeAfterStart forwardTimeout haMaxTimeSlaveNotCatchup haSlaveFallbehindMax
-        maxSlaveResendLength readUnCommitted replicasPerDiskPartition
-        sendHeartbeatTimeoutMillis sharedByteBufferNum skipPreOnline storePathBrokerIdentity
-        storePathEpochFile syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod syncFromLastFile
+    "replication is in plain mode or under a controller": """
+        brokerNotActiveTimeoutMillis cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout
+        haSlaveFallbehindMax maxSlaveResendLength readUnCommitted replicasPerDiskPartition
+        sendHeartbeatTimeoutMillis sharedByteBufferNum skipPreOnline syncBrokerMemberGroupPeriod
         syncMasterFlushOffsetWhenStartup totalReplicas""",
-    "there is no controller mode and no DLedger yet": """
-        brokerElectionPriority checkSyncStateSetPeriod controllerAddr controllerHeartBeatTimeoutMills dLegerGroup
-        dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId storePathDLedgerCommitLog
-        syncControllerMetadataPeriod""",
+    "there is no DLedger, and controllers are named by controllerAddr": """
+        dLegerGroup dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId
+        storePathDLedgerCommitLog""",
     "users and policies are in memory, and every request is checked by itself": """
         aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authenticationStrategy authorizationStrategy
         statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum

@@ -1,0 +1,60 @@
+"""Settings of a broker whose controller says who is the master."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from bolide.access.options import AccessOptions
+from bolide.declaration import PositiveMs, Section, java_key
+
+CONTROLLED: Final = Section("Under a controller")
+
+
+class ControlledOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
+    """They have an effect with `enable_controller_mode` only."""
+
+    enable_controller_mode: Annotated[
+        bool,
+        CONTROLLED("A controller says who is the master of the brokers of one name; brokerRole and brokerId are its."),
+    ] = False
+    controller_addr: Annotated[str, CONTROLLED("Controllers, `host:port;host:port`.")] = ""
+    all_ack_in_sync_state_set: Annotated[
+        bool,
+        CONTROLLED("A send waits until every replica in sync holds it. With inSyncReplicas above 1 it always does."),
+    ] = False
+    min_in_sync_replicas: Annotated[
+        int, Meta(ge=1, le=16), CONTROLLED("Replicas in sync, the master among them, below which sends are refused.")
+    ] = 1
+    broker_heartbeat_interval: Annotated[PositiveMs, CONTROLLED("Time between signs of life to controllers.")] = 1000
+    controller_heart_beat_timeout_mills: Annotated[
+        PositiveMs, CONTROLLED("Time without a sign of life after which the controller takes this broker for dead.")
+    ] = 10_000
+    broker_election_priority: Annotated[
+        int,
+        Meta(ge=0, le=(1 << 31) - 1),
+        CONTROLLED("Of replicas with the same log the one with the lowest number is elected."),
+    ] = (1 << 31) - 1
+    sync_broker_metadata_period: Annotated[
+        PositiveMs, CONTROLLED("Time between questions to the controller who is the master.")
+    ] = 5000
+    sync_controller_metadata_period: Annotated[
+        PositiveMs, CONTROLLED("Time between questions which controller leads.")
+    ] = 10_000
+    check_sync_state_set_period: Annotated[
+        PositiveMs, CONTROLLED("Time between a master's looks at which replicas are in sync.")
+    ] = 5000
+    ha_max_time_slave_not_catchup: Annotated[
+        PositiveMs, CONTROLLED("A replica that has not had all of the log for so long is not in sync.")
+    ] = 15_000
+    async_learner: Annotated[bool, CONTROLLED("This broker never counts as in sync, so it is never elected.")] = False
+    sync_from_last_file: Annotated[
+        bool, CONTROLLED("An empty replica begins with the newest file of the log, not with the oldest.")
+    ] = False
+    store_path_epoch_file: Annotated[
+        str, CONTROLLED("File of the log's epochs; empty: epochFileCheckpoint under the root.")
+    ] = ""
+    store_path_broker_identity: Annotated[
+        str, CONTROLLED("File of the id that the controller gave; empty: brokerIdentity under the root.")
+    ] = ""

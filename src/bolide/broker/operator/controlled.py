@@ -1,0 +1,69 @@
+"""What a broker under a controller answers: 1007 to an operator, 1008 to its controller (AdminBrokerProcessor.java)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.role import Role
+from bolide.broker.core.service import Routes, Service
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.controller import EpochEntry, EpochEntryCache
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
+from bolide.remoting.request_access import SIGNED, UPDATE_CLUSTER
+from bolide.remoting.request_routes import Kind, RawRoute, Route
+from bolide.replication.epochs import Epochs
+from bolide.store.message_store import MessageStore
+
+
+class ControlledService(Service):
+    """Of one broker. `role` is read for each answer."""
+
+    def __init__(self, options: BrokerOptions, store: MessageStore, role: Role) -> None:
+        self._options = options
+        self._store = store
+        self._role = role
+        self.epochs: Callable[[], Epochs] | None = None
+        """The epochs of the log; None for a broker without a controller."""
+        self.notified: Callable[[], None] | None = None
+        """Asks the controller who is the master."""
+
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.GET_BROKER_EPOCH_CACHE, None, self.on_epochs, Kind.READ, access=SIGNED),
+            Route(
+                codes.NOTIFY_BROKER_ROLE_CHANGED,
+                NotifyBrokerRoleChangedRequestHeader,
+                self.on_role_changed,
+                Kind.SESSION,
+                access=UPDATE_CLUSTER,
+            ),
+        ]
+
+    def on_epochs(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """GET_BROKER_EPOCH_CACHE."""
+        if self.epochs is None:
+            remark = "this request only for controllerMode"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        entries = self.epochs().entries
+        ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]
+        body = EpochEntryCache(
+            self._options.broker_cluster_name,
+            self._options.broker_name,
+            max(self._role.broker_id, 0),
+            [EpochEntry(entry.number, entry.start, end) for entry, end in zip(entries, ends, strict=True)],
+            int(self._store.end_offset),
+        )
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_role_changed(
+        self, channel: Channel, command: Command, header: NotifyBrokerRoleChangedRequestHeader, now: int
+    ) -> Outcome:
+        """NOTIFY_BROKER_ROLE_CHANGED. Anyone may send it, so it is only a reason to ask the controller at once."""
+        if self.notified is not None:
+            self.notified()
+        return reply(make_response(command, codes.SUCCESS))

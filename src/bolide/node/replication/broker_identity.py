@@ -1,0 +1,73 @@
+"""The files `brokerIdentity` and `brokerIdentity-temp`: the id that the controller gave this broker
+(BrokerMetadata.java, TempBrokerMetadata.java)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bolide.errors import ConfigError
+from bolide.store.errors import StoreDamaged
+from bolide.store.files import Files
+
+
+class Applied(NamedTuple):
+    """An id that was asked for, and the code by which the controller knows who asked."""
+
+    broker_id: int
+    check_code: str
+
+
+class BrokerIdentity:
+    """Of the broker of one store. Methods wait for the disk."""
+
+    def __init__(self, files: Files, path: str, cluster: str, name: str) -> None:
+        self._files = files
+        self._path = path
+        self._cluster = cluster
+        self._name = name
+
+    def load(self) -> int:
+        """The id; 0 where none was given yet. Raises `ConfigError` for a store of another set, and `StoreDamaged`."""
+        found = self._read(self._path, 3)
+        return 0 if found is None else self._id(found[2], self._path)
+
+    def applied(self) -> Applied | None:
+        """What was asked for before a crash; None for nothing."""
+        found = self._read(self._path + "-temp", 4)
+        return None if found is None else Applied(self._id(found[2], self._path + "-temp"), found[3])
+
+    def apply(self, applied: Applied) -> None:
+        """Note what is asked for before it is: after a crash the same code asks for the same id again."""
+        text = f"{self._cluster}#{self._name}#{applied.broker_id}#{applied.check_code}"
+        self._files.write_file(self._path + "-temp", text.encode())
+
+    def keep(self, broker_id: int) -> None:
+        """The controller gave it. Crash between the two: the next start goes by the id that is kept."""
+        self._files.write_file(self._path, f"{self._cluster}#{self._name}#{broker_id}".encode())
+        self.forget()
+
+    def forget(self) -> None:
+        """What was asked for is another's."""
+        self._files.remove(self._path + "-temp")
+
+    def _read(self, path: str, parts: int) -> list[str] | None:
+        data = self._files.read_file(path)
+        if not data:
+            return None
+        try:
+            found = data.decode().strip().split("#")
+        except UnicodeDecodeError as error:
+            raise StoreDamaged(f"{path} holds no id of a broker: {error}; bring it back") from error
+        if len(found) != parts:
+            raise StoreDamaged(f"{path} holds no id of a broker, but {data[:80]!r}; bring it back")
+        if found[:2] != [self._cluster, self._name]:
+            raise ConfigError(
+                f"{path} is of {found[1]} in the cluster {found[0]}, not of {self._name} in {self._cluster}: "
+                f"this store belongs to another set"
+            )
+        return found
+
+    def _id(self, text: str, path: str) -> int:
+        if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 63:
+            raise StoreDamaged(f"{path} holds no id of a broker, but {text[:40]!r}; bring it back")
+        return int(text)

@@ -1,0 +1,200 @@
+"""A slave's connection to its master: kept, and spoken over in either mode."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.service import Service
+from bolide.errors import BolideError
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.master import Pace
+from bolide.store.message_store import MessageStore
+from bolide.store.raw_log import RawLog
+from bolide.transport.address import split_address
+from bolide.transport.raw_connection import RawConnection
+from bolide.transport.reasons import reason_of
+from bolide.world.contract import World
+
+CONNECT_TIMEOUT_S: Final = 5.0
+WRITE_HIGH: Final = 64 * 1024
+
+
+class LoopParts(NamedTuple):
+    """What replication uses of the loop around it."""
+
+    effects: Effects
+    another_turn: Callable[[], None]
+    clock: Callable[[], int]
+    world: World
+    log: logging.Logger
+
+
+class LinkToMaster(Service):
+    """This broker's connection to its master. Implements `node.loop.host_protocol.Replication`,
+    `broker.core.replicas` and `RawOwner`. What is said over it is left to the mode."""
+
+    def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:
+        self._store = store
+        self._raw = RawLog(store)
+        self._raw.follow()
+        self._pace = pace
+        self._parts = parts
+        self._another_turn = parts.another_turn
+        self._clock = parts.clock
+        self._log = parts.log
+        self._address = ""
+        self._news = asyncio.Event()
+        """Set when the address of the master became known or another."""
+        self._turned = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: RawConnection | None = None
+        self._ended = asyncio.Event()
+        self._why = ""
+        """Why the connection ended; "" when the master closed it."""
+        self._at_once = False
+        self._said = ""
+        self._follows = False
+        self._read_at = 0
+        self._wrote_at = 0
+        self._had_all_at = 0
+        self._retry_s = pace.heartbeat / 1000  # 5 s, as in RocketMQ
+        self.woken: Service = self
+        """Whose `due` is asked again when a connection begins."""
+
+    # ---- the life of connections
+
+    def follow(self, address: str) -> None:
+        """The master replicates at this address; "" when there is none. A live connection stays."""
+        if address != self._address:
+            self._address = address
+            self._news.set()
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    async def stop(self) -> None:
+        """Follow no more; what was received stays."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.abort()
+
+    async def _keep(self) -> None:
+        while True:
+            if not self._address:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            address, self._why, self._at_once = self._address, "", False
+            try:
+                await self._follow_once(address)
+                self._say(f"the connection to the master {address} ended{': ' if self._why else ''}{self._why}")
+            except (BolideError, OSError) as error:
+                text = reason_of(error) if isinstance(error, OSError) else str(error)
+                self._say(f"cannot follow the master {address}: {text}")
+            if not self._at_once:
+                await asyncio.sleep(self._retry_s)
+
+    def _say(self, text: str) -> None:
+        """One line for each new reason, not one for each try."""
+        if text != self._said:
+            self._said = text
+            self._log.warning("%s", text)
+
+    async def _follow_once(self, address: str) -> None:
+        """Connect and follow until the connection ends."""
+        host, port = split_address(address)
+        await self._quiet()
+        while self._raw.settled < self._raw.end:  # what an earlier connection brought is not kept yet
+            self._turned.clear()
+            await self._turned.wait()
+        self._raw.forget()
+        await self._prepare()
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            connection = await self._parts.world.connect(lambda: RawConnection(self, WRITE_HIGH), host, port, None)
+        self._connection = connection
+        self._ended.clear()
+        self._follows = False
+        try:
+            self._write(self._begin(self._clock()))
+            self._parts.effects.wake(self.woken)
+            self._another_turn()
+            if not connection.closing:
+                await self._ended.wait()
+        finally:
+            self._connection = None
+            self._drop()
+            connection.abort()
+
+    async def _quiet(self) -> None:
+        """Wait until nothing of an earlier connection is under way."""
+
+    async def _prepare(self) -> None:
+        """Get ready what a connection begins with."""
+
+    def _begin(self, now: int) -> bytes:
+        """Begin the session of a connection: what is said first, nothing by itself."""
+        return b""
+
+    def _drop(self) -> None:
+        """The connection ended, and its session with it."""
+
+    # ---- a connection
+
+    def connected(self, connection: RawConnection) -> None:
+        """The connection is there; `_follow_once` speaks first."""
+
+    def received(self, connection: RawConnection, data: bytes) -> None:
+        """Bytes of the master, for its session."""
+
+    def writable(self, connection: RawConnection) -> None:
+        """The master has read what was reported."""
+        self._another_turn()
+
+    def closed(self, connection: RawConnection) -> None:
+        """The connection ended."""
+        if connection is self._connection:
+            self._ended.set()
+
+    def _end(self, why: str, at_once: bool = False) -> None:
+        self._why, self._at_once = why, at_once
+        if self._connection is not None:
+            self._connection.abort()
+        self._ended.set()
+
+    def _write(self, data: bytes) -> None:
+        if data and self._connection is not None:
+            self._connection.write(data)
+            self._wrote_at = self._clock()
+
+    def late(self, end: int) -> bool:
+        """No send waits for a slave's slaves."""
+        return False
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        """A slave has no slaves."""
+        return []
+
+    def in_sync(self, now: int) -> int:
+        """A slave has no slaves."""
+        return 0
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        """The link to the master."""
+        return HAClientRuntimeInfo(
+            master_addr=self._address,
+            max_offset=int(self._raw.end),
+            last_read_timestamp=self._read_at,
+            last_write_timestamp=self._wrote_at,
+            is_activated=self._follows,
+        )
+
+    def lag_ms(self, now: int) -> int:
+        """How long ago all of the master's log was here, as far as its transfers tell; -1 when none has told."""
+        return now - self._had_all_at if self._had_all_at else -1

@@ -1,0 +1,353 @@
+"""A broker as a member of its set: takes an id, registers, stands for election, and hears who is the master
+(docs/protocol/ha.md 8, ReplicasManager.java).
+
+What the controller says is asked for, at once after anyone said that a role changed; nothing else is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import BolideError, ConfigError
+from bolide.node.replication.broker_identity import Applied, BrokerIdentity
+from bolide.node.replication.controllers import Controllers, NoController
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.controller import SyncStateSet
+from bolide.remoting.command import Command
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.controller import (
+    AlterSyncStateSetRequestHeader,
+    ApplyBrokerIdRequestHeader,
+    ElectMasterRequestHeader,
+    GetNextBrokerIdRequestHeader,
+    GetNextBrokerIdResponseHeader,
+    GetReplicaInfoRequestHeader,
+    GetReplicaInfoResponseHeader,
+    RegisterBrokerToControllerRequestHeader,
+    RegisterBrokerToControllerResponseHeader,
+)
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
+from bolide.replication.standing import Standing, Step, Told
+from bolide.replication.sync_set import SyncSet
+from bolide.store.errors import StoreDamaged
+from bolide.world.contract import World
+
+FIRST_RETRY_S: Final = 0.2
+RETRY_S: Final = 5.0
+LINGER_S: Final = 10.0
+"""A request on a connection that was given up may arrive as late as this."""
+
+
+class RoleTaker(Protocol):
+    """What takes the part that the controller gives (`node.replication.switching`)."""
+
+    @property
+    def sync_set(self) -> SyncSet | None:
+        """Who confirms the log; None unless this broker is the master."""
+
+    async def lead(self, told: Told, own_id: int) -> None:
+        """Become the master of an epoch."""
+
+    async def follow(self, told: Told, own_id: int) -> None:
+        """Follow a master."""
+
+    async def lose(self) -> None:
+        """Be nothing until the next part: the epoch of this master is over."""
+
+    def now(self) -> int:
+        """The time by which replicas catch up, ms."""
+
+    def set_changed(self) -> None:
+        """The set of replicas in sync is another one."""
+
+    def offsets(self) -> tuple[int, int]:
+        """Where the log ends that this broker keeps, and up to where it is confirmed."""
+
+
+class Membership:
+    """Of one broker, whose clients reach it at `address`. `failed` is called when it can never be a member."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        address: str,
+        world: World,
+        identity: BrokerIdentity,
+        controllers: Controllers,
+        part: RoleTaker,
+        failed: Callable[[BaseException], None],
+        log: logging.Logger,
+    ) -> None:
+        self._options = options
+        self._address = address
+        self._world = world
+        self._identity = identity
+        self._controllers = controllers
+        self._part = part
+        self._failed = failed
+        self._log = log
+        self.standing = Standing(0)
+        self._registered = False
+        self._certain_at = 0.0
+        """Until then a question for another set, whose answer was given up, may still reach the controller."""
+        self._news = asyncio.Event()
+        self._set_news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._said = ""
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._tasks = [asyncio.create_task(self._keep(), name="membership")]
+
+    async def stop(self) -> None:
+        """Take part no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._controllers.stop()
+
+    def notified(self) -> None:
+        """Ask the controller now."""
+        self._news.set()
+
+    def look_at_set(self) -> None:
+        """A replica may belong into the set, or not any more: look now."""
+        self._set_news.set()
+
+    # -- the start
+
+    async def _keep(self) -> None:
+        pause = FIRST_RETRY_S
+        while True:
+            self._news.clear()
+            try:
+                if self.standing.own_id == 0:
+                    await self._take_id()
+                    self._tasks += [asyncio.create_task(work) for work in self._periodic()]
+                if not self._registered:
+                    await self._register()
+                await self._look()
+                pause, wait = FIRST_RETRY_S, self._options.sync_broker_metadata_period / 1000
+                if self._said:
+                    self._said = ""
+                    self._log.info("the controller answers again")
+            except (ConfigError, StoreDamaged) as error:
+                self._failed(error)
+                return
+            except (BolideError, OSError) as error:
+                if str(error) != self._said:  # one line for each new reason, not one for each try
+                    self._said = str(error)
+                    self._log.warning("no word of the controller: %s", error)
+                wait, pause = pause, min(pause * 2, RETRY_S)
+            await self._wait(self._news, wait)
+
+    async def _wait(self, news: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await news.wait()
+        except TimeoutError:
+            return
+
+    def _periodic(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._beat_on(), self._keep_set(), self._find_leader()]
+
+    async def _take_id(self) -> None:
+        """The id that this store has, or the next free one."""
+        identity, options = self._identity, self._options
+        broker_id = await self._world.in_thread(identity.load)
+        while broker_id == 0:
+            applied = await self._world.in_thread(identity.applied)
+            if applied is None:
+                request = GetNextBrokerIdRequestHeader(options.broker_cluster_name, options.broker_name)
+                answer = await self._ask(codes.CONTROLLER_GET_NEXT_BROKER_ID, request)
+                next_id = decode_header(answer, GetNextBrokerIdResponseHeader).next_broker_id
+                if next_id is None or next_id <= 0:
+                    raise NoController(f"the controller says that the next id is {next_id}")
+                applied = Applied(next_id, f"{self._address};{self._world.wall_ms()}")
+                await self._world.in_thread(identity.apply, applied)
+            if await self._applied(applied):
+                broker_id = applied.broker_id
+                await self._world.in_thread(identity.keep, broker_id)
+            else:
+                await self._world.in_thread(identity.forget)
+        self.standing = Standing(broker_id)
+
+    async def _applied(self, applied: Applied) -> bool:
+        """False when another broker has the id."""
+        request = ApplyBrokerIdRequestHeader(
+            cluster_name=self._options.broker_cluster_name,
+            broker_name=self._options.broker_name,
+            applied_broker_id=applied.broker_id,
+            register_check_code=applied.check_code,
+        )
+        taken = codes.CONTROLLER_BROKER_ID_INVALID
+        answer = await self._ask(codes.CONTROLLER_APPLY_BROKER_ID, request, frozenset({taken}))
+        return answer.code != taken
+
+    async def _register(self) -> None:
+        """Say where this broker is; without a live master, stand for election."""
+        options = self._options
+        request = RegisterBrokerToControllerRequestHeader(
+            cluster_name=options.broker_cluster_name,
+            broker_name=options.broker_name,
+            broker_id=self.standing.own_id,
+            broker_address=self._address,
+            invoke_time=self._world.wall_ms(),
+        )
+        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, request)
+        told = decode_header(answer, RegisterBrokerToControllerResponseHeader)
+        self._beat()
+        if told.master_broker_id is None:
+            await self._elect()
+        self._registered = True
+
+    async def _elect(self) -> None:
+        options = self._options
+        request = ElectMasterRequestHeader(
+            cluster_name=options.broker_cluster_name,
+            broker_name=options.broker_name,
+            broker_id=self.standing.own_id,
+            designate_elect=False,
+            invoke_time=self._world.wall_ms(),
+        )
+        await self._ask(codes.CONTROLLER_ELECT_MASTER, request, frozenset({codes.CONTROLLER_MASTER_STILL_EXIST}))
+
+    # -- who is the master
+
+    async def _look(self) -> None:
+        told = await self._told()
+        step = self.standing.heard(told)
+        if step is Step.ELECT:
+            if told.epoch > self.standing.epoch and self.standing.leads:
+                self.standing.lost()
+                await self._part.lose()
+            await self._elect()
+            told = await self._told()
+            step = self.standing.heard(told)
+        if step is Step.COUNT:
+            self._count(told)
+        elif step in (Step.LEAD, Step.FOLLOW):
+            self.standing.lost()
+            take = self._part.lead if step is Step.LEAD else self._part.follow
+            await take(told, self.standing.own_id)
+            self.standing.took(told)
+            self._beat()
+
+    async def _told(self) -> Told:
+        request = GetReplicaInfoRequestHeader(self._options.broker_name)
+        unknown = codes.CONTROLLER_BROKER_METADATA_NOT_EXIST
+        answer = await self._ask(codes.CONTROLLER_GET_REPLICA_INFO, request, frozenset({unknown}))
+        if answer.code == unknown:
+            self._registered = False
+            raise NoController(f"the controller does not know {self._options.broker_name}: {answer.remark}")
+        header = decode_header(answer, GetReplicaInfoResponseHeader)
+        body = decode_answer(answer.body, SyncStateSet)
+        if header.master_epoch is None:
+            raise NoController("the controller names no epoch")
+        members = frozenset(body.sync_state_set)
+        address = header.master_address or ""
+        master = header.master_broker_id if address else None
+        return Told(master, address, header.master_epoch, members, body.sync_state_set_epoch)
+
+    def _count(self, told: Told) -> None:
+        """The set as the controller has it. While a question is open only a newer set is an answer to it."""
+        sync_set = self._part.sync_set
+        if sync_set is not None and (sync_set.question is None or told.set_epoch > sync_set.set_epoch):
+            if (told.members, told.set_epoch) != (sync_set.members, sync_set.set_epoch):
+                self._log.info("in sync are %s", sorted(told.members))
+            sync_set.answered(told.members, told.set_epoch)
+            self._part.set_changed()
+
+    # -- the set
+
+    async def _keep_set(self) -> None:
+        said = ""
+        while True:
+            await self._wait(self._set_news, self._options.check_sync_state_set_period / 1000)
+            self._set_news.clear()
+            try:
+                await self._alter()
+                said = ""
+            except (BolideError, OSError) as error:
+                self._certain_at = self._world.monotonic() + LINGER_S
+                if str(error) != said:
+                    said = str(error)
+                    self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
+                await asyncio.sleep(FIRST_RETRY_S)
+
+    async def _alter(self) -> None:
+        """Ask for the set that is wanted. A question whose answer is lost is asked again: it may still be taken."""
+        sync_set = self._part.sync_set
+        if sync_set is None or not self.standing.leads:
+            return
+        wanted = sync_set.question or sync_set.wanted(self._part.now())
+        if wanted is None:
+            return
+        sync_set.asked(wanted)
+        self._part.set_changed()
+        request = AlterSyncStateSetRequestHeader(
+            broker_name=self._options.broker_name,
+            master_broker_id=self.standing.own_id,
+            master_epoch=self.standing.epoch,
+            invoke_time=self._world.wall_ms(),
+        )
+        body = encode_body(SyncStateSet(sorted(wanted), sync_set.set_epoch))
+        answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, request.to_ext(), body)
+        if sync_set is not self._part.sync_set:
+            return
+        if answer.code == codes.SUCCESS:
+            told = decode_answer(answer.body, SyncStateSet)
+            sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
+            self._log.info("in sync are %s", sorted(sync_set.members))
+        else:
+            if self._world.monotonic() >= self._certain_at:
+                sync_set.refused()
+            self._log.info("the controller keeps the set: %s", answer.remark)
+            self.notified()
+        self._part.set_changed()
+
+    # -- signs of life
+
+    async def _beat_on(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.broker_heartbeat_interval / 1000)
+            if self._registered:
+                self._beat()
+
+    def _beat(self) -> None:
+        end, confirmed = self._part.offsets()
+        options = self._options
+        header = BrokerHeartbeatRequestHeader(
+            cluster_name=options.broker_cluster_name,
+            broker_addr=self._address,
+            broker_name=options.broker_name,
+            broker_id=self.standing.own_id,
+            epoch=self.standing.epoch,
+            max_offset=end,
+            confirm_offset=confirmed,
+            heartbeat_timeout_mills=options.controller_heart_beat_timeout_mills,
+            election_priority=options.broker_election_priority,
+        )
+        self._controllers.beat(header.to_ext())
+
+    async def _find_leader(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.sync_controller_metadata_period / 1000)
+            try:
+                await self._controllers.find()
+            except (BolideError, OSError):
+                self._news.set()  # the next question says why
+
+    async def _ask(self, code: int, header: Header, also: frozenset[int] = frozenset()) -> Command:
+        """A good answer, or one with a code of `also`. Raises `NoController` for another one."""
+        answer = await self._controllers.ask(code, header.to_ext())
+        if answer.code != codes.SUCCESS and answer.code not in also:
+            name = codes.request_name(code)
+            raise NoController(f"{name} was answered {codes.response_name(answer.code)}: {answer.remark}")
+        return answer

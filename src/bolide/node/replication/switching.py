@@ -1,0 +1,375 @@
+"""A broker changes its role while it runs, as its controller says: master of an epoch, or slave of one.
+
+A master begins with its epoch on disk and all of its log dispatched. A slave takes no more sends, refuses those that
+wait, and gives up what its master does not have before it takes a byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.replicas import NoReplicas
+from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
+from bolide.broker.core.service import Service
+from bolide.broker.tables.topics import TopicTable
+from bolide.errors import BolideError
+from bolide.layout.permissions import PERM_READ_WRITE
+from bolide.node.loop.executor import Executor
+from bolide.node.loop.services import Services
+from bolide.node.loop.turns import Turns
+from bolide.node.process.node_world import NodeWorld
+from bolide.node.replication.epoch_file import NAME
+from bolide.node.replication.epoch_log import EpochLog
+from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
+from bolide.node.replication.switch_link import SwitchLink
+from bolide.node.routes.master_tables import MasterTables
+from bolide.node.routes.registrar import Registration
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.confirming import Confirming
+from bolide.replication.in_sync import InSync
+from bolide.replication.master import Pace
+from bolide.replication.standing import Told
+from bolide.replication.switch_frames import Hello
+from bolide.replication.sync_set import SyncSet
+from bolide.store.arrival import Arrival
+from bolide.store.message_store import MessageStore
+from bolide.store.raw_log import RawLog
+from bolide.transport.raw_connection import RawConnection
+
+POLL_S: Final = 0.01
+MOST_UNKNOWN: Final = 1000
+CUTTING: Final = "this slave gives up what its master does not have: ask again"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What switching changes of the node around it."""
+
+    role: Role
+    topics: TopicTable
+    services: Services
+    executor: Executor
+    turns: Turns
+    tables: MasterTables
+    names: Registration
+    set_progress_back: Callable[[bool, int], object]
+    """Progress beyond the end of its queue goes back to it; that of consumers only where the log may have lost some."""
+
+
+class Nobody:
+    """Who serves the port of slaves while this broker is no master. Implements `RawOwner`."""
+
+    def connected(self, connection: RawConnection) -> None:
+        """Close it: the slave looks for its master elsewhere."""
+        connection.abort()
+
+    def received(self, connection: RawConnection, data: bytes) -> None:
+        """Nothing is read."""
+
+    def writable(self, connection: RawConnection) -> None:
+        """Nothing is written."""
+
+    def closed(self, connection: RawConnection) -> None:
+        """It is gone."""
+
+
+class Switching(Service):
+    """The replication of one broker under a controller. Implements `node.loop.host_protocol.Replication`,
+    `broker.core.replicas` and `node.replication.membership.RoleTaker`."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        world: NodeWorld,
+        store: MessageStore,
+        pace: Pace,
+        parts: LoopParts,
+        abnormal: bool,
+    ) -> None:
+        """`abnormal`: the last run ended without a clean stop. Raises `StoreDamaged`."""
+        self._options = options
+        self._world = world
+        self._store = store
+        self._raw = RawLog(store)
+        self._pace = pace
+        self._parts = parts
+        self._certain = options.sync_flush or not abnormal
+        self._progress_due = abnormal
+        self.root = store.root
+        path = options.store_path_epoch_file or f"{store.root}/{NAME}"
+        self.epoch_log = EpochLog(world, path, self._raw)
+        self._node: NodeParts | None = None
+        self._slaves: SlaveLinks | None = None
+        self._link: SwitchLink | None = None
+        self._confirming: Confirming | None = None
+        self._nobody = Nobody()
+        self._unknown: dict[str, None] = {}
+        """Topics that were asked for because a message of them came."""
+        self.look_at_set: Callable[[], None] = self._set_told_nobody
+        """Called when the set of replicas in sync may have to change."""
+        # A start dispatches all of the log, also what may be cut off yet.
+        store.replicated_offset = min(store.dispatched_offset, store.maintenance.checkpoint.confirm_physical_offset)
+        store.maintenance.confirmed = lambda: int(store.confirm_offset)
+
+    def _set_told_nobody(self) -> None:
+        """Until the broker is a member of its set."""
+
+    def around(self, node: NodeParts) -> None:
+        """The node is made."""
+        node.tables.careful = True
+        self._node = node
+
+    @property
+    def node(self) -> NodeParts:
+        """The node around it, once it is made."""
+        assert self._node is not None
+        return self._node
+
+    # -- parts
+
+    async def lead(self, told: Told, own_id: int) -> None:
+        """Become the master of an epoch. Raises `NotReplicated` and `FileFailed`, with nobody served."""
+        node, store, log = self.node, self._store, self._parts.log
+        log.info("becoming the master of epoch %d", told.epoch)
+        await self._leave()
+        self._raw.lead()
+        store.replicated_offset = -1
+        await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
+        # Crash before this: the log ends where it did, and no record is of the new epoch. After it: the same.
+        await self.epoch_log.lead(told.epoch, self._certain)
+        self._certain = True
+        store.numbers.forget_all()
+        store.log.last_store_timestamp = max(store.log.last_store_timestamp, store.reput.last_store_timestamp)
+        now = self._parts.clock()
+        node.set_progress_back(self._progress_due, now)
+        self._progress_due = False
+        self._adopt_topics(now)
+        self._begin_slaves(told, own_id)
+        node.names.master_is("")
+        node.role.become(SYNC_MASTER, own_id, now)
+        self.set_changed()
+        self._announce(told.epoch, now)
+        log.info("this broker is the master of epoch %d, whose log begins at %d", told.epoch, int(self._raw.end))
+
+    def _adopt_topics(self, now: int) -> None:
+        """Have the topics of which the log came and the table not, as the old master was gone before it was asked."""
+        topics, store = self.node.topics, self._store
+        for name in store.topics_in_queues():
+            if topics.get(name) is None and not topics.is_system(name):
+                queues = max(store.queue_ids(name), default=0) + 1
+                topics.find_or_create(name, queues, PERM_READ_WRITE, 0, False, now)
+                self._parts.log.warning("took over the topic %s with %d queues as its messages have them", name, queues)
+
+    def _begin_slaves(self, told: Told, own_id: int) -> None:
+        options, store, parts, pace = self._options, self._store, self._parts, self._pace
+        epochs, end = self.epoch_log.epochs, int(store.end_offset)
+        start = epochs.last.start if epochs.last is not None else end
+        sync_set = SyncSet(own_id, told.members, told.set_epoch, start, options.ha_max_time_slave_not_catchup)
+        in_sync = InSync(
+            needed=options.in_sync_replicas,
+            timeout=options.slave_timeout,
+            max_gap=options.ha_max_gap_not_in_sync,
+            end=end,
+        )
+        confirming = Confirming(
+            sync_set, in_sync, own_id, options.all_ack_in_sync_state_set, epochs, lambda: int(store.confirm_offset)
+        )
+        file_size = int(store.shape.commit_log_segment_size)
+        self._slaves = slaves = SlaveLinks(
+            store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
+            lambda key, now: confirming.session(file_size, pace, key, now),
+        )  # fmt: skip
+        slaves.woken = self
+        self._confirming = confirming
+
+    async def follow(self, told: Told, own_id: int) -> None:
+        """Follow the master of an epoch."""
+        node, store, options = self.node, self._store, self._options
+        self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
+        await self.lose()
+        hello = Hello(own_id, options.sync_from_last_file, options.async_learner)
+        self._link = link = SwitchLink(
+            store, self._pace, self._parts, hello, self.epoch_log, self.cut, lambda: self._following(told.address)
+        )
+        link.woken = self
+        link.start()
+        now = self._parts.clock()
+        node.role.become(SLAVE, own_id, now)
+        node.names.master_is(told.address)
+        self._announce(told.epoch, now)
+
+    async def lose(self) -> None:
+        """Serve nobody until the next part. What waits is refused at once: another master may have been elected."""
+        node = self.node
+        if node.role.may_write:
+            self._parts.log.warning("this broker is no master any more")
+            node.role.become(SLAVE, node.role.broker_id, self._parts.clock(), fenced=True)
+            node.executor.refuse_parked("this broker is no master any more: send to the new one")
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """End what the last part was."""
+        slaves, self._slaves, self._confirming = self._slaves, None, None
+        if slaves is not None:
+            self._store.replicated_offset = min(self._store.confirm_offset, self._store.dispatched_offset)
+            slaves.stop()
+        link, self._link = self._link, None
+        if link is not None:
+            await link.stop()
+        await self.node.tables.stop()
+        self.node.tables.master_is("")
+        self._parts.another_turn()
+
+    def _announce(self, epoch: int, now: int) -> None:
+        node = self.node
+        node.topics.of_epoch(epoch, now)
+        node.names.register_now()
+        self._parts.another_turn()
+
+    def _following(self, address: str) -> None:
+        """This log is the front of the master's: its tables fit."""
+        tables = self.node.tables
+        tables.master_is(address)
+        tables.start()
+
+    # -- the log
+
+    async def cut(self, end: int) -> None:
+        """Let the log end here, while nothing else touches the store. Raises what `store.cut` does."""
+        node, store = self.node, self._store
+        await node.tables.stop()
+        node.services.refuse_all(CUTTING)
+        node.turns.ticking = False
+        try:
+            await self._until(lambda: self._all_kept() and not store.maintenance.busy)
+            store.replicated_offset = min(store.replicated_offset, end)
+            node.turns.still = True
+            cutting = asyncio.ensure_future(self._world.in_thread(self._raw.cut, end, self._parts.clock()))
+            while not cutting.done():  # a thread cannot be cancelled
+                await asyncio.wait([cutting])
+            cutting.result()
+            self._progress_due = True
+        finally:
+            node.turns.still = False
+            node.turns.ticking = True
+            node.services.serve_as(node.role)
+            self._parts.another_turn()
+
+    def _all_kept(self) -> bool:
+        log = self._store.log
+        return log.end_offset == log.written_offset == log.flushed_offset
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        """Wait for what the turns of the loop bring about. Raises `BolideError` when the store has failed."""
+        while not done():
+            if self._store.failure:
+                raise BolideError(self._store.failure)
+            self._store.flush_soon()
+            self._parts.another_turn()
+            await asyncio.sleep(POLL_S)
+
+    # -- what the membership asks
+
+    @property
+    def sync_set(self) -> SyncSet | None:
+        """Who confirms the log; None unless this broker is the master."""
+        return None if self._confirming is None else self._confirming.sync_set
+
+    def now(self) -> int:
+        """The time by which replicas catch up, ms."""
+        return self._parts.clock()
+
+    def set_changed(self) -> None:
+        """The set of replicas in sync is another one: sends may be taken, or may not, and more may be confirmed."""
+        sync_set, node = self.sync_set, self.node
+        if sync_set is not None and self._confirming is not None:
+            self._confirming.recount()
+            short = len(sync_set.members) < self._options.min_in_sync_replicas
+            if short != node.role.short:
+                node.role.short = short
+                node.services.serve_as(node.role)
+        self._parts.another_turn()
+
+    def offsets(self) -> tuple[int, int]:
+        """Where the log ends that this broker keeps, and up to where it is confirmed."""
+        return int(self._raw.settled), int(self._store.confirm_offset)
+
+    # -- the owner of connections, and what the loop asks
+
+    def owner(self) -> RawConnection:
+        """Serve a connection of a slave."""
+        return RawConnection(self._slaves if self._slaves is not None else self._nobody, WRITE_HIGH)
+
+    def master_told(self, ha_address: str) -> None:
+        """A name server named the address at which the master serves its log."""
+        if self._link is not None and ha_address:
+            self._link.follow(ha_address)
+
+    @property
+    def side(self) -> SlaveLinks | SwitchLink | None:
+        """What replicates now."""
+        return self._slaves if self._slaves is not None else self._link
+
+    def turn(self, now: int) -> None:
+        """The log was written, and may have been synced."""
+        side = self.side
+        if side is not None:
+            side.turn(now)
+        if self._confirming is not None and self._confirming.sync_set.wanted(now) is not None:
+            self.look_at_set()
+
+    def late(self, end: int) -> bool:
+        """True when a record that ends here is not held by enough machines."""
+        side = self.side
+        return side is not None and side.late(end)
+
+    def due(self, now: int) -> int | None:
+        """When `tick` is wanted next."""
+        side = self.side
+        return None if side is None else side.due(now)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Heartbeats, and an end for who is silent."""
+        side = self.side
+        if side is not None:
+            side.tick(now, budget)
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        """A master's slaves."""
+        return (self.side or NoReplicas()).connections(now)
+
+    def in_sync(self, now: int) -> int:
+        """How many slaves are in sync."""
+        return (self.side or NoReplicas()).in_sync(now)
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        """A slave's link to its master."""
+        return (self.side or NoReplicas()).link(now)
+
+    def lag_ms(self, now: int) -> int:
+        """How long ago this slave last had all of its master's log."""
+        return (self.side or NoReplicas()).lag_ms(now)
+
+    def arrived(self, arrivals: list[Arrival], now: int) -> None:
+        """A message of a topic that is not in the table: the master has it there, so ask it soon, once."""
+        if self._link is None:
+            return
+        table = self.node.topics.table
+        for arrival in arrivals:
+            if arrival.topic not in table and arrival.topic not in self._unknown:
+                if len(self._unknown) >= MOST_UNKNOWN:
+                    self._unknown.clear()
+                self._unknown[arrival.topic] = None
+                self.node.tables.look_soon()
+
+    async def stop(self) -> None:
+        """End every connection; the role stays what it is."""
+        if self._slaves is not None:
+            self._slaves.stop()
+        if self._link is not None:
+            await self._link.stop()

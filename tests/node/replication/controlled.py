@@ -1,0 +1,101 @@
+"""Sets of brokers under a controller, in one loop, with small log files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bolide.controller.options import ControllerOptions
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.broker import BrokerNode
+from bolide.node.controller.node import ControllerNode
+from bolide.node.namesrv import NamesrvNode
+from tests.interop.processes import free_ports
+from tests.node.replication.parts import FILE, until
+from tests.node.test_broker import options
+
+QUICK = {
+    "sync_broker_metadata_period": 200,
+    "check_sync_state_set_period": 200,
+    "broker_heartbeat_interval": 200,
+    "ha_send_heartbeat_interval": 200,
+    "controller_heart_beat_timeout_mills": 60_000,
+    "ha_max_time_slave_not_catchup": 60_000,
+}
+
+
+class ControlledSet:
+    """A controller, a name server, and brokers of one name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._options = ControllerOptions(listen_port=free_ports(), controller_store=f"file:{folder}/sets.json")
+        self.controller = self.another_controller()
+        self.names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(folder / "kv.json")))
+        self.running: dict[str, BrokerNode] = {}
+
+    def another_controller(self) -> ControllerNode:
+        """One with the same port and file."""
+        return ControllerNode(self._options, conf=str(self.folder / "controller.conf"))
+
+    async def start(self, name: str, **more: Any) -> BrokerNode:
+        """A broker with a store of its own."""
+        settings = {
+            "mapped_file_size_commit_log": FILE,
+            "max_message_size": 16 * 1024,
+            "enable_controller_mode": True,
+            "controller_addr": self.controller.address,
+            "namesrv_addr": self.names.address,
+            "ha_listen_port": free_ports(),
+        }
+        node = BrokerNode(options(self.folder / name, **{**settings, **QUICK, **more}))
+        await node.start()
+        self.running[name] = node
+        return node
+
+    async def stop(self, name: str) -> None:
+        """Stop a broker."""
+        await self.running.pop(name).stop()
+
+    def in_sync(self) -> set[int]:
+        """The ids of the replicas in sync, as the controller has them."""
+        found = self.controller._controller.sets.get("broker-a")
+        return set() if found is None else set(found.value.in_sync)
+
+    def master(self) -> BrokerNode:
+        """The broker that takes messages; fails unless there is exactly one."""
+        (found,) = [node for node in self.running.values() if node.parts.role.may_write]
+        return found
+
+    async def leads(self, node: BrokerNode) -> None:
+        """Wait until a broker is the master."""
+        await until(lambda: node.parts.role.may_write)
+
+    async def all_in_sync(self, *ids: int) -> None:
+        """Wait until these replicas are in sync, for the controller and for the master."""
+
+        def agreed() -> bool:
+            for node in self.running.values():
+                switching = node._joining.switching
+                if node.parts.role.may_write and switching is not None and switching.sync_set is not None:
+                    return self.in_sync() == set(ids) == set(switching.sync_set.members)
+            return False
+
+        await until(agreed)
+
+
+@asynccontextmanager
+async def controlled(folder: Path) -> AsyncIterator[ControlledSet]:
+    """A controller and a name server that run; brokers that run at the end are stopped."""
+    made = ControlledSet(folder)
+    await made.controller.start()
+    await made.names.start()
+    try:
+        yield made
+    finally:
+        for node in made.running.values():
+            await node.stop()
+        await made.names.stop()
+        await made.controller.stop()

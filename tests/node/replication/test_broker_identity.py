@@ -1,0 +1,76 @@
+"""The id that the controller gave, as RocketMQ keeps it, also when the process dies while it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.errors import ConfigError
+from bolide.node.replication.broker_identity import Applied, BrokerIdentity
+from bolide.store.errors import StoreDamaged
+from bolide.testing.files import SimulatedFiles, Stopped
+
+PATH = "/data/brokerIdentity"
+
+
+def disk() -> SimulatedFiles:
+    files = SimulatedFiles()
+    files.make_dir("/data")
+    files.sync_dir("/")
+    return files
+
+
+def identity(files: SimulatedFiles, name: str = "broker-a") -> BrokerIdentity:
+    return BrokerIdentity(files, PATH, "DefaultCluster", name)
+
+
+def test_the_files_are_those_of_java() -> None:
+    files = disk()
+    made = identity(files)
+    assert (made.load(), made.applied()) == (0, None)
+    made.apply(Applied(3, "127.0.0.1:41110;1795330191994"))
+    assert files.read_file(PATH + "-temp") == b"DefaultCluster#broker-a#3#127.0.0.1:41110;1795330191994"
+    assert made.applied() == Applied(3, "127.0.0.1:41110;1795330191994")
+    made.keep(3)
+    assert files.read_file(PATH) == b"DefaultCluster#broker-a#3"
+    assert (made.load(), made.applied()) == (3, None)
+
+
+@pytest.mark.parametrize("power_cut", [None, 1, 2])
+def test_a_death_anywhere_leaves_the_id_or_what_was_asked_for(power_cut: int | None) -> None:
+    stop = 0
+    while True:
+        files = disk()
+        asked = Applied(3, "a:1;5")
+        identity(files).apply(asked)
+        files.stop_after = files.calls + stop
+        try:
+            identity(files).keep(3)
+            done = True
+        except Stopped:
+            done = False
+        files.stop_after = None
+        if power_cut is None:
+            files.process_crash()
+        else:
+            files.power_cut(power_cut)
+        found = identity(files)
+        assert found.load() == 3 or found.applied() == asked
+        if done:
+            assert found.load() == 3
+            return
+        stop += 1
+
+
+def test_the_store_of_another_set_is_refused() -> None:
+    files = disk()
+    identity(files).keep(3)
+    with pytest.raises(ConfigError, match="is of broker-a in the cluster DefaultCluster, not of broker-b"):
+        identity(files, "broker-b").load()
+
+
+@pytest.mark.parametrize("text", [b"broker-a", b"DefaultCluster#broker-a#x", b"DefaultCluster#broker-a#0", b"\xff#a#1"])
+def test_a_bad_file_is_reported(text: bytes) -> None:
+    files = disk()
+    files.write_file(PATH, text)
+    with pytest.raises(StoreDamaged, match="holds no id of a broker"):
+        identity(files).load()

@@ -1,0 +1,138 @@
+"""Brokers under a controller in one loop: elections, roles that change while they run, logs that are cut."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bolide.remoting import codes
+from bolide.remoting.command import make_request
+from bolide.remoting.headers.controller import ElectMasterRequestHeader
+from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.node.replication.controlled import ControlledSet, controlled
+from tests.node.replication.parts import OK, codes_of, log_of, same, send, until
+
+
+def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a", in_sync_replicas=2)
+            await of.leads(first)
+            second = await of.start("b", in_sync_replicas=2)
+            await of.all_in_sync(1, 2)
+            assert codes_of(await send(first, 100)) == OK
+            assert log_of(first) == log_of(second)
+            assert not second.parts.role.may_write
+            assert codes_of(await send(second, 1)) == {codes.SYSTEM_BUSY}
+            await same(first, second)
+
+    asyncio.run(run())
+
+
+def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follows(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a", all_ack_in_sync_state_set=True)
+            await of.leads(first)
+            second = await of.start("b", all_ack_in_sync_state_set=True)
+            await of.all_in_sync(1, 2)
+            assert codes_of(await send(first, 50)) == OK
+            await of.stop("a")
+            await of.leads(second)
+            assert second.store.max_queue_offset("T", 0) == 50
+            assert codes_of(await send(second, 50, first=50)) == OK
+            again = await of.start("a", all_ack_in_sync_state_set=True)
+            await of.all_in_sync(1, 2)
+            assert codes_of(await send(second, 50, first=100)) == OK
+            await same(second, again)
+            assert again.store.max_queue_offset("T", 0) in range(151)
+            await until(lambda: again.parts.role.broker_id == 1)
+
+    asyncio.run(run())
+
+
+def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            settings = {"in_sync_replicas": 2, "slave_timeout": 300, "flush_disk_type": "SYNC_FLUSH"}
+            first = await of.start("a", **settings)
+            await of.leads(first)
+            second = await of.start("b", **settings)
+            await of.all_in_sync(1, 2)
+            assert codes_of(await send(first, 20)) == OK
+            agreed = int(first.store.written_offset)
+            # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
+            await of.controller.stop()
+            await second._joining.switching._link.stop()
+            assert codes_of(await send(first, 5, 700, first=900)) == {codes.FLUSH_SLAVE_TIMEOUT}
+            assert int(first.store.written_offset) > agreed
+            assert first.store.max_queue_offset("T", 0) == 20, "nobody is given what is not confirmed"
+            await of.stop("a")
+            of.controller = of.another_controller()
+            await of.controller.start()
+            await of.leads(second)
+            assert second.store.max_queue_offset("T", 0) == 20
+            await send(second, 30, first=20)
+            again = await of.start("a", **settings)
+            await of.all_in_sync(1, 2)
+            assert codes_of(await send(second, 30, first=50)) == OK
+            await same(second, again)
+            assert log_of(second)[:agreed] == log_of(again)[:agreed]
+            await of.stop("b")
+            await of.leads(again)
+            assert again.store.max_queue_offset("T", 0) == 80
+
+    asyncio.run(run())
+
+
+def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            settings = {"all_ack_in_sync_state_set": True}
+            first = await of.start("a", **settings)
+            await of.leads(first)
+            second = await of.start("b", **settings)
+            await of.all_in_sync(1, 2)
+            for round_, (old, new, number) in enumerate([(first, second, 2), (second, first, 1), (first, second, 2)]):
+                assert codes_of(await send(old, 20, first=20 * round_)) == OK
+                await elect(of, number)
+                await of.leads(new)
+                await until(lambda old=old: not old.parts.role.may_write)
+                await of.all_in_sync(1, 2)
+            assert second.store.max_queue_offset("T", 0) == 60
+            assert codes_of(await send(second, 20)) == OK
+            await same(second, first)
+            await until(lambda: first.store.max_queue_offset("T", 0) == 80)
+            assert {"T"} <= first.parts.topics.table.keys() & second.parts.topics.table.keys()
+
+    asyncio.run(run())
+
+
+def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
+            first = await of.start("a", **settings)
+            await of.leads(first)
+            second = await of.start("b", **settings)
+            await of.all_in_sync(1, 2)
+            waiting = asyncio.create_task(send(first, 5))
+            await until(lambda: first.waiting_sends == 5)
+            await elect(of, 2)
+            assert codes_of(await waiting) == {codes.SERVICE_NOT_AVAILABLE}
+            await of.leads(second)
+
+    asyncio.run(run())
+
+
+async def elect(of: ControlledSet, broker_id: int) -> None:
+    """An operator hands the set over."""
+    header = ElectMasterRequestHeader(
+        cluster_name="DefaultCluster", broker_name="broker-a", broker_id=broker_id, designate_elect=True
+    )
+    client = await ClientConnection.connect(of.controller.address)
+    answer = await client.request(make_request(codes.CONTROLLER_ELECT_MASTER, 0, header.to_ext()), PATIENCE)
+    assert answer.code == codes.SUCCESS, answer.remark
+    client.close()
+    await client.wait_closed()
