@@ -156,23 +156,19 @@ class BrokerParts:
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
-            *self._access(options, effects),
-            self._under_controller(options, store),
+            *self._operated(options, store, effects),
             *more,
         ]
         self.services = Services(made)
         self._store = store
         self._take_role(around.clock)
 
-    def _access(self, options: BrokerOptions, effects: Effects) -> Sequence[Service]:
+    def _operated(self, options: BrokerOptions, store: MessageStore, effects: Effects) -> Sequence[Service]:
         self._users, self._acls = Users(), Acls()
         acl_admin = AclAdminService(options, self._users, self._acls, effects)
         self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
-        return self.user_admin, acl_admin
-
-    def _under_controller(self, options: BrokerOptions, store: MessageStore) -> Service:
         self.controlled = ControlledService(options, store, self.role)
-        return self.controlled
+        return self.user_admin, acl_admin, self.controlled
 
     def gate(self, options: BrokerOptions) -> Gate | None:
         """What every request passes first; None where access control is off."""
