@@ -13,22 +13,22 @@ NAME: Final = "epochFileCheckpoint"
 
 
 def load_epochs(files: Files, path: str) -> Epochs:
-    """What the file says, or the one before it where this one is bad; none where there is neither.
+    """What the file says; none where there never was one.
 
-    Raises `StoreDamaged` when both are bad: without its epochs a log would be cut at the wrong place.
+    Raises `StoreDamaged` when it is bad, or gone. RocketMQ then reads the one before it, which lacks the newest epoch: its
+    bytes would be taken for those of the one before, and a log that went another way would not be cut.
     """
-    problem = ""
-    for name in (path, path + ".bak"):
-        data = files.read_file(name)
-        if data is None:
-            continue
+    data = files.read_file(path)
+    if data is None:
+        if files.read_file(path + ".bak") is None:
+            return Epochs()
+        problem = "it is gone"
+    else:
         try:
             return decode_epochs(data)
         except EpochsDamaged as error:
-            problem = problem or f"{name}: {error}"
-    if problem:
-        raise StoreDamaged(f"{problem}; bring the file back, or delete the store, so that it begins with a copy")
-    return Epochs()
+            problem = str(error)
+    raise StoreDamaged(f"{path}: {problem}; bring the file back, or delete the store, so that it begins with a copy")
 
 
 def keep_epochs(files: Files, path: str, epochs: Epochs) -> None:
