@@ -15,8 +15,8 @@ NAME: Final = "epochFileCheckpoint"
 def load_epochs(files: Files, path: str) -> Epochs:
     """What the file says; none where there never was one.
 
-    Raises `StoreDamaged` when it is bad, or gone. RocketMQ then reads the one before it, which lacks the newest epoch: its
-    bytes would be taken for those of the one before, and a log that went another way would not be cut.
+    Raises `StoreDamaged` when it is bad, or gone. RocketMQ then reads the one before it, which lacks the newest epoch:
+    its bytes would be taken for those of the one before, and a log that went another way would not be cut.
     """
     data = files.read_file(path)
     if data is None:
