@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bolide.admin import Admin
 from bolide.admin.cluster import BrokerRow
-from bolide.client import ClientStateError, NoQueue, Producer
+from bolide.client import ClientStateError, NoQueue, Producer, ResponseError
+from bolide.errors import ConfigError
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.node.replication.controlled import controlled
 
 
 def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
@@ -73,3 +76,27 @@ def test_not_started_says_so(bolide_broker: Broker) -> None:
         await admin.close()
 
     asyncio.run(main())
+
+
+def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of, Admin(of.names.address) as admin:
+            first = await of.start("a")
+            await of.leads(first)
+            second = await of.start("b")
+            await of.all_in_sync(1, 2)
+            members = await admin.members("broker-a")
+            assert [(row.broker_id, row.address, row.master, row.in_sync, row.alive) for row in members] == [
+                (1, first.address, True, True, True),
+                (2, second.address, False, True, True),
+            ]
+            with pytest.raises(ResponseError):
+                await admin.switch_master("broker-a", 7)
+            assert await admin.switch_master("broker-a", 2, of.controller.address) == 2
+            await of.leads(second)
+            with pytest.raises(ConfigError, match="knows no set broker-b"):
+                await admin.members("broker-b", of.controller.address)
+            with pytest.raises(ConfigError, match="no broker of broker-b names a controller"):
+                await admin.members("broker-b")
+
+    asyncio.run(run())

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from bolide.admin import client
-from bolide.admin.cluster import BrokerRow, ReplicaRow
+from bolide.admin.cluster import BrokerRow, MemberRow, ReplicaRow
 from bolide.admin.groups import GroupProgress
 from bolide.admin.topics import QueueStats
 from bolide.client.instance.loop_thread import loop_thread
@@ -302,6 +302,20 @@ class Admin:
     def replicas(self) -> list[ReplicaRow]:
         """The slaves that are connected to each master; a master of 4.9 tells nothing of them, which is an error."""
         return self._loop.run(lambda: self._native.replicas())
+
+    def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
+        """The brokers of a set, by their ids at its controller.
+
+        `controllers` is ``host:port;host:port``; without it a broker of the set is asked for its controllerAddr.
+        """
+        return self._loop.run(lambda: self._native.members(broker, controllers))
+
+    def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
+        """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.
+
+        Raises `ResponseError` when the controller elects nobody. The brokers change their parts a moment later.
+        """
+        return self._loop.run(lambda: self._native.switch_master(broker, to, controllers))
 
     def broker_runtime(self, broker: str) -> dict[str, str]:
         """Runtime figures of a broker (name or address): counters, disk, queues."""

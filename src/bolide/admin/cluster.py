@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.errors import BolideError
+from bolide.errors import BolideError, ConfigError, ConnectionLost
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.controller import BrokerReplicasInfo
 from bolide.remoting.bodies.replication import HARuntimeInfo
 from bolide.remoting.bodies.stats import BrokerStatsData, KVTable
+from bolide.remoting.headers.controller import ElectMasterResponseHeader, GetMetaDataResponseHeader
+from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
+from bolide.transport.address import split_addresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,19 @@ class ReplicaRow:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A broker of a set under a controller, as the controller sees it; `epoch` is that of the master."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+    epoch: int
+    master: bool
+    in_sync: bool
+    alive: bool
+
+
 class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
@@ -100,6 +118,70 @@ class ClusterCalls(AdminCalls):
                 for each in told.ha_connection_info
             ]
         return rows
+
+    async def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
+        """The brokers of a set, by their ids at its controller.
+
+        `controllers` is ``host:port;host:port``; without it a broker of the set is asked for its controllerAddr.
+        """
+        controller = await self._leading(broker, controllers)
+        answer = await self.ask(controller, codes.CONTROLLER_GET_SYNC_STATE_DATA, None, encode_body([broker]))
+        info = decode_answer(answer.body, BrokerReplicasInfo).replicas_info_table.get(broker)
+        if info is None:
+            raise ConfigError(f"the controller {controller} knows no set {broker}: write its brokerName")
+        rows = [
+            MemberRow(
+                broker, each.broker_id, each.broker_address, info.master_epoch,
+                each.broker_id == info.master_broker_id, in_sync, each.alive,
+            )
+            for in_sync, replicas in ((True, info.in_sync_replicas), (False, info.not_in_sync_replicas))
+            for each in replicas
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: row.broker_id)
+
+    async def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
+        """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.
+
+        Raises `ResponseError` when the controller elects nobody. The brokers change their parts a moment later.
+        """
+        controller = await self._leading(broker, controllers)
+        info = await self.cluster_info()
+        cluster = next((cluster for cluster, names in info.cluster_addr_table.items() if broker in names), "")
+        ext = ext_of(clusterName=cluster, brokerName=broker, brokerId=to, designateElect=True)
+        answer = await self.ask(controller, codes.CONTROLLER_ELECT_MASTER, ext)
+        return decode_header(answer, ElectMasterResponseHeader).master_epoch or 0
+
+    async def _leading(self, broker: str, controllers: str) -> str:
+        """The controller that leads."""
+        addresses = split_addresses(controllers or await self._controllers_of(broker))
+        failure: BolideError | None = None
+        for address in addresses:
+            try:
+                answer = await self.ask(address, codes.CONTROLLER_GET_METADATA_INFO)
+            except BolideError as error:
+                failure = error
+                continue
+            leader = decode_header(answer, GetMetaDataResponseHeader).controller_leader_address
+            if leader:
+                return leader
+        raise failure or ConnectionLost(f"none of the controllers {', '.join(addresses)} leads or knows who does")
+
+    async def _controllers_of(self, broker: str) -> str:
+        """What the first broker of the set that answers has as controllerAddr."""
+        data = (await self.cluster_info()).broker_addr_table.get(broker)
+        addresses = sorted((data.broker_addrs if data is not None else {}).items())
+        failure: BolideError | None = None
+        for _, address in addresses:
+            try:
+                found = (await self.broker_config(address)).get("controllerAddr", "")
+            except BolideError as error:
+                failure = error
+                continue
+            if found:
+                return found
+        if failure is not None:
+            raise failure
+        raise ConfigError(f"no broker of {broker} names a controller: is it registered, and under one?")
 
     async def _address(self, broker: str) -> str:
         """The address of a broker given by its name (then its master) or by its address."""
