@@ -1,4 +1,4 @@
-"""Where a replica stands by what its controller says (docs/protocol/ha.md 8, ReplicasManager.java).
+"""Where a replica stands by what its controller says (docs/protocol/ha.md, ReplicasManager.java).
 
 A controller may answer late, twice, or with what it knew before another one led. Epochs only grow, so what is older
 than what was done already changes nothing.

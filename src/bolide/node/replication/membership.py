@@ -1,5 +1,5 @@
 """A broker as a member of its set: takes an id, registers, stands for election, and hears who is the master
-(docs/protocol/ha.md 8, ReplicasManager.java).
+(docs/protocol/ha.md, ReplicasManager.java).
 
 What the controller says is asked for, at once after anyone said that a role changed; nothing else is believed.
 """
