@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bolide.access.users import Credentials
 from bolide.broker.tables.topics import TopicConfig
 from bolide.node.routes.master_tables import MasterTables
@@ -332,3 +334,35 @@ def test_a_master_with_access_control_tells_who_signs(tmp_path: Path) -> None:
             await made.rounds()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_under_a_controller_a_topic_goes_only_when_its_master_had_it(tmp_path: Path, careful: bool) -> None:
+    """The master may have been elected before it heard of a topic, whose messages it has."""
+
+    def rows(counter: int, *names: str) -> dict[str, Any]:
+        version = {"counter": counter, "timestamp": 2}
+        return {"dataVersion": version, "topicConfigTable": {name: {"topicName": name} for name in names}}
+
+    async def scenario() -> None:
+        told = rows(1, "T", "Old")
+        answers = plain()
+        answers[codes.GET_ALL_TOPIC_CONFIG] = lambda command: body(told)(command)
+        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+            follower.parts.topics.put(TopicConfig("New", 2, 3), 0)
+            follower.tables.careful = careful
+            follower.tables.master_is(address)
+            await follower.rounds()
+            table = follower.parts.topics.table
+            assert {"T", "Old"} <= table.keys()
+            assert ("New" in table) is careful
+            told = rows(2, "T")
+            await follower.rounds(2)  # the first may have been told before
+            assert "Old" not in table
+            assert ("New" in table) is careful
+            told = rows(3, "T", "More")
+            asked = follower.tables.rounds
+            follower.tables.look_soon()
+            await until(lambda: follower.tables.rounds > asked and "More" in table)
+
+    run(scenario)
