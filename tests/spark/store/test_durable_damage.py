@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from bolide.layout.checkpoint import decode_checkpoint
+from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.spark.errors import CorruptStore, DataLost
-from bolide.spark.store.durable import DurableEnd
+from bolide.spark.store.durable import CONFIRM, DurableEnd
 from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 from bolide.spark.store.store_plan import packed
 from bolide.spark.store.store_source import RocketMQStoreDataSource
@@ -210,4 +212,111 @@ def test_a_flushed_file_is_gone_under_a_broker(golden: GoldenStore, how: str) ->
             # In front of the file, or in front of the store time of its first record, which is far in the future then.
             later.write_bytes(b"x" + data[:-1] if how == "shifted" else data[:50] + b"x" * 10 + data[50:-10])
     with pytest.raises(CorruptStore, match="where the checkpoint says that records stored"):
+        DurableEnd(golden.root).find()
+
+
+def one_queue_names(golden: GoldenStore, number: int) -> None:
+    """Of all that names records there is one queue left, whose last unit is of this record."""
+    nothing_names_it(golden)
+    folder = golden.root / "consumequeue" / "orders" / "0"
+    folder.mkdir(parents=True)
+    unit = struct.pack(">qiq", place(golden, number), golden.log()[number]["storeSize"], 0)
+    (folder / f"{0:020d}").write_bytes(unit)
+
+
+def files_of(golden: GoldenStore) -> list[tuple[int, Path]]:
+    return [(int(path.name), path) for path in sorted((golden.root / "commitlog").iterdir())]
+
+
+def ruin(path: Path) -> None:
+    path.write_bytes(b"\xa5" * path.stat().st_size)
+
+
+def left_out(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int]]:
+    """The ranges that were left out, as begin and end."""
+    said = [re.search(r"left out (\d+) bytes at physical offset (\d+)", one.getMessage()) for one in caplog.records]
+    return [(int(found[2]), int(found[1]) + int(found[2])) for found in said if found]
+
+
+def test_what_follows_the_last_record_that_a_queue_names_is_left_out_in_words(
+    golden: GoldenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    base, newest = files_of(golden)[-1]
+    numbers = [number for number, entry in enumerate(golden.log()) if entry["physicalOffset"] >= base]
+    ruin(newest)
+    one_queue_names(golden, numbers[1])
+    named = place(golden, numbers[2])
+    with pytest.raises(CorruptStore, match=f"where queues or checkpoint name records up to {named}"):
+        DurableEnd(golden.root).find()
+    with caplog.at_level(logging.WARNING, "bolide.spark"):
+        skipping = DurableEnd(golden.root, skip_corrupt=True)
+        assert [skipping.find(), skipping.find()] == [named, named]
+    (_, first_end), (second, second_end) = left_out(caplog)
+    assert (first_end, second, second_end) == (named, named, base + newest.stat().st_size)
+
+
+@pytest.mark.parametrize("names", ["within it", "nothing"])
+def test_files_after_a_ruined_one_are_read(golden: GoldenStore, caplog: pytest.LogCaptureFixture, names: str) -> None:
+    files = files_of(golden)
+    (begin, ruined), (end, _) = files[-2:]
+    lost = [number for number, entry in enumerate(golden.log()) if begin <= entry["physicalOffset"] < end]
+    ruin(ruined)
+    one_queue_names(golden, lost[1])
+    if names == "nothing":
+        shutil.rmtree(golden.root / "consumequeue")
+    # The first record of the file after it is spoilt, too: the file does not say by itself that it is part of the log.
+    overwrite(golden, end + 4, b"x")
+    with pytest.raises(CorruptStore, match="holds no whole record at physical offset"):
+        DurableEnd(golden.root).find()
+    with caplog.at_level(logging.WARNING, "bolide.spark"):
+        rows = streamed(golden, corruptRecords="skip")
+    gone = {*lost, lost[-1] + 1}
+    assert rows == [place(golden, number) for number in range(len(golden.log())) if number not in gone]
+    ranges = left_out(caplog)
+    assert [number for number in gone if not any(low <= place(golden, number) < high for low, high in ranges)] == []
+
+
+def test_a_stream_that_skips_damage_passes_a_file_whose_first_record_is_spoilt(golden: GoldenStore) -> None:
+    (golden.root / "abort").touch()
+    last = golden.log()[-1]
+    (golden.root / "checkpoint").write_bytes(Checkpoint(physic_msg_timestamp=last["storeTimestamp"]).encode())
+    overwrite(golden, files_of(golden)[-1][0] + 4, b"x")
+    with pytest.raises(CorruptStore, match="where the checkpoint says that records stored"):
+        DurableEnd(golden.root).find()
+    assert DurableEnd(golden.root, skip_corrupt=True).find() == last["physicalOffset"] + last["storeSize"]
+
+
+def test_records_before_the_confirm_offset_are_missing(golden: GoldenStore) -> None:
+    confirm = place(golden, 40)
+    (golden.root / "checkpoint").write_bytes(Checkpoint(confirm_physical_offset=confirm).encode())
+    (golden.root / "abort").touch()
+    assert DurableEnd(golden.root, CONFIRM).find() == confirm
+    path, _ = file_of(golden, confirm)
+    data = path.read_bytes()
+    begin = place(golden, 39) % len(data)
+    path.write_bytes(data[:begin] + bytes(len(data) - begin))
+    with pytest.raises(CorruptStore, match=f"where the checkpoint says that all before {confirm} is confirmed"):
+        DurableEnd(golden.root, CONFIRM).find()
+    files = files_of(golden)
+    whole = Checkpoint(confirm_physical_offset=files[1][0])  # after the filler of the first file
+    (golden.root / "checkpoint").write_bytes(whole.encode())
+    for _, later in files[1:]:
+        later.write_bytes(bytes(later.stat().st_size))
+    restored = golden_store("5.5.0-clean").root / "commitlog" / files[0][1].name
+    shutil.copyfile(restored, files[0][1])
+    last = max(
+        int(entry["physicalOffset"] + entry["storeSize"])
+        for entry in golden.log()
+        if entry["physicalOffset"] < files[1][0]
+    )
+    assert DurableEnd(golden.root, CONFIRM).find() == last
+
+
+def test_a_stopped_store_lacks_the_record_that_its_checkpoint_calls_flushed(golden: GoldenStore) -> None:
+    last = golden.log()[-1]
+    overwrite(golden, place(golden, -1) + 4, b"x")
+    one_queue_names(golden, -2)
+    assert DurableEnd(golden.root).find() == place(golden, -1), "as after a recovery of Java"
+    (golden.root / "checkpoint").write_bytes(Checkpoint(physic_msg_timestamp=last["storeTimestamp"]).encode())
+    with pytest.raises(CorruptStore, match=f"records stored until {last['storeTimestamp']} ms are on disk"):
         DurableEnd(golden.root).find()

@@ -63,9 +63,9 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
     except (FileNotFoundError, LayoutError):
         checkpoint = Checkpoint()
     # Asked last: a broker that started in between has written nothing yet when the checkpoint was read.
-    if stopped and not (root / "abort").exists() and rule == AUTO:
-        return Limit(0, 0, whole=True)
     flushed = checkpoint.physic_msg_timestamp
+    if stopped and not (root / "abort").exists() and rule == AUTO:
+        return Limit(0, 0 if (root / CONTROLLER_FILE).exists() else flushed, whole=True)
     settled = flushed <= time.time() * 1000 - SETTLED_MS
     if not settled:
         flushed -= 1  # a record of this same millisecond may just be being written
@@ -78,10 +78,10 @@ class DurableEnd:
     """Follows the end of what is durable, record by record in the newest file, by file names and times in older ones.
 
     Only consecutive whole records count, so neither a torn record nor an old one after the end is included. What must
-    exist is compared with what does: in a store that was stopped cleanly, the records that its queues or its checkpoint
-    name, and nothing after them unless they name exactly the end that was found; while a broker writes, the records
-    that the checkpoint calls flushed. If some are missing, `find` raises CorruptStore, or with `skip_corrupt` continues
-    with the records after them.
+    exist is compared with what does: the records that the checkpoint calls flushed; in a store that was stopped cleanly
+    also those that its queues or its checkpoint name, and nothing after them unless they name exactly the end that was
+    found. If some are missing, `find` raises CorruptStore, or with `skip_corrupt` says how much it leaves out and
+    continues with the records after them.
     """
 
     def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
@@ -93,6 +93,8 @@ class DurableEnd:
         """Whether something follows that is not durable yet."""
         self._told: tuple[int, Limit] | None = None
         """The end and the limit that were compared last."""
+        self._passed = -1
+        """Where bytes end that were left out: no whole record ends there, so it is not the end of the log."""
 
     def find(self) -> int:
         """Physical offset after the last durable record; the first file's start if there is none."""
@@ -101,11 +103,21 @@ class DurableEnd:
         files = segment_files(self._root / "commitlog")
         if not files:
             return max(self._at, 0)
-        starts = [start for start, _, _ in files]
-        if self._at < starts[0]:
-            self._at = starts[0]
+        self._at = max(self._at, files[0][0])
+        self._follow(files, limit)
+        while self._told != (self._at, limit):
+            seen = self._at
+            self._compare(files, limit)
+            self._told = seen, limit
+            if self._at != seen:
+                self._passed = self._at
+                self._follow(files, limit)
+        return self._at
+
+    def _follow(self, files: Sequence[Segment], limit: Limit) -> None:
+        """Walk over what is durable, file after file."""
         self._limited = False
-        for number, (start, path, size) in enumerate(files):
+        for number, (start, _, size) in enumerate(files):
             if self._at >= start + size:
                 continue
             following = files[number + 1] if number + 1 < len(files) else None
@@ -113,20 +125,17 @@ class DurableEnd:
                 self._at = following[0]
                 continue
             try:
-                done = self._walk_over(path, start, size, limit)
+                done = self._walk_over(files, files[number], limit)
             except FileNotFoundError:
                 continue  # deleted since it was listed: the next files follow
             if not done or following is None or not _begins_within(following, limit):
                 self._limited = self._limited or (done and following is not None)
                 break
             self._at = following[0]
-        if self._told != (self._at, limit):
-            self._compare(files, limit)
-            self._told = self._at, limit
-        return self._at
 
-    def _walk_over(self, path: Path, start: int, size: int, limit: Limit) -> bool:
+    def _walk_over(self, files: Sequence[Segment], file: Segment, limit: Limit) -> bool:
         """Walk to the end of the durable records of a file; returns whether its filler follows."""
+        start, path, size = file
         while True:
             self._at, ended = _walk(path, start, size, max(self._at, start), limit)
             self._limited = ended == LIMITED
@@ -134,46 +143,67 @@ class DurableEnd:
                 return ended == FILLED
             after = next_start(str(path), start, size, self._at)
             # A record that is durable is no part of a write in progress, and what precedes it is older.
-            if after >= start + size or not _is_within(path, start, after, limit) or self._was_cut(limit):
+            if after >= start + size or not _is_within(path, start, after, limit) or self._was_cut(files, limit):
                 return False
             if not self._skip_corrupt:
                 raise self._corrupt(f"where records follow at {after}")
             self._at = after
 
-    def _was_cut(self, limit: Limit) -> bool:
+    def _was_cut(self, files: Sequence[Segment], limit: Limit) -> bool:
         """Whether a stopped broker's log ends exactly where queues and checkpoint say: what follows is no record of it.
 
         Java's recovery cuts a torn tail by its position alone. The bytes stay until new records overwrite them, and a
         clean stop may come first.
         """
-        return limit.whole and self._at > 0 and log_end(self._root) == RecordedEnd(self._at, clean=True)
+        ended = limit.whole and self._at > 0 and self._at != self._passed
+        named = ended and log_end(self._root) == RecordedEnd(self._at, clean=True)
+        return named and not self._lacks_flushed(files, limit)
 
     def _compare(self, files: Sequence[Segment], limit: Limit) -> None:
-        """Raise CorruptStore, or say so, if records should follow the end that was found."""
+        """Raise CorruptStore, or say so and pass over them, if records should follow the end that was found."""
         last_end = files[-1][0] + files[-1][2]
         if limit.whole:
             known = log_end(self._root)
             if not known.clean:
                 return  # a broker has started since
             if known.named > self._at:
-                self._missing(f"where queues or checkpoint name records up to {known.named}", known.named - self._at)
-                self._at = max(self._at, min(known.named, last_end))
-            elif known.named < max(self._at, 1) and self._at < last_end and _holds_bytes(files[-1], self._at):
-                self._missing("in a store that was stopped cleanly", last_end - self._at)
-        elif not limit.whole and limit.timestamp and (limit.settled or not self._limited):
-            before = record_before(files, self._at)
-            # Without one: all before has expired, and if a record follows, those that were flushed have, too.
-            first = not self._limited and self._at == files[0][0]
-            if before is not None or (first and (self._at == 0 or _holds_bytes(files[0], self._at))):
-                stored = -1 if before is None else before.stored_ms
-                if stored < limit.timestamp and not _has_stored_since(files, self._at, limit.timestamp):
-                    sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
-                    self._missing(sentence, max(log_end(self._root).named - self._at, last_end - self._at, 1))
+                where = f"where queues or checkpoint name records up to {known.named}"
+                seen = self._at
+                self._pass_over(files, limit, where, known.named)
+                if self._at == seen:
+                    self._at = max(seen, min(known.named, last_end))
+                return
+            proven = known.named >= max(self._at, 1) and self._at != self._passed
+            if not proven and self._at < last_end and _holds_bytes(files, self._at):
+                self._pass_over(files, limit, "in a store that was stopped cleanly", last_end)
+                return
+        if limit.offset > _after_filler(files, self._at):
+            where = f"where the checkpoint says that all before {limit.offset} is confirmed"
+            self._pass_over(files, limit, where, max(limit.offset, last_end))
+        elif self._lacks_flushed(files, limit):
+            where = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
+            self._pass_over(files, limit, where, max(log_end(self._root).named, last_end, self._at + 1))
 
-    def _missing(self, where: str, size: int) -> None:
+    def _lacks_flushed(self, files: Sequence[Segment], limit: Limit) -> bool:
+        """Whether no record until the end that was found is as new as the newest that the checkpoint calls flushed."""
+        if not limit.timestamp or (self._limited and not limit.settled):
+            return False
+        before = record_before(files, self._at)
+        # Without one: all before has expired, and if a record follows, those that were flushed have, too.
+        first = not self._limited and self._at == files[0][0]
+        if before is None and not (first and (self._at == 0 or _holds_bytes(files[:1], self._at))):
+            return False
+        stored = -1 if before is None else before.stored_ms
+        return stored < limit.timestamp and not _has_stored_since(files, self._at, limit.timestamp)
+
+    def _pass_over(self, files: Sequence[Segment], limit: Limit, where: str, end: int) -> None:
+        """Leave out the bytes up to the next file that has whole records, else up to `end`. Raises CorruptStore."""
         if not self._skip_corrupt:
             raise self._corrupt(where)
+        after = _later_record(files, self._at, limit)
+        size = (end if after < 0 else after) - self._at
         _LOG.warning("%s: left out %d bytes at physical offset %d, %s", self._root, size, self._at, where)
+        self._at = max(self._at, after)
 
     def _corrupt(self, where: str) -> CorruptStore:
         return CorruptStore(
@@ -196,6 +226,32 @@ def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
     """True if the record at physical offset `at` of a file is durable."""
     stored = store_timestamp_at(str(path), start, at)
     return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
+
+
+def _after_filler(files: Sequence[Segment], at: int) -> int:
+    """The end of the file if its filler begins at this physical offset, else the offset."""
+    for start, path, size in files:
+        if start <= at < start + size:
+            try:
+                with path.open("rb") as opened:
+                    opened.seek(at - start)
+                    return start + size if blank_at(opened.read(8), 0) else at
+            except FileNotFoundError:
+                return start + size  # deleted since it was listed
+    return at
+
+
+def _later_record(files: Sequence[Segment], at: int, limit: Limit) -> int:
+    """The first whole record of the files after the one of physical offset `at` that has a durable one; else -1."""
+    for start, path, size in files:
+        if start > at:
+            try:
+                found = next_start(str(path), start, size, start)
+                if found < start + size and _is_within(path, start, found, limit):
+                    return found
+            except FileNotFoundError:
+                continue  # deleted since it was listed
+    return -1
 
 
 def _has_stored_since(files: Sequence[Segment], end: int, timestamp: int) -> bool:
@@ -221,18 +277,24 @@ def _has_stored_since(files: Sequence[Segment], end: int, timestamp: int) -> boo
     return False
 
 
-def _holds_bytes(file: Segment, at: int) -> bool:
-    """True if a file has anything but zeros from physical offset `at` on, which is not its filler."""
-    start, path, _ = file
-    with path.open("rb") as opened:
-        opened.seek(at - start)
-        data = opened.read(CHUNK)
-        if blank_at(data, 0):
-            return False
-        while data:
-            if data.count(0) < len(data):
-                return True
+def _holds_bytes(files: Sequence[Segment], at: int) -> bool:
+    """True if one of these files has anything but zeros from physical offset `at` on, which is not its filler."""
+    return any(_holds_in(path, max(at - start, 0)) for start, path, size in files if at < start + size)
+
+
+def _holds_in(path: Path, begin: int) -> bool:
+    try:
+        with path.open("rb") as opened:
+            opened.seek(begin)
             data = opened.read(CHUNK)
+            if blank_at(data, 0):
+                return False
+            while data:
+                if data.count(0) < len(data):
+                    return True
+                data = opened.read(CHUNK)
+    except FileNotFoundError:
+        pass  # deleted since it was listed
     return False
 
 
