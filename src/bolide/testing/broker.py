@@ -38,8 +38,11 @@ SMALL: Final[dict[str, Any]] = {
     "max_hash_slot_num": 10_000,
     "max_index_num": 100_000,
     "flush_disk_type": "ASYNC_FLUSH",
+    "wait_time_mills_in_send_queue": 60_000,
+    "os_page_cache_busy_time_out_mills": 60_000,
 }
-"""Settings that differ from a broker's defaults: small files, and no wait for the disk."""
+"""Settings that differ from a broker's defaults: small files, no wait for the disk, and no send that is refused because
+the machine stood still: it is busy with other tests."""
 
 
 class Broker:

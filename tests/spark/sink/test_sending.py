@@ -40,7 +40,9 @@ def test_many_rows_travel_together_and_keep_their_order(options: dict[str, str])
 
     count = 5_000
     rows = pa.RecordBatch.from_arrays([pa.array([b"%06d" % number for number in range(count)])], names=["body"])
-    with closing(Sender(sink_options({**options, "batchBytes": "4096"}), stored, refused)) as sender:
+    # Sends that get no answer in time go out once more, later and to another queue.
+    patient = {**options, "batchBytes": "4096", "requestTimeoutMs": "240000", "deliveryTimeoutMs": "480000"}
+    with closing(Sender(sink_options(patient), stored, refused)) as sender:
         for message in RowReader("Out", TASK, immediate=False).read(rows):
             assert isinstance(message, Outgoing)
             sender.send(message)
