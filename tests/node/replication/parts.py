@@ -17,12 +17,19 @@ from tests.interop.processes import free_ports
 from tests.node.test_broker import options, send_request
 
 FILE = 64 * 1024
+WAITS_MS = 30_000
+"""How long a master waits for slaves: one that is about to connect, on a machine that stands still, too."""
 
 
 @asynccontextmanager
 async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
     """A running broker; it is stopped in the end, unless it was."""
-    settings = {"mapped_file_size_commit_log": FILE, "max_message_size": 16 * 1024, "ha_send_heartbeat_interval": 200}
+    settings = {
+        "mapped_file_size_commit_log": FILE,
+        "max_message_size": 16 * 1024,
+        "ha_send_heartbeat_interval": 200,
+        "ha_housekeeping_interval": 600_000,
+    }
     node = BrokerNode(options(folder, **{**settings, **more}))
     await node.start()
     try:
@@ -34,6 +41,7 @@ async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
 def master(folder: Path, **more: Any) -> Any:
     """A SYNC_MASTER that waits for one slave, unless told otherwise; its log is served at `ha_listen_port`."""
     settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "ha_listen_port": free_ports()}
+    settings["slave_timeout"] = WAITS_MS
     return node_of(folder, **{**settings, **more})
 
 

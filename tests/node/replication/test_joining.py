@@ -30,25 +30,28 @@ def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path: Path
 
 def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
     async def run() -> None:
-        async with master(tmp_path / "m", slave_timeout=300) as of:
+        async with master(tmp_path / "m", slave_timeout=100) as of:
             assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
             assert of.store.dispatched_offset == of.store.written_offset
             async with slave(tmp_path / "s", of) as to:
                 await same(of, to)
-                assert codes_of(await send(of, 3)) == OK
+        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of) as to:
+            assert codes_of(await send(of, 3)) == OK
+            await same(of, to)
 
     asyncio.run(run())
 
 
 def test_a_slave_that_was_away_catches_up_from_the_middle_of_a_file(tmp_path: Path) -> None:
     async def run() -> None:
+        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
+            assert codes_of(await send(of, 30)) == OK
         async with master(tmp_path / "m", slave_timeout=100) as of:
-            async with slave(tmp_path / "s", of):
-                assert codes_of(await send(of, 30)) == OK
-            await send(of, 200)
+            assert codes_of(await send(of, 200)) == {codes.FLUSH_SLAVE_TIMEOUT}
             async with slave(tmp_path / "s", of) as to:
                 await same(of, to)
-                assert codes_of(await send(of, 30)) == OK
+        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
+            assert codes_of(await send(of, 30)) == OK
 
     asyncio.run(run())
 
