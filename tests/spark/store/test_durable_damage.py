@@ -320,3 +320,17 @@ def test_a_stopped_store_lacks_the_record_that_its_checkpoint_calls_flushed(gold
     (golden.root / "checkpoint").write_bytes(Checkpoint(physic_msg_timestamp=last["storeTimestamp"]).encode())
     with pytest.raises(CorruptStore, match=f"records stored until {last['storeTimestamp']} ms are on disk"):
         DurableEnd(golden.root).find()
+
+
+def test_the_last_confirmed_record_is_counted_where_its_file_is_cut(
+    golden: GoldenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    last = golden.log()[-1]
+    (golden.root / "abort").touch()
+    made = Checkpoint(physic_msg_timestamp=last["storeTimestamp"], confirm_physical_offset=place(golden, -1))
+    (golden.root / "checkpoint").write_bytes(made.encode())
+    base, newest = files_of(golden)[-1]
+    newest.write_bytes(newest.read_bytes()[:31])
+    with caplog.at_level(logging.WARNING, "bolide.spark"):
+        assert DurableEnd(golden.root, skip_corrupt=True).find() <= base
+    assert left_out(caplog)[-1][1] == last["physicalOffset"] + last["storeSize"]

@@ -179,10 +179,12 @@ class DurableEnd:
                 return
         if limit.offset > _after_filler(files, self._at):
             where = f"where the checkpoint says that all before {limit.offset} is confirmed"
-            self._pass_over(files, limit, where, max(limit.offset, last_end))
         elif self._lacks_flushed(files, limit):
             where = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
-            self._pass_over(files, limit, where, max(log_end(self._root).named, last_end, self._at + 1))
+        else:
+            return
+        # Of the last record that is confirmed the checkpoint has the first byte.
+        self._pass_over(files, limit, where, max(log_end(self._root).named, last_end, limit.offset, self._at + 1))
 
     def _lacks_flushed(self, files: Sequence[Segment], limit: Limit) -> bool:
         """Whether no record until the end that was found is as new as the newest that the checkpoint calls flushed."""
