@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bolide.client import Message
+from bolide.layout.record import check_record
 from bolide.spark.errors import DataLost
 from bolide.spark.store.last_record import ELSEWHERE, SHORTER, Before, changed, record_before
 from bolide.spark.store.store_options import store_options
@@ -168,3 +169,20 @@ def test_the_record_before_every_place_of_a_log() -> None:
     assert changed(files, end, odd) == ELSEWHERE
     assert changed(files, end, odd, read_again=True) == "", "who reads that place says what is wrong with it"
     assert changed(files, files[-1][0] + files[-1][2] + 1, None) == SHORTER
+
+
+def test_a_file_that_is_too_long_does_not_reach_into_the_next(tmp_path: Path) -> None:
+    source = max((golden_store("5.5.0-clean").root / "commitlog").iterdir())
+    data, start = source.read_bytes(), int(source.name)
+    first = check_record(data, 0, len(data), True)
+    second = check_record(data, first.size, len(data), True)
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(data[: first.size] + b"x" * 40)
+    other.write_bytes(data[first.size :])
+    middle = start + int(first.size)
+    files = [(start, one, int(first.size) + 40), (middle, other, len(data) - int(first.size))]
+    known = record_before(files, middle + int(second.size))
+    assert known is not None and known.physical_offset == middle
+    assert changed(files, middle + int(second.size), known) == ""
+    before = record_before(files, middle)
+    assert before is not None and before.physical_offset == start and changed(files, middle, before) == ""

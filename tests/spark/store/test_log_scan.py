@@ -79,6 +79,23 @@ def test_a_hole_is_reported_once_by_whoever_is_before_it(segment: Path, cuts: li
     assert read(segment, cuts, chunk=chunk) == (kept, [(begin, end - begin, False)])
 
 
+@pytest.mark.parametrize("more", [1 << 24, 8, -8], ids=["beyond the file", "longer", "shorter"])
+@pytest.mark.parametrize("early", [0, 30])
+@pytest.mark.parametrize("chunk", [1 << 12, 1 << 23])
+def test_a_wrong_size_at_a_cut_is_reported_by_whoever_is_before_it(
+    segment: Path, more: int, early: int, chunk: int
+) -> None:
+    records = spans(segment)
+    at, size = records[10]
+    data = bytearray(segment.read_bytes())
+    data[at : at + 4] = (size + more).to_bytes(4, "big")
+    segment.write_bytes(data)
+    base = int(segment.name)
+    starts, bad = read(segment, [at - early], chunk=chunk)
+    assert starts == [base + begin for begin, _ in records if begin != at]
+    assert bad == [(at, size, False)]
+
+
 @pytest.mark.parametrize("cuts", CUTS, ids=len)
 def test_the_end_of_a_log_may_be_torn_and_the_middle_may_not(segment: Path, cuts: list[int]) -> None:
     records = spans(segment)

@@ -63,19 +63,35 @@ def changed(files: Sequence[File], at: int, known: Before | None, read_again: bo
     return "" if now == known or (now is None and read_again) else ELSEWHERE
 
 
+def file_at(files: Sequence[File], at: int) -> File | None:
+    """The file that has this physical offset, or after which it is missing; None before the first file.
+
+    A file that is too long ends where the next one begins: both have bytes for the same offsets then.
+    """
+    following: int | None = None
+    for start, path, size in reversed(files):
+        if start <= at:
+            return start, path, size if following is None else min(size, following - start)
+        following = start
+    return None
+
+
 def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
     """The first bytes of the record at an offset, empty if the log ends before it; None if they were deleted."""
-    for start, path, size in files:
-        if start <= at < start + size:
-            try:
-                file = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:
-                return None
-            try:
-                return os.pread(file, MIN_RECORD_SIZE, at - start)
-            finally:
-                os.close(file)
-    return None if any(start > at for start, _, _ in files) else b""
+    found = file_at(files, at)
+    if found is None:
+        return None
+    start, path, size = found
+    if at >= start + size:
+        return b"" if start == files[-1][0] else None
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.pread(file, MIN_RECORD_SIZE, at - start)
+    finally:
+        os.close(file)
 
 
 def _head(data: bytes, at: int) -> Before | None:
@@ -88,12 +104,13 @@ def _head(data: bytes, at: int) -> Before | None:
 
 def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
     """The record before an offset, and whether anything was ever written there."""
-    for start, path, size in files:
-        if start < at <= start + size:
-            try:
-                return _last_in(path, start, at, at == start + size)
-            except FileNotFoundError:
-                return None, True
+    found = file_at(files, at - 1)
+    if found is not None and at <= found[0] + found[2]:
+        start, path, size = found
+        try:
+            return _last_in(path, start, at, at == start + size)
+        except FileNotFoundError:
+            return None, True
     return None, any(start >= at for start, _, _ in files)
 
 

@@ -159,8 +159,6 @@ class _LogScan:
             if found.cut >= 0:
                 claimed = int.from_bytes(data[found.cut : found.cut + 4], "big")
                 cut = at + found.cut
-                if cut == self._expected and cut >= part.end:
-                    return
                 if cut + claimed <= self._limit and len(data) == asked:
                     at, want = cut, max(want, claimed)
                     continue

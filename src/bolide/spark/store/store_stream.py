@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.store.durable import DurableEnd, next_start
-from bolide.spark.store.last_record import LAST, Before, changed, record_before
+from bolide.spark.store.last_record import LAST, Before, changed, file_at, record_before
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_folder import segment_files
 from bolide.spark.store.store_options import EARLIEST, LATEST, StoreReadOptions
@@ -183,9 +183,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _boundary(self, at: int, end: int) -> int:
         """The first record at or after `at`, but at most `end`."""
-        for start, path, size in segment_files(self._store() / "commitlog"):
-            if start <= at < start + size:
-                return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
+        found = file_at(segment_files(self._store() / "commitlog"), at)
+        if found is not None and at < found[0] + found[2]:
+            start, path, size = found
+            return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
         return min(at, end)
 
 
