@@ -98,6 +98,7 @@ def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_p
                 assert codes_of(await send(old, 20, first=20 * round_)) == OK
                 await elect(of, number)
                 await of.leads(new)
+                assert "T" in new.parts.topics.table, "whether or not the old master told of it"
                 await until(lambda old=old: not old.parts.role.may_write)
                 await of.all_in_sync(1, 2)
             assert second.store.max_queue_offset("T", 0) == 60
