@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.interop.processes import free_ports, until
+from tests.node.test_broker import send_request
 
 END = 180.0
 """Seconds for whole processes to come and go, on a machine with a slow or busy disk."""
@@ -29,8 +30,9 @@ PROGRAM = """\
 import sys
 from bolide.node.standalone import run_standalone
 
-namesrv_port, broker_port = map(int, sys.argv[2:])
-sys.exit(run_standalone(sys.argv[1], namesrv_port, broker_port, flags={"mappedFileSizeCommitLog": 1 << 26}))
+namesrv_port, broker_port, replicas = map(int, [*sys.argv[2:], "1"][:3])
+flags = {"mappedFileSizeCommitLog": 1 << 26}
+sys.exit(run_standalone(sys.argv[1], namesrv_port, broker_port, flags=flags, replicas=replicas))
 """
 
 
@@ -51,9 +53,10 @@ class Running:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Running]:
+def standalone(folder: Path, replicas: int = 1) -> Iterator[Running]:
     log = folder / "log"
-    command = [sys.executable, "-c", PROGRAM, str(folder / "store"), str(free_ports()), str(free_ports())]
+    ports = [str(free_ports(1)), str(free_ports(1, 10, 11))]
+    command = [sys.executable, "-c", PROGRAM, str(folder / "store"), *ports, str(replicas)]
     with (
         log.open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -99,6 +102,31 @@ def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_pa
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(END) == STOPPED
         assert not (tmp_path / "store" / "abort").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the children in /proc")
+def test_a_set_of_two_goes_on_when_its_master_is_killed(tmp_path: Path) -> None:
+    def stored(name: str) -> Callable[[], bool]:
+        def sent() -> bool:
+            answer = ask(running.addresses[name], send_request("T", b"hello"))
+            return answer is not None and answer.code == codes.SUCCESS
+
+        return sent
+
+    with standalone(tmp_path, replicas=2) as running:
+        assert set(running.addresses) == {"namesrv", "controller", "broker-a-1", "broker-a-2"}
+        until(lambda: stored("broker-a-1")() or stored("broker-a-2")(), END, "one of them is master")
+        master, slave = ("broker-a-1", "broker-a-2") if stored("broker-a-1")() else ("broker-a-2", "broker-a-1")
+        until(lambda: "in sync are [1, 2]" in running.log.read_text(), END, "both in sync")
+        os.kill(pid_of(running, master), signal.SIGKILL)
+        until(stored(slave), END, "the other one is master")
+
+
+def pid_of(running: Running, name: str) -> int:
+    """The child whose command names this store."""
+    commands = {number: Path(f"/proc/{number}/cmdline").read_bytes() for number in running.children()}
+    (found,) = [number for number, command in commands.items() if f'/{name}"'.encode() in command]
+    return found
 
 
 def test_children_end_with_their_parent(tmp_path: Path) -> None:
@@ -153,3 +181,15 @@ def test_the_plan_spaces_ports_and_folders() -> None:
     assert only.flags["storePathRootDir"] == "/s" and only.flags["listenPort"] != 0
     with pytest.raises(ConfigError, match="must be 1 to 26"):
         plan("/s", 0, 0, 27, "127.0.0.1", {})
+
+
+def test_the_plan_of_sets_has_a_controller_and_replicas_of_one_name() -> None:
+    _, controller, *brokers = plan("/s", 9876, 10911, 2, "127.0.0.1", {"allAckInSyncStateSet": False}, 2)
+    assert controller.flags["listenPort"] == 9877
+    assert [child.name for child in brokers] == ["broker-a-1", "broker-a-2", "broker-b-1", "broker-b-2"]
+    assert [child.flags["brokerName"] for child in brokers] == ["broker-a", "broker-a", "broker-b", "broker-b"]
+    assert {child.flags["controllerAddr"] for child in brokers} == {"127.0.0.1:9877"}
+    assert {child.flags["allAckInSyncStateSet"] for child in brokers} == {False}
+    assert len({child.flags["storePathRootDir"] for child in brokers}) == 4
+    with pytest.raises(ConfigError, match="--replicas 6 is not allowed"):
+        plan("/s", 0, 0, 1, "127.0.0.1", {}, 6)

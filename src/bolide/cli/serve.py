@@ -77,6 +77,7 @@ def standalone(
     broker_port: int = typer.Option(10911, min=0, max=65535, help="Port of the first broker; 0 picks a free one."),
     brokers: int = typer.Option(1, min=1, help="Number of brokers; each further one listens 10 ports above."),
     host: str = typer.Option("127.0.0.1", help="Address to bind to."),
+    replicas: int = typer.Option(1, min=1, help="Brokers of each name, under a controller next to the name server."),
     settings: list[str] | None = Settings,
 ) -> None:
     """Run a name server and brokers on this machine, supervised, until a signal; prints `ready` once they serve."""
@@ -84,7 +85,7 @@ def standalone(
 
     with boundary():
         flags = given_settings(settings)
-        raise typer.Exit(run_standalone(str(store), namesrv_port, broker_port, brokers, host, flags))
+        raise typer.Exit(run_standalone(str(store), namesrv_port, broker_port, brokers, host, flags, replicas))
 
 
 def listen_flags(listen: str | None) -> dict[str, object]:

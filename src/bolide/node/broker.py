@@ -331,6 +331,8 @@ class BrokerNode:
             )  # fmt: skip
             self._joining.join(node, self.address, tls, self.store_failed, parts.controlled)
             life.push_async_callback(self._joining.leave)
+            if await self._joining.first_part(FIRST_REGISTRATION_S):
+                await registration.first(FIRST_REGISTRATION_S)
             return
         if self.master_tables is not None:
             self.master_tables.start()

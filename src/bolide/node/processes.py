@@ -1,4 +1,5 @@
-"""The children of `bolide standalone`: `python -m bolide.node.processes broker|namesrv FLAGS`, FLAGS being JSON.
+"""The children of `bolide standalone`: `python -m bolide.node.processes KIND FLAGS`: broker, namesrv or controller, and
+FLAGS as JSON.
 
 A child ends with its parent: it follows its standard input, which the parent holds open.
 """
@@ -23,6 +24,10 @@ def main(arguments: list[str]) -> int:
         from bolide.node.broker import run_broker
 
         return run_broker(flags, follow_stdin=True, tell=tell)
+    if kind == "controller":
+        from bolide.node.controller.node import run_controller
+
+        return run_controller(flags, follow_stdin=True, tell=tell)
     from bolide.node.namesrv import run_namesrv
 
     return run_namesrv(flags, follow_stdin=True, tell=tell)

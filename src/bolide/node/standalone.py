@@ -32,6 +32,7 @@ HEALTHY_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 120.0
 """Then a child is killed. On a slow disk the last syncs take long, and a broker killed in them has all to recover."""
 MAX_BROKERS: Final = 26
+MAX_REPLICAS: Final = 5
 
 
 def run_standalone(
@@ -41,15 +42,17 @@ def run_standalone(
     brokers: int = 1,
     host: str = "127.0.0.1",
     flags: dict[str, object] | None = None,
+    replicas: int = 1,
 ) -> int:
     """Run everything until SIGTERM or SIGINT; returns the exit status. Port 0 picks a free one.
 
     `store` is the broker's store folder, or the folder of the stores when there are several brokers. `flags` are
-    settings by Java key given to every broker. Prints one line beginning `ready` once requests are accepted.
+    settings by Java key given to every broker. With `replicas` above 1 each broker is a set of so many, under a
+    controller that is a child, too. Prints one line beginning `ready` once requests are accepted.
     """
     start_logging()
     try:
-        children = plan(store, namesrv_port, broker_port, brokers, host, flags or {})
+        children = plan(store, namesrv_port, broker_port, brokers, host, flags or {}, replicas)
     except (ConfigError, OSError) as error:
         log.error("standalone cannot start: %s", error)
         return BAD_CONFIG
@@ -60,12 +63,21 @@ def run_standalone(
 
 
 def plan(
-    store: str, namesrv_port: int, broker_port: int, brokers: int, host: str, flags: dict[str, object]
+    store: str,
+    namesrv_port: int,
+    broker_port: int,
+    brokers: int,
+    host: str,
+    flags: dict[str, object],
+    replicas: int = 1,
 ) -> list[Child]:
     """The children, name server first. Ports are fixed here, so that a child comes back under its old address."""
     if not 1 <= brokers <= MAX_BROKERS:
         raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MAX_BROKERS}")
+    if not 1 <= replicas <= MAX_REPLICAS:
+        raise ConfigError(f"--replicas {replicas} is not allowed: it must be 1 to {MAX_REPLICAS}")
     root = Path(store).expanduser().resolve()
+    controller_port = namesrv_port + 1 if namesrv_port else free_port(host)
     namesrv_port = namesrv_port or free_port(host)
     folder_of_names = root / "namesrv"
     names = {
@@ -75,10 +87,24 @@ def plan(
     children = [
         Child("namesrv", "namesrv", {"listenPort": namesrv_port, "bindAddress": host, **names}, "--namesrv-port"),
     ]
-    for number in range(brokers):
-        name = f"broker-{chr(ord('a') + number)}"
+    if replicas > 1:
+        of_sets = {
+            "controllerStore": f"file:{root / 'controller' / 'sets.json'}",
+            "configStorePath": str(root / "controller" / "controller.conf"),
+        }
+        where = {"listenPort": controller_port, "bindAddress": host}
+        children.append(Child("controller", "controller", {**where, **of_sets}, "--namesrv-port"))
+        controlled = {
+            "enableControllerMode": True,
+            "controllerAddr": f"{loopback(host)}:{controller_port}",
+            "allAckInSyncStateSet": True,
+        }
+        flags = {**controlled, **flags}
+    for number in range(brokers * replicas):
+        name = f"broker-{chr(ord('a') + number // replicas)}"
+        child = name if replicas == 1 else f"{name}-{number % replicas + 1}"
         port = broker_port + number * PORT_SPACING if broker_port else free_port(host)
-        folder = root if brokers == 1 else root / name
+        folder = root if brokers * replicas == 1 else root / child
         own: dict[str, object] = {
             "brokerName": name,
             "bindAddress": host,
@@ -86,7 +112,7 @@ def plan(
             "namesrvAddr": f"{loopback(host)}:{namesrv_port}",
             "storePathRootDir": str(folder),
         }
-        children.append(Child("broker", name, {**own, **flags}, "--broker-port"))
+        children.append(Child("broker", child, {**own, **flags}, "--broker-port"))
     return children
 
 
@@ -193,8 +219,8 @@ class Standalone:
             self._asked.set()
 
     async def _stop_all(self) -> None:
-        """Brokers first, so that they can unregister; then the name server."""
-        for kind in ("broker", "namesrv"):
+        """Brokers first, so that they can unregister; then the controller and the name server."""
+        for kind in ("broker", "controller", "namesrv"):
             running = [child for child in self._children if child.kind == kind and child.process is not None]
             for child in running:
                 child.terminate()

@@ -113,6 +113,10 @@ class Joining:
         controlled.notified = member.notified
         member.start()
 
+    async def first_part(self, seconds: float) -> bool:
+        """Wait until the controller's first word is carried out; False when that takes longer."""
+        return self._membership is not None and await self._membership.first(seconds)
+
     async def leave(self) -> None:
         """Take no part in the set any more: the role stays what it is until the end."""
         if self._membership is not None:

@@ -98,6 +98,8 @@ class Membership:
         """Until then a question for another set, whose answer was given up, may still reach the controller."""
         self._news = asyncio.Event()
         self._set_news = asyncio.Event()
+        self._taken = asyncio.Event()
+        """Set once this broker is master or slave."""
         self._tasks: list[asyncio.Task[None]] = []
         self._said = ""
 
@@ -115,6 +117,11 @@ class Membership:
     def notified(self) -> None:
         """Ask the controller now."""
         self._news.set()
+
+    async def first(self, seconds: float) -> bool:
+        """Wait until the first part is taken; False when that takes longer."""
+        await self._wait(self._taken, seconds)
+        return self._taken.is_set()
 
     def look_at_set(self) -> None:
         """A replica may belong into the set, or not any more: look now."""
@@ -237,6 +244,7 @@ class Membership:
             take = self._part.lead if step is Step.LEAD else self._part.follow
             await take(told, self.standing.own_id)
             self.standing.took(told)
+            self._taken.set()
             self._beat()
 
     async def _told(self) -> Told:
