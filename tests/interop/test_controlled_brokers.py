@@ -44,6 +44,7 @@ class ControlledBrokers:
             "controllerAddr": self.controller.address,
             "fastPortEnable": "true",
             "flushDiskType": "SYNC_FLUSH",
+            "slaveTimeout": "30000",
             **self.settings,
         }
         home, port = self.home / f"broker{number}", self.ports[number - 1]
@@ -74,7 +75,7 @@ class ControlledBrokers:
         """Send messages to a broker, one after the other; how many it acknowledged."""
         done = 0
         try:
-            with Wire(self.ports[number - 1], 20) as wire:
+            with Wire(self.ports[number - 1]) as wire:
                 for _ in range(count):
                     self.number += 1
                     body = b"%d " % self.number + bytes(200)
@@ -124,7 +125,7 @@ def controller(tmp_path: Path) -> Iterator[OurController]:
 
 
 def test_ours_fail_over_and_back_with_nothing_acknowledged_lost(controller: OurController, tmp_path: Path) -> None:
-    of = ControlledBrokers(tmp_path, controller, {"inSyncReplicas": "2", "slaveTimeout": "1000"})
+    of = ControlledBrokers(tmp_path, controller, {"inSyncReplicas": "2"})
     try:
         of.start(1)
         of.start(2)

@@ -23,6 +23,8 @@ QUICK = {
     "ha_send_heartbeat_interval": 200,
     "controller_heart_beat_timeout_mills": 60_000,
     "ha_max_time_slave_not_catchup": 60_000,
+    "ha_housekeeping_interval": 60_000,
+    "slave_timeout": 60_000,
 }
 
 
@@ -31,7 +33,9 @@ class ControlledSet:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._options = ControllerOptions(listen_port=free_ports(), controller_store=f"file:{folder}/sets.json")
+        self._options = ControllerOptions(
+            listen_port=free_ports(), controller_store=f"file:{folder}/sets.json", scan_inactive_master_interval=200
+        )
         self.controller = self.another_controller()
         self.names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(folder / "kv.json")))
         self.running: dict[str, BrokerNode] = {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
@@ -55,7 +58,7 @@ def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follows(tmp_
 def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> None:
     async def run() -> None:
         async with controlled(tmp_path) as of:
-            settings = {"in_sync_replicas": 2, "slave_timeout": 300, "flush_disk_type": "SYNC_FLUSH"}
+            settings = {"all_ack_in_sync_state_set": True, "flush_disk_type": "SYNC_FLUSH"}
             first = await of.start("a", **settings)
             await of.leads(first)
             second = await of.start("b", **settings)
@@ -65,15 +68,17 @@ def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> 
             # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
             await of.controller.stop()
             await second._joining.switching._link.stop()
-            assert codes_of(await send(first, 5, 700, first=900)) == {codes.FLUSH_SLAVE_TIMEOUT}
-            assert int(first.store.written_offset) > agreed
+            unanswered = asyncio.create_task(send(first, 5, 700, first=900))
+            await until(lambda: first.waiting_sends == 5 and int(first.store.flushed_offset) > agreed)
             assert first.store.max_queue_offset("T", 0) == 20, "nobody is given what is not confirmed"
             await of.stop("a")
+            with pytest.raises(ConnectionLost):
+                await unanswered
             of.controller = of.another_controller()
             await of.controller.start()
             await of.leads(second)
             assert second.store.max_queue_offset("T", 0) == 20
-            await send(second, 30, first=20)
+            assert codes_of(await send(second, 30, first=20)) == OK
             again = await of.start("a", **settings)
             await of.all_in_sync(1, 2)
             assert codes_of(await send(second, 30, first=50)) == OK
@@ -105,6 +110,17 @@ def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_p
             await same(second, first)
             await until(lambda: first.store.max_queue_offset("T", 0) == 80)
             assert {"T"} <= first.parts.topics.table.keys() & second.parts.topics.table.keys()
+
+    asyncio.run(run())
+
+
+def test_a_master_alone_says_that_a_message_is_held_once_and_delivers_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a", in_sync_replicas=2, slave_timeout=200)
+            await of.leads(first)
+            assert codes_of(await send(first, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
+            await until(lambda: first.store.max_queue_offset("T", 0) == 3)
 
     asyncio.run(run())
 
