@@ -24,6 +24,7 @@ LIMIT = 240.0
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     # The generator counts what is refused, and does not send it again.
     settings = {"flushDiskType": "ASYNC_FLUSH", "brokerFastFailureEnable": "false", "enablePropertyFilter": "true"}
+    settings["osPageCacheBusyTimeOutMills"] = "60000"
     server = OurBroker(tmp_path_factory.mktemp("broker"), "", settings)
     yield server
     server.stop()

@@ -244,11 +244,12 @@ async def no_listener(broker: Broker) -> object:
     return PushConsumer("G", NOBODY).subscribe("T", "*", wrong)
 
 
-@mistake(RequestTimeout, r"no answer to a request to T came within 0.2 s$")
+@mistake(RequestTimeout, r"no answer to a request to T came within 2 s$")
 async def nobody_answers_a_request(broker: Broker) -> object:
     broker.create_topic("T")
     async with Producer("P", broker.namesrv_addr) as producer:
-        return await producer.request(Message("T", b"x"), timeout=0.2)
+        await producer.send(Message("T", b"x"), timeout=60)  # what it costs to begin is no part of the time
+        return await producer.request(Message("T", b"x"), timeout=2)
 
 
 @mistake(BolideError, r"TLS with .* failed: [^:]+: is TLS expected there\?$")

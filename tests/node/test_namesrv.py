@@ -25,7 +25,7 @@ from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
+from tests.client.waiting import PATIENCE, until
 from tests.namesrv.peer import FakeBroker, World
 from tests.node.loop.test_outbox import read_answers
 
@@ -33,6 +33,8 @@ VALUE = 200_000
 SLOW = 40
 """Requests of one read that take 10 ms each."""
 ASKED = 300
+TRIES = 40
+"""Connections that are refused: some of them in the same second, however slow the machine is."""
 
 
 def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
         try:
             ext = {"namespace": "N", "key": "k"}
             put = make_request(codes.PUT_KV_CONFIG, 0, {**ext, "value": "v" * VALUE})
-            assert (await client.request(put, 5)).code == 0
+            assert (await client.request(put, PATIENCE)).code == 0
             frames = [encode(make_request(codes.GET_KVLIST_BY_NAMESPACE, n, {"namespace": "N"})) for n in range(ASKED)]
             tracemalloc.start()
             with socket.create_connection(("127.0.0.1", node.port)) as sock:
@@ -51,7 +53,7 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
                 await asyncio.to_thread(sock.sendall, b"".join(frames))
                 await until(lambda: any(peer.behind for peer in node._peers), "the peer to fall behind")
                 for _ in range(5):
-                    assert (await client.request(make_request(codes.GET_KV_CONFIG, 0, ext), 5)).code == 0
+                    assert (await client.request(make_request(codes.GET_KV_CONFIG, 0, ext), PATIENCE)).code == 0
                 assert tracemalloc.get_traced_memory()[1] < 6 * WRITE_HIGH
                 answers = await asyncio.to_thread(read_answers, sock, ASKED)
             assert [answer.opaque for answer in answers] == list(range(ASKED))
@@ -73,13 +75,13 @@ def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, caplog: 
         client = await ClientConnection.connect(node.address)
         ask = make_request(codes.GET_KVLIST_BY_NAMESPACE, 0, {"namespace": "N"})
         try:
-            await client.request(ask, 5)
-            for _ in range(5):
+            await client.request(ask, PATIENCE)
+            for _ in range(TRIES):
                 second = await ClientConnection.connect(node.address)
                 with pytest.raises(ConnectionLost):
-                    await second.request(ask, 5)
+                    await second.request(ask, PATIENCE)
                 await second.wait_closed()
-            await client.request(ask, 5)
+            await client.request(ask, PATIENCE)
         finally:
             client.close()
             await client.wait_closed()
@@ -87,7 +89,7 @@ def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, caplog: 
 
     asyncio.run(scenario())
     said = [record.message for record in caplog.records if "ulimit" in record.message]
-    assert 1 <= len(said) < 5 and "1 are open" in said[0]
+    assert 1 <= len(said) < TRIES and "1 are open" in said[0]
 
 
 def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:
@@ -101,7 +103,9 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
         client = await ClientConnection.connect(node.address)
         try:
             for body in (b"orderMessageEnable=true\n", b"needWaitForService=true\nwaitSecondsForService=7\n"):
-                assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), 5)).code == 0
+                assert (
+                    await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)
+                ).code == 0
         finally:
             client.close()
             await client.wait_closed()
@@ -129,7 +133,7 @@ def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> None:
         client = await ClientConnection.connect(node.address)
         try:
             body = b"maxConnections=1\n"
-            assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), 5)).code == 0
+            assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
             with socket.create_connection(("127.0.0.1", node.port)) as one_more:
                 assert await asyncio.to_thread(one_more.recv, 1) == b"", "it is closed at once"
         finally:
@@ -161,10 +165,10 @@ def test_a_value_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
         try:
             for number in range(3):
                 ext = {"namespace": "N", "key": f"k{number}", "value": "v"}
-                assert (await client.request(make_request(codes.PUT_KV_CONFIG, 0, ext), 5)).code == 0
+                assert (await client.request(make_request(codes.PUT_KV_CONFIG, 0, ext), PATIENCE)).code == 0
                 assert f"k{number}" in path.read_text(encoding="utf-8")
             gone = make_request(codes.DELETE_KV_CONFIG, 0, {"namespace": "N", "key": "k0"})
-            assert (await client.request(gone, 5)).code == 0
+            assert (await client.request(gone, PATIENCE)).code == 0
             assert "k0" not in path.read_text(encoding="utf-8")
         finally:
             client.close()
@@ -188,13 +192,13 @@ def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_tried_agai
         try:
             disk.full = True
             put = make_request(codes.PUT_KV_CONFIG, 0, {"namespace": "N", "key": "k", "value": "v"})
-            answer = await client.request(put, 5)
+            answer = await client.request(put, PATIENCE)
             assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
             disk.full = False
             await until(path.exists, "the file to be written after all")
             await until(lambda: "is written again" in caplog.text, "the log to say so")
             disk.full = True
-            assert (await client.request(put, 5)).code == codes.SYSTEM_ERROR
+            assert (await client.request(put, PATIENCE)).code == codes.SYSTEM_ERROR
             path.unlink()
             disk.full = False
         finally:
@@ -218,7 +222,7 @@ def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_before(tmp_
         (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
         await node.start()
         client = await ClientConnection.connect(node.address)
-        answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), 5)
+        answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), PATIENCE)
         assert answer.ext()["value"] == "before"
         client.close()
         await client.wait_closed()
@@ -304,7 +308,7 @@ def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None:
                 body = encode_register_body(peer.body(), False, codes.VERSION_5_5_0)
                 header = peer.header(enable_acting_master=True, body_crc32=body_checksum(body))
                 request = make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body, version=codes.VERSION_5_5_0)
-                assert (await clients[number].request(request, 5)).code == codes.SUCCESS
+                assert (await clients[number].request(request, PATIENCE)).code == codes.SUCCESS
             clients[0].close()
             told = codes.NOTIFY_MIN_BROKER_ID_CHANGE
             await until(lambda: len(broker.requests(told)) == 2, "both notices")

@@ -68,9 +68,9 @@ def echo_peer() -> Iterator[tuple[str, list[Command]]]:
         acceptor.start()
         yield f"127.0.0.1:{server.getsockname()[1]}", seen
         server.shutdown(socket.SHUT_RDWR)
-    acceptor.join(5)
+    acceptor.join(60)
     for sock in sockets:
         with suppress(OSError):  # closed by its own thread already
             sock.shutdown(socket.SHUT_RDWR)
     for thread in threads:
-        thread.join(5)
+        thread.join(60)

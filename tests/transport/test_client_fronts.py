@@ -208,7 +208,7 @@ def test_a_pool_shares_one_attempt_and_greets_before_anyone_asks() -> None:
     order: list[str] = []
 
     async def greet(connection: native.ClientConnection) -> None:
-        await connection.request(make_request(ECHO, 0), 5)
+        await connection.request(make_request(ECHO, 0), 60)
         order.append("greeted")
 
     async def main(address: str) -> None:

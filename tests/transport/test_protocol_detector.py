@@ -20,6 +20,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.tls_contexts import RenewedContext, server_context
 from bolide.world.real import RealWorld
+from tests.client.waiting import PATIENCE
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
@@ -66,7 +67,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
     def on_loop(scenario: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
-            runner.run(asyncio.wait_for(scenario, 20))
+            runner.run(asyncio.wait_for(scenario, 2 * PATIENCE))
 
     return on_loop
 
@@ -94,7 +95,7 @@ def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth:
 async def ask(port: int, context: ssl.SSLContext | None, body: bytes = b"hello") -> bytes:
     client = await ClientConnection.connect(f"127.0.0.1:{port}", ssl=context)
     try:
-        return (await client.request(make_request(11, 0, body=body), 5.0)).body
+        return (await client.request(make_request(11, 0, body=body), PATIENCE)).body
     finally:
         client.close()
         await client.wait_closed()
@@ -115,7 +116,7 @@ async def answer_to(port: int, pieces: list[bytes]) -> bytes:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -241,7 +242,7 @@ def test_a_preamble_stands_before_tls_in_the_clear(certificate: Certificate) -> 
             writer.close()
             assert owner.addresses == ["203.0.113.7:56324"]
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), 2 * PATIENCE))
 
 
 @needs_openssl

@@ -52,7 +52,7 @@ def test_messages_done_in_their_order_make_room() -> None:
         await asyncio.sleep(0)
         assert not room.done()
         assert queue.done_next(messages[1]) == 5
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await room
         assert queue.done_next(messages[0]) == 5
         assert not empty.done()

@@ -44,7 +44,7 @@ def test_topics_of_a_unit_stand_in_its_lists(bolide_broker: Broker) -> None:
         connection = await ClientConnection.connect(address)
 
         async def listed(code: int) -> list[str]:
-            answer = await connection.request(make_request(code, 0), 5)
+            answer = await connection.request(make_request(code, 0), 60)
             return list(decode_body(answer.body, TopicList).topic_list)
 
         assert await listed(codes.GET_UNIT_TOPIC_LIST) == ["Mine"]

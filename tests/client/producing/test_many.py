@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,8 @@ from bolide.remoting.command import Command, make_response
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
 
+ALLOWED_S = 3.0
+"""For sends that nobody answers: more than a machine stands still between two lines."""
 MESSAGES = st.builds(
     Message,
     st.just("T"),
@@ -180,7 +183,8 @@ def test_interceptors_see_each_message_with_a_result_of_its_own() -> None:
 def test_a_cancelled_call_leaves_nothing_in_flight() -> None:
     async def main(broker: ScriptedBroker) -> None:
         broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: None
-        async with Producer("P", broker.address, timeout=0.3) as producer:
+        async with Producer("P", broker.address, timeout=ALLOWED_S) as producer:
+            await producer.send(Message("T", b"first"), timeout=60)
             sending = producer.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
             await until(lambda: len(broker.requests(codes.SEND_BATCH_MESSAGE)) == 2, "both batches")
             assert producer.in_flight == 100
@@ -188,7 +192,7 @@ def test_a_cancelled_call_leaves_nothing_in_flight() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await sending
             await until(lambda: producer.in_flight == 0, "the end of the time allowed")
-            await producer.send(Message("T", b"y"))
+            await producer.send(Message("T", b"y"), timeout=60)
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
@@ -208,9 +212,13 @@ def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not() -> None:
             ended[call.message.body] = call.error
 
     async def main(broker: ScriptedBroker) -> None:
-        broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
-        async with Producer("P", broker.address, timeout=0.3, max_in_flight=60, interceptors=(Notes(),)) as producer:
+        limits: Any = {"timeout": ALLOWED_S, "max_in_flight": 60}
+        async with Producer("P", broker.address, interceptors=(Notes(),), **limits) as producer:
             queues = await producer.queues("T")
+            await producer.send(Message("T", b"first"), queue=queues[0], timeout=60)
+            begun.clear()
+            ended.clear()
+            broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
             alone = producer.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
             many = [Message("T", b"%d" % number, delay_level=number % 2) for number in range(200)]
             sending = producer.loop.create_task(producer.send_many(many, queue=queues[0]))

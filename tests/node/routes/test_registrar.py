@@ -14,12 +14,14 @@ from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.routes.registrar import Place, Registration, body_of
+from tests.client.waiting import PATIENCE
+from tests.interop.processes import free_ports
 
 PLACE = Place("127.0.0.1:10911", "127.0.0.1:10912")
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -37,7 +39,7 @@ def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Path) ->
         topics = TopicTable(options, Effects(), 1)
         registration = Registration(options, PLACE, topics)
         registration.start()
-        await registration.first(5)
+        await registration.first(PATIENCE)
         assert all(server.knows_topic("TBW102") for server in servers)
         topics.put(TopicConfig("New"), 2)
         registration.changed({"New"})
@@ -65,7 +67,7 @@ def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: Path) 
         version = topics.data_version.counter
         registration = Registration(options, PLACE, topics)
         registration.start()
-        await registration.first(5)
+        await registration.first(PATIENCE)
         assert [topics.is_order_topic(name) for name in ("T", "U", "unknown")] == [True, False, False]
         assert topics.data_version.counter == version + 1
         assert effects.take().persists == {"topics"}
@@ -79,13 +81,13 @@ def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: Path) 
 
 def test_a_name_server_that_comes_back_is_told_everything(tmp_path: Path) -> None:
     async def scenario() -> None:
-        first = namesrv(tmp_path)
+        first = namesrv(tmp_path, free_ports())  # one that nothing else takes while it is down
         await first.start()
         options = BrokerOptions(namesrv_addr=first.address)
         topics = TopicTable(options, Effects(), 1)
         registration = Registration(options, PLACE, topics)
         registration.start()
-        await registration.first(5)
+        await registration.first(PATIENCE)
         assert (registration.servers, registration.known_by) == (1, 1)
         await first.stop()
         await until(lambda: registration.known_by == 0)
@@ -137,11 +139,11 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
             Place("127.0.0.1:20911", "127.0.0.1:20912"), ";".join(addresses), broker_role="SLAVE", broker_id=1
         )
         slave.start()
-        await slave.first(5)
+        await slave.first(PATIENCE)
         assert seen == []
         master = registration(PLACE, addresses[1], broker_role="SYNC_MASTER", broker_id=3)
         master.start()
-        await master.first(5)
+        await master.first(PATIENCE)
         slave.changed({""})
         await until(lambda: bool(seen))
         assert seen == [(PLACE.address, PLACE.ha_address)], "the master was not told of itself, and the slave once"
@@ -172,10 +174,10 @@ def test_a_slave_that_began_before_its_master_hears_of_it_soon(tmp_path: Path) -
 
         slave = registration(Place("127.0.0.1:20911", "127.0.0.1:20912"), broker_role="SLAVE", broker_id=1)
         slave.start()
-        await slave.first(5)
+        await slave.first(PATIENCE)
         master = registration(PLACE, broker_role="SYNC_MASTER")
         master.start()
-        await master.first(5)
+        await master.first(PATIENCE)
         await until(lambda: bool(seen))
         assert seen == [(PLACE.address, PLACE.ha_address)]
         await slave.stop()
@@ -206,9 +208,9 @@ def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_path: Pa
             of_master = BrokerOptions(namesrv_addr=server.address)
             masters.append(Registration(of_master, place, TopicTable(of_master, Effects(), 1)))
             masters[-1].start()
-            await masters[-1].first(5)
+            await masters[-1].first(PATIENCE)
         slave.start()
-        await slave.first(5)
+        await slave.first(PATIENCE)
         await until(lambda: bool(seen))
         await first.stop()
         slave.changed({""})

@@ -11,6 +11,7 @@ from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.command import make_request
 from bolide.testing.broker import Broker
 from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
 
 
 def test_a_broker_asks_its_name_server() -> None:
@@ -21,7 +22,7 @@ def test_a_broker_asks_its_name_server() -> None:
             "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": []}],
             "producerDataSet": [],
         }
-        await client.request(make_request(codes.HEART_BEAT, 0, body=json.dumps(heartbeat).encode()), 5)
+        await client.request(make_request(codes.HEART_BEAT, 0, body=json.dumps(heartbeat).encode()), PATIENCE)
         body = {
             "topic": "T",
             "consumerGroup": "g",
@@ -29,7 +30,7 @@ def test_a_broker_asks_its_name_server() -> None:
             "strategyName": "AVG",
             "messageModel": "CLUSTERING",
         }
-        answer = await client.request(make_request(codes.QUERY_ASSIGNMENT, 0, body=json.dumps(body).encode()), 10)
+        answer = await client.request(make_request(codes.QUERY_ASSIGNMENT, 0, body=json.dumps(body).encode()), PATIENCE)
         assert len(json.loads(answer.body)["messageQueueAssignments"]) == 3
         client.close()
         await client.wait_closed()
@@ -45,11 +46,11 @@ def test_the_next_server_is_asked_and_a_missing_topic_is_none() -> None:
         book = RouteBook(f"127.0.0.1:1;{broker.namesrv_addr}", lambda topic, queues: told.put_nowait((topic, queues)))
         book.ask("T")
         book.ask("T")
-        topic, queues = await asyncio.wait_for(told.get(), 10)
+        topic, queues = await asyncio.wait_for(told.get(), PATIENCE)
         assert topic == "T" and queues is not None
         assert [(queue.topic, queue.queue_id) for queue in queues] == [("T", 0), ("T", 1)]
         book.ask("Missing")
-        assert await asyncio.wait_for(told.get(), 10) == ("Missing", None)
+        assert await asyncio.wait_for(told.get(), PATIENCE) == ("Missing", None)
         assert told.empty()
         await book.stop()
 

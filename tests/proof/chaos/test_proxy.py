@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from proof.chaos.proxy import Proxy
-
-
-def free() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+from tests.interop.processes import free_ports
 
 
 @asynccontextmanager
@@ -27,7 +21,7 @@ async def echo() -> AsyncIterator[tuple[Proxy, asyncio.StreamReader, asyncio.Str
             writer.write(data.upper())
         writer.close()
 
-    port, behind = free(), free()
+    port, behind = free_ports(), free_ports()
     server = await asyncio.start_server(answer, "127.0.0.1", behind)
     proxy = Proxy("one", ("127.0.0.1", port), ("127.0.0.1", behind))
     await proxy.start()

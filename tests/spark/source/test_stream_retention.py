@@ -46,7 +46,7 @@ def delete_full_files(target: Target) -> None:
     for path in sorted((target.store / "commitlog").iterdir())[:-1]:
         os.utime(path, (0, 0))
     with ClientConnection.connect(target.broker_addr) as connection:
-        answer = connection.request(make_request(codes.DELETE_EXPIRED_COMMITLOG, 0, {}), 10)
+        answer = connection.request(make_request(codes.DELETE_EXPIRED_COMMITLOG, 0, {}), 60)
         assert answer.code == codes.SUCCESS
 
 
