@@ -25,7 +25,12 @@ from tests.node.controller.test_file_store import one_set
 from tests.node.controller.test_node import brokers, paired
 
 pytestmark = pytest.mark.slow
-LEASE = 10
+LEASE = 20
+"""Much longer than a machine stands still."""
+SHORT_LEASE = 10
+"""For tests that may wait for the end of a lease."""
+PATIENT_S = 30.0
+"""For an answer of etcd, which syncs what it writes."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
 
 
 def client(members: list[EtcdMember]) -> Etcd:
-    return Etcd(RealWorld(), endpoints(store_of(members).removeprefix("etcd:"), ControllerOptions()), 5.0)
+    return Etcd(RealWorld(), endpoints(store_of(members).removeprefix("etcd:"), ControllerOptions()), PATIENT_S)
 
 
 @asynccontextmanager
@@ -152,7 +157,7 @@ async def controllers(members: list[EtcdMember], folder: Path, count: int) -> As
                 controller_d_leger_group=folder.name,
                 controller_d_leger_self_id=f"n{number}",
                 config_store_path=str(folder / f"own{number}.conf"),
-                leader_lease_seconds=LEASE,
+                leader_lease_seconds=SHORT_LEASE,
             )
         )
         for number in range(count)

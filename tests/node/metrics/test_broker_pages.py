@@ -13,8 +13,10 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.process.daemon_port import CannotListen
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
+from bolide.store.files import RealFiles
 from bolide.store.running_flags import DISK_FULL
 from tests.client.waiting import PATIENCE, until
 from tests.node.metrics.scraping import asked, page, scraped, value
@@ -100,15 +102,27 @@ def test_the_format_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+class Filling(RealFiles):
+    """A disk that is full, whenever the broker looks."""
+
+    full = False
+
+    def disk_use(self, path: str) -> float:
+        return 1.0 if self.full else 0.0
+
+
 def test_a_broker_is_not_ready_while_its_store_takes_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path, **PROM) as (node, _):
+        files = Filling()
+        async with broker(tmp_path, RealNodeWorld(files), **PROM) as (node, _):
             port = port_of(node)
             assert await asked(port, "/readyz") == (200, "ready\n")
+            files.full = True
             node.store.flags.set(DISK_FULL)
             assert await asked(port, "/readyz") == (503, "the store takes no messages: the disk is full\n")
             assert value(await scraped(port), "bolide_store_writable") == 0
             assert await asked(port, "/healthz") == (200, "alive\n")
+            files.full = False
             node.store.flags.clear(DISK_FULL)
             assert await asked(port, "/readyz") == (200, "ready\n")
             node.store.stop_writing("EIO")

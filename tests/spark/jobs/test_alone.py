@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.locks import UnlockBatchRequestBody
 from bolide.remoting.command import make_request
 from bolide.spark.errors import AlreadyRunning
-from bolide.spark.jobs.alone import LOCK, Lease, only_run
+from bolide.spark.jobs.alone import EXPIRY_S, LOCK, Lease, only_run
 from bolide.spark.jobs.mirror import mirror
 from bolide.spark.jobs.redrive import redrive
 from bolide.spark.source.cluster import Cluster
@@ -121,12 +120,11 @@ def test_a_lease_that_another_took_is_lost(rocketmq: Target, topic: str) -> None
 def test_a_lease_that_cannot_be_renewed_is_given_up_before_it_expires() -> None:
     with Broker() as broker:
         broker.create_topic("T")
-        checked = options(broker.namesrv_addr, "T", retryTimeoutMs="0", requestTimeoutMs="200")
-        lease = Lease(checked, queues_of(checked, "T"), "the job", renew_s=0.1, expiry_s=4)
+        checked = options(broker.namesrv_addr, "T", retryTimeoutMs="0", requestTimeoutMs="5000")
+        lease = Lease(checked, queues_of(checked, "T"), "the job", renew_s=0.1, expiry_s=8)
         with lease:
             lease.check()
             broker.stop()
-            began = time.monotonic()
 
             def lost() -> bool:
                 with suppress(AlreadyRunning):
@@ -134,8 +132,7 @@ def test_a_lease_that_cannot_be_renewed_is_given_up_before_it_expires() -> None:
                     return False
                 return True
 
-            until(lost, 30, "the lease is lost")
-            assert time.monotonic() - began < 4 + 5
+            until(lost, EXPIRY_S - 10, "the lease is lost")  # a broker keeps its locks for longer
             with pytest.raises(AlreadyRunning, match="a broker did not answer for too long"):
                 lease.check()
 
