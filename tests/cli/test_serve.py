@@ -23,6 +23,7 @@ from bolide.cli.output import FAILED, PIPE_CLOSED, UNREACHABLE, USAGE
 from bolide.client import Message
 from bolide.client.blocking import Producer
 from tests.children import start
+from tests.interop.our_processes import PATIENT
 from tests.interop.processes import free_ports
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
@@ -39,7 +40,8 @@ class CommandLine:
         self.process = start(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", namesrv,
              "--broker-port", broker, "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",
-             "--set", "mappedFileSizeCommitLog=67108864"],
+             "--set", "mappedFileSizeCommitLog=67108864",
+             *(word for key, value in PATIENT.items() for word in ("--set", f"{key}={value}"))],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None

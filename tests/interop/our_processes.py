@@ -8,6 +8,8 @@ from pathlib import Path
 from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
 
 _READY = "ready"
+PATIENT = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}
+"""No send is refused because the machine stood still: it is busy with other tests."""
 _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
 
 
@@ -53,7 +55,8 @@ class OurBroker(ServerProcess):
     """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
 
     `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. Its log files
-    are small unless it is to run `as_shipped`. `python` is that of another environment, to measure the Bolide in it.
+    are small, and it is patient, unless it is to run `as_shipped`. `python` is that of another environment, to measure
+    the Bolide in it.
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class OurBroker(ServerProcess):
             "listenPort": str(self.port),
             **({"namesrvAddr": namesrv} if namesrv else {}),
             "storePathRootDir": str(self.store),
-            **({} if as_shipped else SMALL_LOG),
+            **({} if as_shipped else {**SMALL_LOG, **PATIENT}),
             **(settings or {}),
         }
         conf = home / "broker.conf"
