@@ -90,7 +90,7 @@ def test_a_filter_that_lets_too_much_pass_fails_the_row(tmp_path: Path) -> None:
         assert row is not None
         options = {**row.load.options, "subscription": "t1"}
         load = type(row.load)(row.load.shape, "pull", 128, "halves", options=options)
-        with pytest.raises(Failed, match="let 50.0% of the messages pass where 10% were expected"):
+        with pytest.raises(Failed, match=r"let (49|50)\.\d% of the messages pass where 10% were expected"):
             Loaded(load, of_two, expect="t1")(subject)
     finally:
         broker.kill()

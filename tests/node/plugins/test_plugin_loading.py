@@ -20,6 +20,7 @@ from bolide.client.messages.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE, until
+from tests.interop.our_processes import PATIENT
 from tests.interop.processes import ServerProcess, free_ports
 from tests.node.test_broker import pull_request, send_request
 from tests.plugin_wheel import install_plugin
@@ -63,6 +64,7 @@ class Cluster:
             "mappedFileSizeCommitLog": "4194304",
             "flushDiskType": "ASYNC_FLUSH",
             "enablePropertyFilter": "true",
+            **PATIENT,
             **settings,
         }
         self.broker = self.start_broker()
