@@ -8,7 +8,7 @@ from bolide.admin import Admin
 from bolide.client import Message, Producer, PushConsumer, ResponseError
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
-from tests.client.waiting import until
+from tests.client.waiting import until, until_answered
 
 
 def test_create_list_delete(bolide_broker: Broker) -> None:
@@ -69,5 +69,23 @@ def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         await admin.create_group("Kept", consume_enable=True, orderly=False)
         config = (await admin.groups())["Kept"]
         assert (config.consume_message_orderly, config.consume_enable, config.retry_max_times) == (False, True, 3)
+
+    with_admin(bolide_broker, work)
+
+
+def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        results = [await producer.send(Message(TOPIC, b"x")) for _ in range(4)]
+        for group, done in (("behind", 0), ("done", 1)):
+            await admin.create_group(group)
+            for result in results:
+                await admin.set_group_offset(group, result.queue, (result.queue_offset + 1) * done)
+        lag = await admin.lag_of_groups()
+        assert (lag["behind"], lag["done"]) == (4, 0)
+
+        async def connected() -> list[str]:
+            return [each.client_id for each in (await admin.producers()).get("P", [])]
+
+        await until_answered(connected, [producer.options.client_id])
 
     with_admin(bolide_broker, work)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bolide.admin import Admin
-from bolide.client import Message, MessageQueue, Producer
+from bolide.client import Message, MessageQueue, Producer, PushConsumer, ResponseError
 from bolide.layout.errors import MessageIdError
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.client.waiting import until
 
 
 def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
@@ -46,5 +47,23 @@ def test_what_is_not_there(bolide_broker: Broker) -> None:
         )
         with pytest.raises(MessageIdError):
             await admin.message_by_offset_id("x")
+
+    with_admin(bolide_broker, work)
+
+
+def test_a_member_processes_a_message_when_told(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        result = await producer.send(Message(TOPIC, b"again"))
+        message = await admin.message(result.message_id, TOPIC)
+        assert message is not None
+        seen: list[bytes] = []
+        consumer = PushConsumer("direct", bolide_broker.namesrv_addr, start_from="last")
+        consumer.subscribe(TOPIC, "*", lambda received: seen.append(received.body))
+        async with consumer:
+            await until(lambda: len(consumer.assignment()) > 0, "a queue")
+            done = await admin.consume_directly("direct", consumer.client_id, message)
+            assert (done.consume_result, seen[-1:]) == ("CR_SUCCESS", [b"again"])
+            with pytest.raises(ResponseError, match="not online"):
+                await admin.consume_directly("direct", "another", message)
 
     with_admin(bolide_broker, work)

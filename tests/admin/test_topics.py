@@ -137,3 +137,12 @@ def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         assert await settings(admin, "Kept") == (2, 1, 6, False)
 
     with_admin(bolide_broker, scenario)
+
+
+def test_the_settings_of_all_topics_in_one_request(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        found = await admin.all_topic_configs()
+        assert found[TOPIC]["broker-a"].read_queue_nums == 2
+        assert "TBW102" in found
+
+    with_admin(bolide_broker, work)

@@ -9,10 +9,12 @@ thread costs some 100 microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
+from bolide.access.policies import AclInfo
+from bolide.access.users import UserInfo
 from bolide.admin import client
 from bolide.admin.cluster import BrokerRow, MemberRow, ReplicaRow
 from bolide.admin.groups import GroupProgress
@@ -24,10 +26,12 @@ from bolide.client.messages.moment import Moment
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.start_from import StartFrom
-from bolide.remoting.bodies.clients import Connection, ConsumerConnection
+from bolide.client.tracing.trace import TraceContext
+from bolide.layout.names import TRACE_TOPIC
+from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerInfo
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig
 from bolide.remoting.bodies.route import ClusterInfo
-from bolide.remoting.bodies.running import ConsumerRunningInfo
+from bolide.remoting.bodies.running import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from bolide.remoting.bodies.stats import BrokerStatsData
 from bolide.remoting.bodies.topics import TopicConfig
 
@@ -143,6 +147,10 @@ class Admin:
         """A topic's settings by broker name; brokers that do not have it are left out."""
         return self._loop.run(lambda: self._native.topic_configs(topic))
 
+    def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
+        """The settings of every topic, the system's included, by topic and broker name: one request a master."""
+        return self._loop.run(lambda: self._native.all_topic_configs(cluster=cluster))
+
     def topic_stats(self, topic: str) -> list[QueueStats]:
         """The ends of every queue of a topic. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.topic_stats(topic))
@@ -209,6 +217,11 @@ class Admin:
         """The progress of a group in every queue (of one topic). Raises `ResponseError` if the group is unknown."""
         return self._loop.run(lambda: self._native.consumer_progress(group, topic))
 
+    def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages each group has not consumed yet, over all topics and queues: one request a master, which
+        goes through all groups for it. Groups that never stored an offset have 0."""
+        return self._loop.run(lambda: self._native.lag_of_groups(cluster=cluster))
+
     def consumer_connections(self, group: str) -> ConsumerConnection | None:
         """The members of a group with their subscriptions; None if no member is connected."""
         return self._loop.run(lambda: self._native.consumer_connections(group))
@@ -217,9 +230,14 @@ class Admin:
         """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.producer_connections(group, topic))
 
-    def consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """The state of one member, as the member reports it. Raises `ResponseError` if it is not connected."""
-        return self._loop.run(lambda: self._native.consumer_running_info(group, client_id))
+    def producers(self, *, cluster: str | None = None) -> dict[str, list[ProducerInfo]]:
+        """The producers that are connected to the masters, by group and then by client id."""
+        return self._loop.run(lambda: self._native.producers(cluster=cluster))
+
+    def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
+        """The state of one member, as the member reports it; with `stack`, also where its threads are, which clients in
+        Java tell. Raises `ResponseError` if it is not connected."""
+        return self._loop.run(lambda: self._native.consumer_running_info(group, client_id, stack=stack))
 
     def group_offset(self, group: str, queue: MessageQueue) -> int:
         """A group's stored offset of a queue, -1 when there is none."""
@@ -295,6 +313,31 @@ class Admin:
         """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
         return self._loop.run(lambda: self._native.messages_at(queue, offset, max_messages))
 
+    def consume_directly(self, group: str, client_id: str, message: ReceivedMessage) -> ConsumeMessageDirectlyResult:
+        """Have one member of a group process a stored message now, and say how that went; its offsets stay.
+
+        Raises `ResponseError` if the member is not connected or does not answer.
+        """
+        return self._loop.run(lambda: self._native.consume_directly(group, client_id, message))
+
+    def timed_messages(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait in the timers of all masters; a broker of 4.9 has none."""
+        return self._loop.run(lambda: self._native.timed_messages(cluster=cluster))
+
+    def resume_check(self, message: ReceivedMessage) -> None:
+        """Have a broker ask again about a half message that it gave up (one of the topic TRANS_CHECK_MAX_TIME_TOPIC).
+
+        Raises `ResponseError` if it did not give this one up.
+        """
+        self._loop.run(lambda: self._native.resume_check(message))
+
+    def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
+        """The steps that clients recorded of a message with this id, by time; a step that cannot be read is left out.
+
+        `topic` is where the clients send their traces. Raises `TopicNotFound`.
+        """
+        return self._loop.run(lambda: self._native.message_trace(message_id, topic=topic))
+
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
         """Every broker registered, with its figures unless `runtime` is off; one that is down has an error."""
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
@@ -352,3 +395,70 @@ class Admin:
     def master_addresses(self, cluster: str | None = None) -> list[str]:
         """Addresses of all masters (of a cluster)."""
         return self._loop.run(lambda: self._native.master_addresses(cluster))
+
+    def users(self, *, cluster: str | None = None) -> dict[str, UserInfo]:
+        """All users by name, as the first broker that has each tells it: with the password, as RocketMQ does."""
+        return self._loop.run(lambda: self._native.users(cluster=cluster))
+
+    def user(self, name: str, *, broker: str | None = None) -> UserInfo | None:
+        """One user; None where no broker knows the name. Raises `ResponseError` where access control is off."""
+        return self._loop.run(lambda: self._native.user(name, broker=broker))
+
+    def create_user(
+        self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
+    ) -> list[str]:
+        """Make a user, ``Super`` or ``Normal``, on all masters (of a cluster); returns the broker names."""
+        return self._loop.run(lambda: self._native.create_user(name, password, user_type=user_type, cluster=cluster))
+
+    def update_user(
+        self,
+        name: str,
+        *,
+        password: str | None = None,
+        user_type: str | None = None,
+        user_status: str | None = None,
+        cluster: str | None = None,
+    ) -> list[str]:
+        """Change what is given of a user: `user_status` is ``enable`` or ``disable``. Returns the broker names."""
+        return self._loop.run(
+            lambda: self._native.update_user(
+                name, password=password, user_type=user_type, user_status=user_status, cluster=cluster
+            )
+        )
+
+    def delete_user(self, name: str, *, cluster: str | None = None) -> list[str]:
+        """Delete a user with all policies; returns the broker names."""
+        return self._loop.run(lambda: self._native.delete_user(name, cluster=cluster))
+
+    def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
+        """The policies of all users whose name contains `user`, by user, as the first broker that has them tells."""
+        return self._loop.run(lambda: self._native.policies(user=user, cluster=cluster))
+
+    def put_policy(
+        self,
+        user: str,
+        resource: str,
+        actions: Sequence[str],
+        *,
+        allow: bool = True,
+        source_ips: Sequence[str] = (),
+        cluster: str | None = None,
+    ) -> list[str]:
+        """Let a user do `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) with a
+        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``), or deny them; returns the broker names.
+
+        An entry for the same resource is replaced.
+        """
+        return self._loop.run(
+            lambda: self._native.put_policy(
+                user, resource, actions, allow=allow, source_ips=source_ips, cluster=cluster
+            )
+        )
+
+    def delete_policy(
+        self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
+    ) -> list[str]:
+        """Delete a user's entry for a resource, or without one all of them; returns the broker names."""
+        return self._loop.run(
+            lambda: self._native.delete_policy(user, resource, policy_type=policy_type, cluster=cluster)
+        )

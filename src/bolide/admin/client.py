@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bolide.admin.access import AccessCalls
 from bolide.admin.cluster import ClusterCalls
 from bolide.admin.groups import GroupCalls
-from bolide.admin.messages import MessageCalls
 from bolide.admin.offsets import OffsetCalls
 from bolide.admin.topics import TopicCalls
+from bolide.admin.waiting import WaitingCalls
 
 
-class Admin(TopicCalls, GroupCalls, OffsetCalls, MessageCalls, ClusterCalls):
+class Admin(TopicCalls, GroupCalls, OffsetCalls, WaitingCalls, ClusterCalls, AccessCalls):
     """Administers clusters through their name servers. ``async with Admin("127.0.0.1:9876") as admin: ...``
 
     Failures are those of the client: `ResponseError` (with the broker's code and remark), `TopicNotFound`,

@@ -14,10 +14,16 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.layout.names import RETRY_PREFIX, SYSTEM_GROUP_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
-from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerConnection
+from bolide.remoting.bodies.clients import (
+    Connection,
+    ConsumerConnection,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+)
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from bolide.remoting.bodies.running import ConsumerRunningInfo
-from bolide.remoting.bodies.stats import ConsumeStats
+from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,19 @@ class GroupCalls(AdminCalls):
             raise refusal
         return GroupProgress(group, sorted(queues, key=lambda item: item.queue), tps)
 
+    async def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages each group has not consumed yet, over all topics and queues: one request a master, which
+        goes through all groups for it. Groups that never stored an offset have 0."""
+        found: dict[str, int] = {}
+        for address in (await self.masters(cluster)).values():
+            told = await self.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, ext_of(isOrder=False))
+            for each in told.consume_stats_list:
+                for group, of_topics in each.items():
+                    places = [place for stats in of_topics for place in stats.offset_table.values()]
+                    lag = sum(place.broker_offset - place.consumer_offset for place in places)
+                    found[group] = found.get(group, 0) + lag
+        return dict(sorted(found.items()))
+
     async def consumer_connections(self, group: str) -> ConsumerConnection | None:
         """The members of a group with their subscriptions; None if no member is connected."""
         merged: ConsumerConnection | None = None
@@ -172,10 +191,21 @@ class GroupCalls(AdminCalls):
                     found.setdefault(connection.client_id, connection)
         return [found[client_id] for client_id in sorted(found)]
 
-    async def consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """The state of one member, as the member reports it. Raises `ResponseError` if it is not connected."""
+    async def producers(self, *, cluster: str | None = None) -> dict[str, list[ProducerInfo]]:
+        """The producers that are connected to the masters, by group and then by client id."""
+        found: dict[str, dict[str, ProducerInfo]] = {}
+        for address in (await self.masters(cluster)).values():
+            told = await self.decoded(ProducerTableInfo, address, codes.GET_ALL_PRODUCER_INFO)
+            for group, producers in told.data.items():
+                for producer in producers:
+                    found.setdefault(group, {}).setdefault(producer.client_id, producer)
+        return {group: [found[group][name] for name in sorted(found[group])] for group in sorted(found)}
+
+    async def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
+        """The state of one member, as the member reports it; with `stack`, also where its threads are, which clients in
+        Java tell. Raises `ResponseError` if it is not connected."""
         refusal: ResponseError | None = None
-        ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=False)
+        ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=stack)
         for address in (await self._group_readers(group)).values():
             try:
                 return await self.decoded(ConsumerRunningInfo, address, codes.GET_CONSUMER_RUNNING_INFO, ext)

@@ -16,6 +16,8 @@ from bolide.layout.errors import MessageIdError
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import TOOLS_GROUP
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer
+from bolide.remoting.bodies.running import ConsumeMessageDirectlyResult
 
 MAX_TIME: Final = 2**63 - 1
 
@@ -113,3 +115,20 @@ class MessageCalls(AdminCalls):
         if result.status is not PullStatus.FOUND:
             return []
         return [message for message in result.messages if message.queue_offset >= offset]
+
+    async def consume_directly(
+        self, group: str, client_id: str, message: ReceivedMessage
+    ) -> ConsumeMessageDirectlyResult:
+        """Have one member of a group process a stored message now, and say how that went; its offsets stay.
+
+        Raises `ResponseError` if the member is not connected or does not answer.
+        """
+        ext = ext_of(
+            consumerGroup=group,
+            clientId=client_id,
+            msgId=message.offset_message_id,
+            brokerName=message.broker_name,
+            topic=message.record.topic,
+        )
+        answer = await self.ask(await self.master_of(message.queue), codes.CONSUME_MESSAGE_DIRECTLY, ext)
+        return decode_answer(answer.body, ConsumeMessageDirectlyResult)

@@ -178,6 +178,15 @@ class TopicCalls(AdminCalls):
                 found[name] = wrapper.topic_config_table[topic]
         return found
 
+    async def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
+        """The settings of every topic, the system's included, by topic and broker name: one request a master."""
+        found: dict[str, dict[str, TopicConfig]] = {}
+        for name, address in (await self.masters(cluster)).items():
+            wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
+            for topic, config in wrapper.topic_config_table.items():
+                found.setdefault(topic, {})[name] = config
+        return found
+
     async def topic_stats(self, topic: str) -> list[QueueStats]:
         """The ends of every queue of a topic. Raises `TopicNotFound`."""
         stats = []

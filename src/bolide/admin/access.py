@@ -1,0 +1,104 @@
+"""Users and policies of access control (mqadmin's createUser, listUser, createAcl, listAcl and their siblings).
+
+Every broker keeps its own: a change goes to the masters, one after the other, and is signed like any other request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bolide.access.policies import USER_PREFIX, AclInfo, EntryInfo, PolicyInfo
+from bolide.access.users import UserInfo
+from bolide.admin.calls import AdminCalls, ext_of
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer, encode_body
+
+
+class AccessCalls(AdminCalls):
+    """Calls on users and on what each may do."""
+
+    async def users(self, *, cluster: str | None = None) -> dict[str, UserInfo]:
+        """All users by name, as the first broker that has each tells it: with the password, as RocketMQ does."""
+        found: dict[str, UserInfo] = {}
+        for address in (await self.masters(cluster)).values():
+            answer = await self.ask(address, codes.AUTH_LIST_USER)
+            for user in decode_answer(answer.body, list[UserInfo]) if answer.body else ():
+                found.setdefault(user.username or "", user)
+        return dict(sorted(found.items()))
+
+    async def user(self, name: str, *, broker: str | None = None) -> UserInfo | None:
+        """One user; None where no broker knows the name. Raises `ResponseError` where access control is off."""
+        for address in (await self.masters(broker=broker)).values():
+            answer = await self.ask(address, codes.AUTH_GET_USER, ext_of(username=name))
+            if answer.body:
+                return decode_answer(answer.body, UserInfo)
+        return None
+
+    async def create_user(
+        self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
+    ) -> list[str]:
+        """Make a user, ``Super`` or ``Normal``, on all masters (of a cluster); returns the broker names."""
+        info = UserInfo(name, password, user_type)
+        return await self._tell_masters(codes.AUTH_CREATE_USER, {"username": name}, encode_body(info), cluster)
+
+    async def update_user(
+        self,
+        name: str,
+        *,
+        password: str | None = None,
+        user_type: str | None = None,
+        user_status: str | None = None,
+        cluster: str | None = None,
+    ) -> list[str]:
+        """Change what is given of a user: `user_status` is ``enable`` or ``disable``. Returns the broker names."""
+        info = UserInfo(name, password, user_type, user_status)
+        return await self._tell_masters(codes.AUTH_UPDATE_USER, {"username": name}, encode_body(info), cluster)
+
+    async def delete_user(self, name: str, *, cluster: str | None = None) -> list[str]:
+        """Delete a user with all policies; returns the broker names."""
+        return await self._tell_masters(codes.AUTH_DELETE_USER, {"username": name}, b"", cluster)
+
+    async def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
+        """The policies of all users whose name contains `user`, by user, as the first broker that has them tells."""
+        found: dict[str, AclInfo] = {}
+        ext = ext_of(subjectFilter=user or None)
+        for address in (await self.masters(cluster)).values():
+            answer = await self.ask(address, codes.AUTH_LIST_ACL, ext)
+            for info in decode_answer(answer.body, list[AclInfo]) if answer.body else ():
+                found.setdefault((info.subject or "").removeprefix(USER_PREFIX), info)
+        return dict(sorted(found.items()))
+
+    async def put_policy(
+        self,
+        user: str,
+        resource: str,
+        actions: Sequence[str],
+        *,
+        allow: bool = True,
+        source_ips: Sequence[str] = (),
+        cluster: str | None = None,
+    ) -> list[str]:
+        """Let a user do `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) with a
+        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``), or deny them; returns the broker names.
+
+        An entry for the same resource is replaced.
+        """
+        decision = "Allow" if allow else "Deny"
+        entry = EntryInfo(resource, list(actions), list(source_ips) or None, decision)
+        info = AclInfo(USER_PREFIX + user, [PolicyInfo("Custom", [entry])])
+        return await self._tell_masters(
+            codes.AUTH_CREATE_ACL, {"subject": USER_PREFIX + user}, encode_body(info), cluster
+        )
+
+    async def delete_policy(
+        self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
+    ) -> list[str]:
+        """Delete a user's entry for a resource, or without one all of them; returns the broker names."""
+        ext = ext_of(subject=USER_PREFIX + user, policyType=policy_type, resource=resource)
+        return await self._tell_masters(codes.AUTH_DELETE_ACL, ext, b"", cluster)
+
+    async def _tell_masters(self, code: int, ext: dict[str, str], body: bytes, cluster: str | None) -> list[str]:
+        masters = await self.masters(cluster)
+        for address in masters.values():
+            await self.ask(address, code, dict(ext), body)
+        return sorted(masters)

@@ -1,0 +1,67 @@
+"""Timed messages, transactions that were given up, and the trace of a message (mqadmin's queryMsgTraceById)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import field
+
+from bolide.admin.calls import AdminCalls, ext_of
+from bolide.admin.messages import MAX_TIME, MessageCalls
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.tracing.trace import TraceContext, decode_trace
+from bolide.errors import BolideError
+from bolide.layout.names import TRACE_TOPIC
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import Body, Int64, decode_answer
+
+TRACE_MESSAGES: Final = 128
+"""Trace messages looked through for one id: each holds up to 20 steps."""
+
+
+class _Timing(Body):
+    count: Int64 = 0
+
+
+class _TimerMetrics(Body):
+    """Answer to GET_TIMER_METRICS."""
+
+    timing_count: dict[str, _Timing] = field(default_factory=dict)
+
+
+class WaitingCalls(MessageCalls, AdminCalls):
+    """Calls on what is not delivered yet, and on what became of a message."""
+
+    async def timed_messages(self, *, cluster: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait in the timers of all masters; a broker of 4.9 has none."""
+        found: dict[str, int] = {}
+        accept = (codes.SUCCESS, codes.REQUEST_CODE_NOT_SUPPORTED)
+        for address in (await self.masters(cluster)).values():
+            answer = await self.ask(address, codes.GET_TIMER_METRICS, accept=accept)
+            if answer.code != codes.SUCCESS:
+                continue
+            for topic, timing in decode_answer(answer.body, _TimerMetrics).timing_count.items():
+                found[topic] = found.get(topic, 0) + timing.count
+        return dict(sorted(found.items()))
+
+    async def resume_check(self, message: ReceivedMessage) -> None:
+        """Have a broker ask again about a half message that it gave up (one of the topic TRANS_CHECK_MAX_TIME_TOPIC).
+
+        Raises `ResponseError` if it did not give this one up.
+        """
+        ext = ext_of(topic=message.record.topic, msgId=message.offset_message_id)
+        await self.ask(await self.master_of(message.queue), codes.RESUME_CHECK_HALF_MESSAGE, ext)
+
+    async def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
+        """The steps that clients recorded of a message with this id, by time; a step that cannot be read is left out.
+
+        `topic` is where the clients send their traces. Raises `TopicNotFound`.
+        """
+        steps: list[TraceContext] = []
+        for message in await self._query(topic, message_id, TRACE_MESSAGES, 0, MAX_TIME, "K"):
+            try:
+                found = decode_trace(message.body.decode("utf-8", "replace"))
+            except BolideError:
+                continue
+            steps += [step for step in found if any(bean.message_id == message_id for bean in step.beans)]
+        return sorted(dict.fromkeys(steps), key=lambda step: step.timestamp)
