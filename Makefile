@@ -12,7 +12,7 @@ QUICK := not java and not spark and not slow and not crash
 # What reads files or builds them, and finds the same whatever runs.
 READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_docs.py test_house.py mutations)
 # Rooms without a compiled module: their tests run compiled only, where they use the compiled rooms below them.
-UNCOMPILED := $(addprefix --ignore=tests/,admin cli interop test_plugins.py test_programs.py test_spark_names.py)
+UNCOMPILED := $(addprefix --ignore=tests/,admin cli console interop test_plugins.py test_programs.py test_spark_names.py)
 
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE

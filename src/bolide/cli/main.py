@@ -36,7 +36,7 @@ NOUNS: Final = {
 }
 ROOMS: Final = ("pipeline", "bench")
 """Nouns whose verbs are a room of files; the others are one file."""
-VERBS: Final = ("serve", "produce", "consume", "doctor")
+VERBS: Final = ("serve", "produce", "consume", "console", "doctor")
 
 
 def load() -> typer.Typer:

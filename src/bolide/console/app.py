@@ -1,0 +1,247 @@
+"""The console as an ASGI application: who is let in, which page answers, and what every answer carries."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bolide.client.messages.errors import ResponseError, TopicNotFound
+from bolide.console.cluster import ClusterView
+from bolide.console.errors import PageRefused
+from bolide.console.forms import Fields, form_of
+from bolide.console.pages import access, brokers, dead_letters, groups, login, messages, settings, topics, waiting
+from bolide.console.render import environment, link
+from bolide.console.roles import AccessControl
+from bolide.console.sessions import COOKIE, Sessions, browser_id
+from bolide.console.visit import Page, Visit
+from bolide.errors import ArgumentError, BolideError
+from bolide.remoting import codes
+from bolide.world.clocks import now_ms
+
+log = logging.getLogger("bolide.console")
+
+LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+PAGES: Final[Sequence[Page]] = (
+    *brokers.PAGES,
+    *topics.PAGES,
+    *groups.PAGES,
+    *messages.PAGES,
+    *dead_letters.PAGES,
+    *waiting.PAGES,
+    *access.PAGES,
+    *settings.PAGES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """`namesrv` as clients take it. `host_names`: the names under which browsers may ask for the console; None for any.
+    A name of its own protects a console without users from pages that point their name at its address."""
+
+    namesrv: str
+    host_names: frozenset[str] | None = LOOPBACK_NAMES
+    clock: Callable[[], float] = time.monotonic
+    wall_ms: Callable[[], int] = now_ms
+
+
+class Console:
+    """All that the pages share. Made in the loop that serves them."""
+
+    def __init__(self, options: ConsoleOptions) -> None:
+        self.options = options
+        self.sessions = Sessions(options.clock)
+        self.access = AccessControl(options.namesrv, options.clock)
+        self.templates = environment(options.wall_ms)
+        self._everybody = ClusterView(options.namesrv, options.clock)
+        self.name_servers = options.namesrv
+
+    @asynccontextmanager
+    async def running(self, app: Starlette) -> AsyncIterator[None]:
+        """From the first request to the last."""
+        await self.access.start()
+        await self._everybody.start()
+        try:
+            yield
+        finally:
+            await self.sessions.end_all()
+            await self._everybody.close()
+            await self.access.close()
+
+    def app(self) -> ASGIApp:
+        """What a server runs."""
+        routes: list[BaseRoute] = [
+            Route(page.path, self._endpoint(page), methods=["POST" if page.change else "GET"])
+            for page in (*PAGES, *login.pages(self.sessions, self._view_of))
+        ]
+        routes.append(Mount("/static", StaticFiles(packages=[("bolide.console", "static")]), name="static"))
+        inner = Starlette(routes=routes, lifespan=self.running, exception_handlers={HTTPException: self._no_page})
+        return Guarded(inner, self.options.host_names)
+
+    async def _view_of(self, name: str, secret: str) -> ClusterView:
+        view = ClusterView(self.options.namesrv, self.options.clock, access_key=name, secret_key=secret)
+        await view.start()
+        return view
+
+    def _endpoint(self, page: Page) -> Callable[[Request], object]:
+        async def endpoint(request: Request) -> Response:
+            known = browser_id(request.cookies.get(COOKIE, ""))
+            browser = known or self.sessions.new_id()
+            visit = None
+            try:
+                visit = await self._visit(page, request, browser)
+                response = await self._answer(page, visit)
+            except BolideError as error:
+                if visit is not None and page.change and not isinstance(error, PageRefused):
+                    response = visit.failed(error)
+                else:
+                    response = self._told(request, browser, visit, str(error), status_of(error))
+            except Exception:
+                log.exception("%s %s failed", request.method, request.url.path)
+                text = "this page has a fault; what it is, the log of the console says"
+                response = self._told(request, browser, visit, text, 500)
+            if not known and COOKIE not in response.headers.get("set-cookie", ""):
+                set_cookie(request, response, browser)
+            return response
+
+        return endpoint
+
+    async def _visit(self, page: Page, request: Request, browser: str) -> Visit:
+        logs_in = await self.access.wanted()
+        session = await self.sessions.find(browser) if logs_in else None
+        view, user, may_write = self._everybody, "", not logs_in
+        if session is not None:
+            view, user, may_write = session.view, session.user, session.may_write
+        form = Fields(())
+        if page.change:
+            check_origin(request)
+            form = await form_of(request)
+        return Visit(
+            request,
+            self.templates,
+            self.sessions,
+            browser,
+            view,
+            user,
+            may_write,
+            logs_in,
+            Fields(request.query_params.multi_items()),
+            form,
+            self.name_servers,
+        )
+
+    async def _answer(self, page: Page, visit: Visit) -> Response:
+        if visit.logs_in and not visit.user and not page.open:
+            if page.change:
+                raise PageRefused("nobody is logged in here any more: log in and try again", 401)
+            return RedirectResponse(link("/login", next=visit.here), 303)
+        if page.change:
+            if not self.sessions.token_fits(visit.browser, visit.form.text("token")):
+                raise PageRefused("the form is from another session: go back, reload the page and try again", 403)
+            if not visit.may_write and not page.open:
+                raise PageRefused(f"{visit.user} may look at this cluster, and not change it", 403)
+        return await page.handler(visit)
+
+    def _told(self, request: Request, browser: str, visit: Visit | None, text: str, status: int) -> Response:
+        values = {"title": "Not possible" if status < 500 else "No answer", "text": text}
+        if visit is not None and (visit.user or not visit.logs_in):
+            return visit.page("error.html", status=status, **values)
+        return HTMLResponse(self.templates.get_template("bare_error.html").render(**values), status)
+
+    async def _no_page(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        values = {"title": "Not here", "text": "there is no such page"}
+        return HTMLResponse(self.templates.get_template("bare_error.html").render(**values), status)
+
+
+class Guarded:
+    """Refuses names that the console does not have, and gives every answer its headers."""
+
+    def __init__(self, inner: ASGIApp, host_names: frozenset[str] | None) -> None:
+        self._inner = inner
+        self._names = host_names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection of ASGI."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        static = str(scope["path"]).startswith("/static/")
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = {**HEADERS, "Cache-Control": "no-cache" if static else "no-store"}
+                if scope["scheme"] == "https":
+                    more["Strict-Transport-Security"] = "max-age=31536000"
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *((name.lower().encode(), value.encode()) for name, value in more.items()),
+                ]
+            await send(message)
+
+        host = Request(scope).headers.get("host", "")
+        if self._names is not None and host_name(host) not in self._names:
+            refusal = PlainTextResponse("This console is not known under that name.\n", 421)
+            await refusal(scope, receive, with_headers)
+            return
+        await self._inner(scope, receive, with_headers)
+
+
+def host_name(host: str) -> str:
+    """The name in a header Host, without port and brackets; "" for what cannot be read."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def check_origin(request: Request) -> None:
+    """Raise `PageRefused` for a form that another site sends."""
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    if site not in ("same-origin", "none") or (
+        origin is not None and urlsplit(origin).netloc != request.headers.get("host", "")
+    ):
+        raise PageRefused("the form comes from another site", 403)
+
+
+def set_cookie(request: Request, response: Response, browser: str) -> None:
+    """Let the browser keep its id: not for scripts, not for requests that other sites send."""
+    response.set_cookie(COOKIE, browser, path="/", httponly=True, samesite="lax", secure=request.url.scheme == "https")
+
+
+def status_of(error: BolideError) -> int:
+    """The status of HTTP for an error."""
+    if isinstance(error, PageRefused):
+        return error.status
+    if isinstance(error, TopicNotFound):
+        return 404
+    if isinstance(error, ArgumentError):
+        return 400
+    if isinstance(error, ResponseError):
+        return 403 if error.code == codes.NO_PERMISSION else 502
+    return 503

@@ -1,0 +1,178 @@
+"""The cluster as one user sees it: the admin client and a producer that sign for that user, and recent answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from bolide.admin import Admin, BrokerRow, GroupProgress, QueueStats
+from bolide.client import Producer
+from bolide.client.messages.errors import TopicNotFound
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.console.cached import Cached, each
+from bolide.errors import BolideError
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from bolide.remoting.bodies.groups import SubscriptionGroupConfig
+from bolide.remoting.bodies.topics import TopicConfig
+
+TIMEOUT: Final = 5.0
+"""Seconds for one question: a browser waits for the page."""
+SLOW_S: Final = 10.0
+"""How long an answer is kept that makes a broker go through all groups."""
+PRODUCER_GROUP: Final = "bolide-console"
+NEWEST: Final = 64
+"""Messages of one page."""
+
+TopicConfigs = Mapping[str, Mapping[str, TopicConfig]]
+
+
+class ClusterView:
+    """Not connected before `start`. Without keys, those of the environment sign."""
+
+    def __init__(self, namesrv: str, clock: Callable[[], float], *, access_key: str = "", secret_key: str = "") -> None:
+        self.admin = Admin(namesrv, timeout=TIMEOUT, access_key=access_key, secret_key=secret_key)
+        self.cached = Cached(clock)
+        self._producer = Producer(PRODUCER_GROUP, namesrv, access_key=access_key, secret_key=secret_key)
+        self._produces = False
+
+    async def start(self) -> None:
+        """Ready for questions."""
+        await self.admin.start()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.admin.close()
+        if self._produces:
+            await self._producer.close()
+
+    async def producer(self) -> Producer:
+        """A producer, started when the first message is sent."""
+        if not self._produces:
+            await self._producer.start()
+            self._produces = True
+        return self._producer
+
+    # -- brokers
+
+    async def brokers(self) -> list[BrokerRow]:
+        """Every broker with its figures; one that is down says why."""
+        return await self.cached.get("brokers", self._brokers)
+
+    async def _brokers(self) -> list[BrokerRow]:
+        rows = await self.admin.brokers(runtime=False)
+        figures = await each(range(len(rows)), lambda index: self._figures(rows[index]))
+        return list(figures.values())
+
+    async def _figures(self, row: BrokerRow) -> BrokerRow:
+        runtime: Mapping[str, str] = {}
+        error = ""
+        try:
+            runtime = await self.admin.broker_runtime(row.address)
+        except BolideError as failure:
+            error = str(failure)
+        return BrokerRow(row.cluster, row.broker_name, row.broker_id, row.address, runtime, error)
+
+    # -- topics
+
+    async def topic_configs(self) -> TopicConfigs:
+        """The settings of every topic, by topic and broker."""
+        return await self.cached.get("topics", self.admin.all_topic_configs)
+
+    async def topic_stats(self, topic: str) -> list[QueueStats]:
+        """The ends of the queues of a topic."""
+        return await self.cached.get(("stats", topic), lambda: self.admin.topic_stats(topic))
+
+    async def stats_of(self, topics: list[str]) -> dict[str, list[QueueStats] | None]:
+        """The same for several, together; None for one that no broker tells of."""
+
+        async def one(topic: str) -> list[QueueStats] | None:
+            try:
+                return await self.topic_stats(topic)
+            except BolideError:
+                return None
+
+        return await each(topics, one)
+
+    # -- groups
+
+    async def groups(self) -> Mapping[str, SubscriptionGroupConfig]:
+        """All groups with their settings."""
+        return await self.cached.get("groups", self.admin.groups)
+
+    async def progress(self, group: str) -> GroupProgress:
+        """How far a group has come in every queue."""
+        return await self.cached.get(("progress", group), lambda: self.admin.consumer_progress(group))
+
+    async def progress_of(self, groups: list[str]) -> dict[str, GroupProgress | None]:
+        """The same for several, together; None for one that no broker tells of."""
+
+        async def one(group: str) -> GroupProgress | None:
+            try:
+                return await self.progress(group)
+            except BolideError:
+                return None
+
+        return await each(groups, one)
+
+    async def lag_of_groups(self) -> Mapping[str, int]:
+        """What each group has not consumed yet."""
+        return await self.cached.get("lag", self.admin.lag_of_groups, SLOW_S)
+
+    # -- messages
+
+    async def newest(self, topic: str, begin: int, end: int | None) -> tuple[list[ReceivedMessage], bool]:
+        """The newest messages of a topic that were stored from `begin` until before `end` (ms since 1970; None: now),
+        newest first; True when there are older ones."""
+        stats = await self.topic_stats(topic)
+        written = [queue for queue in stats if queue.end_offset > queue.begin_offset]
+
+        async def of_queue(queue: QueueStats) -> tuple[list[ReceivedMessage], bool]:
+            first, last = queue.begin_offset, queue.end_offset
+            if begin:
+                first = max(first, await self.admin.offset_at(queue.queue, begin))
+            if end is not None:
+                last = min(last, await self.admin.offset_at(queue.queue, end))
+            return await self._between(queue.queue, max(first, last - NEWEST), last), last - first > NEWEST
+
+        found = await each(written, of_queue)
+        messages = [message for some, _ in found.values() for message in some]
+        messages = [
+            message
+            for message in messages
+            if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
+        ]
+        messages.sort(key=lambda message: (-message.store_timestamp, message.broker_name, message.queue_id))
+        more = len(messages) > NEWEST or any(older for _, older in found.values())
+        return messages[:NEWEST], more
+
+    async def _between(self, queue: MessageQueue, first: int, last: int) -> list[ReceivedMessage]:
+        found: list[ReceivedMessage] = []
+        while first < last:
+            some = await self.admin.messages_at(queue, first, last - first)
+            if not some:
+                break
+            found += [message for message in some if message.queue_offset < last]
+            first = some[-1].queue_offset + 1
+        return found
+
+    async def dead_letter_topics(self) -> list[str]:
+        """Topics of dead letters."""
+        return sorted(topic for topic in await self.topic_configs() if topic.startswith(DLQ_PREFIX))
+
+    async def exists(self, topic: str) -> bool:
+        """Whether a broker serves a topic."""
+        try:
+            await self.admin.topic_route(topic)
+        except TopicNotFound:
+            return False
+        return True
+
+
+def kind_of(topic: str) -> str:
+    """`normal`, `retry`, `dead letters` or `system`."""
+    if topic.startswith(RETRY_PREFIX):
+        return "retry"
+    if topic.startswith(DLQ_PREFIX):
+        return "dead letters"
+    return "system" if is_system_topic(topic) else "normal"

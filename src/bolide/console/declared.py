@@ -1,0 +1,64 @@
+"""Settings as a daemon tells them, beside what Bolide declares of each. The one place that knows the declarations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.console.render import MASKED
+from bolide.declaration import Setting, settings_of
+from bolide.namesrv.options import NamesrvOptions
+
+_SECRET: Final = re.compile(r"password|secret|credential|initAuthenticationUser", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting in force. `about` is None for one that Bolide does not declare."""
+
+    key: str
+    value: str
+    default: str
+    about: Setting | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it differs from the default; unknown ones count as not."""
+        return self.about is not None and self.value != self.default
+
+    @property
+    def live(self) -> bool:
+        """Whether it can change while the daemon runs."""
+        return self.about is not None and self.about.about.live
+
+    @property
+    def text(self) -> str:
+        """What it does."""
+        return self.about.about.text if self.about is not None else ""
+
+    @property
+    def section(self) -> str:
+        """Where docs/settings.md has it."""
+        return self.about.about.section if self.about is not None else "Others"
+
+
+def rows_of(told: Mapping[str, str], of_namesrv: bool) -> list[SettingRow]:
+    """All settings that a daemon told, those of a section together. Secrets are masked."""
+    declared = settings_of(NamesrvOptions if of_namesrv else BrokerOptions)
+    order = {key: number for number, key in enumerate(declared)}
+    rows = []
+    for key in sorted(told, key=lambda key: (order.get(key, len(order)), key)):
+        about = declared.get(key)
+        value = MASKED if told[key] and _SECRET.search(key) else told[key]
+        rows.append(SettingRow(key, value, text_of(about.default) if about is not None else "", about))
+    return rows
+
+
+def text_of(value: object) -> str:
+    """A value as in a file of settings."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

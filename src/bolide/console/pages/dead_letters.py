@@ -1,0 +1,98 @@
+"""Dead letters: which groups have some, what they are, and sending them back to their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.responses import Response
+
+from bolide.client.messages.received import ReceivedMessage
+from bolide.console.cached import each
+from bolide.console.errors import PageRefused
+from bolide.console.pages.messages import again, rows_of
+from bolide.console.render import link
+from bolide.console.visit import Page, Visit, missing
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.names import DLQ_PREFIX
+
+MOST_SENT: Final = 64
+"""Letters that one form sends again; `bolide pipeline redrive` sends any number."""
+
+
+async def dead_letters(visit: Visit) -> Response:
+    """The groups that have dead letters, those with most of them first."""
+    search = visit.query.text("q")
+    topics = [topic for topic in await visit.view.dead_letter_topics() if search.lower() in topic.lower()]
+    part = visit.rows(len(topics))
+    stats = await visit.view.stats_of(topics[part.first : part.last])
+    rows = []
+    for topic, queues in stats.items():
+        count = None if queues is None else sum(queue.end_offset - queue.begin_offset for queue in queues)
+        last = max((queue.last_update for queue in queues or ()), default=0)
+        rows.append((topic.removeprefix(DLQ_PREFIX), topic, count, last))
+    rows.sort(key=lambda row: (-(row[2] or 0), row[0]))
+    return visit.page("dead_letters.html", rows=rows, part=part, search=search)
+
+
+async def of_group(visit: Visit) -> Response:
+    """The newest dead letters of a group."""
+    group = visit.query.needed("group", "the name of the group")
+    topic = DLQ_PREFIX + group
+    if topic not in await visit.view.topic_configs():
+        raise missing(f"dead letter of group {group}")
+    found, more = await visit.view.newest(topic, visit.query.moment("begin") or 0, visit.query.moment("end"))
+    older = found[-1].store_timestamp if more and found else None
+    letters = [(row, origin_of(row.message)) for row in rows_of(found)]
+    values = {name: visit.query.text(name) for name in ("begin", "end")}
+    return visit.page(
+        "dead_letters_of.html", group=group, topic=topic, letters=letters, older=older, values=values, most=MOST_SENT
+    )
+
+
+def origin_of(letter: ReceivedMessage) -> str:
+    """The topic that a dead letter came from; "" where it does not say."""
+    properties = letter.properties
+    return properties.get(names.DLQ_ORIGIN_TOPIC) or properties.get(names.RETRY_TOPIC) or ""
+
+
+async def redrive(visit: Visit) -> Response:
+    """Send the ticked letters back: to where each came from, or to the topic that was typed."""
+    group = visit.form.needed("group", "the name of the group")
+    topic, to = DLQ_PREFIX + group, visit.form.text("to")
+    ids = list(dict.fromkeys(visit.form.all("id")))
+    if not ids:
+        raise PageRefused("no dead letter is ticked")
+    if len(ids) > MOST_SENT:
+        raise PageRefused(f"at most {MOST_SENT} dead letters are sent again by one form")
+    letters = await each(ids, lambda message_id: _letter(visit, message_id, topic))
+    lost = [letter for letter in letters.values() if not (to or origin_of(letter))]
+    if lost:
+        raise PageRefused(f"{len(lost)} of them do not say which topic they came from: name a topic")
+    producer = await visit.view.producer()
+    failed = ""
+    sent = 0
+    for letter in letters.values():
+        try:
+            await producer.send(again(letter, to or origin_of(letter)))
+            sent += 1
+        except BolideError as error:
+            failed = f"; then one failed, and the rest was not sent: {error}"
+            break
+    text = f"{sent} of {len(letters)} dead letters are sent again{failed or '; they also stay here'}"
+    return visit.done(text, link("/dead-letters/show", group=group))
+
+
+async def _letter(visit: Visit, message_id: str, topic: str) -> ReceivedMessage:
+    found = await visit.view.admin.message(message_id)
+    if found is None or found.record.topic != topic:
+        raise missing(f"dead letter {message_id[:64]} of this group")
+    return found
+
+
+PAGES: Final[Sequence[Page]] = (
+    Page("/dead-letters", dead_letters),
+    Page("/dead-letters/show", of_group),
+    Page("/dead-letters/redrive", redrive, change=True),
+)

@@ -1,0 +1,209 @@
+"""Consumer groups: which there are, how far each has come, its members, and moving its offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.responses import Response
+
+from bolide.admin import QueueProgress
+from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.queue import MessageQueue
+from bolide.console.cached import each
+from bolide.console.errors import PageRefused
+from bolide.console.forms import Fields
+from bolide.console.render import link
+from bolide.console.visit import Page, Visit, missing
+from bolide.remoting.bodies.groups import SubscriptionGroupConfig
+
+PLACES: Final = ("first", "last", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group in the list. `lag` is None where no broker told."""
+
+    name: str
+    config: SubscriptionGroupConfig
+    lag: int | None
+    rate: float | None
+
+
+async def groups(visit: Visit) -> Response:
+    """A page of the list."""
+    search, sort = visit.query.text("q"), visit.query.chosen("sort", ("name", "lag"), "name")
+    known = await visit.view.groups()
+    word = search.lower()
+    names = [name for name in known if word in name.lower()]
+    if sort == "lag":
+        lag = await visit.view.lag_of_groups()
+        names.sort(key=lambda name: (-lag.get(name, 0), name))
+    part = visit.rows(len(names))
+    shown = names[part.first : part.last]
+    progress = await visit.view.progress_of(shown)
+    rows = []
+    for name in shown:
+        of_group = progress[name]
+        if of_group is None:
+            rows.append(GroupRow(name, known[name], None, None))
+        else:
+            rows.append(GroupRow(name, known[name], of_group.lag, of_group.tps))
+    return visit.page("groups.html", rows=rows, part=part, search=search, sort=sort)
+
+
+async def group(visit: Visit) -> Response:
+    """One group: progress, members, settings."""
+    name = visit.query.needed("group", "the name of the group")
+    view = visit.view
+    config = (await view.groups()).get(name)
+    progress = (await view.progress_of([name]))[name]
+    if config is None and (progress is None or not progress.queues):
+        raise missing(f"group {name}")
+    by_topic: dict[str, list[QueueProgress]] = {}
+    for queue in progress.queues if progress is not None else ():
+        by_topic.setdefault(queue.queue.topic, []).append(queue)
+    try:
+        members = await view.cached.get(("members", name), lambda: view.admin.consumer_connections(name))
+    except ResponseError:
+        members = None
+    return visit.page("group.html", name=name, config=config, progress=progress, by_topic=by_topic, members=members)
+
+
+async def member(visit: Visit) -> Response:
+    """One member, as it tells itself."""
+    name = visit.query.needed("group", "the name of the group")
+    client = visit.query.needed("client", "the id of the member")
+    info = await visit.view.admin.consumer_running_info(name, client, stack=True)
+    queues = sorted(info.mq_table.items(), key=lambda item: item[0])
+    return visit.page("member.html", name=name, client=client, info=info, queues=queues)
+
+
+# -- offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a reset does to one queue: `now` is -1 where the group has no offset yet."""
+
+    queue: MessageQueue
+    now: int
+    to: int
+    end: int
+
+    @property
+    def skipped(self) -> int:
+        """Messages that the group will not get."""
+        return max(self.to - max(self.now, 0), 0) if self.now >= 0 else 0
+
+    @property
+    def repeated(self) -> int:
+        """Messages that it gets again."""
+        return max(self.now - self.to, 0)
+
+
+async def plan(visit: Visit) -> Response:
+    """What a reset would change."""
+    name, topic = visit.query.needed("group", "the name of the group"), visit.query.needed("topic", "the topic")
+    place, moment = _place(visit.query)
+    if name not in await visit.view.groups():
+        raise missing(f"group {name}")
+    moves = await _moves(visit, name, topic, place, moment)
+    return visit.page(
+        "reset.html",
+        name=name,
+        topic=topic,
+        place=place,
+        moment=moment,
+        moves=moves,
+        skipped=sum(move.skipped for move in moves),
+        repeated=sum(move.repeated for move in moves),
+    )
+
+
+def _place(fields: Fields) -> tuple[str, int | None]:
+    place = fields.chosen("to", PLACES, "first")
+    moment = fields.moment("time")
+    if place == "time" and moment is None:
+        raise PageRefused("the time is missing to which the group goes")
+    return place, moment if place == "time" else None
+
+
+async def _moves(visit: Visit, group: str, topic: str, place: str, moment: int | None) -> list[Move]:
+    admin = visit.view.admin
+
+    async def of(queue: MessageQueue) -> Move:
+        first, end = await admin.begin_offset(queue), await admin.end_offset(queue)
+        to = first if place == "first" else end
+        if place == "time" and moment is not None:
+            to = await admin.offset_at(queue, moment)
+        return Move(queue, await admin.group_offset(group, queue), to, end)
+
+    queues = sorted((await admin.topic_route(topic)).read_queues())
+    return list((await each(queues, of)).values())
+
+
+async def reset(visit: Visit) -> Response:
+    """Move the offsets of a group in a topic."""
+    name, topic = visit.form.needed("group", "the name of the group"), visit.form.needed("topic", "the topic")
+    place, moment = _place(visit.form)
+    if place == "time" and moment is not None:
+        moved = await visit.view.admin.reset_offset(name, topic, moment)
+    else:
+        moved = await visit.view.admin.reset_offset(name, topic, "first" if place == "first" else "last")
+    text = f"the offsets of {name} in {topic} are reset: {len(moved)} queues"
+    return visit.done(text, link("/groups/show", group=name))
+
+
+# -- settings
+
+
+async def create(visit: Visit) -> Response:
+    """A new group."""
+    name = visit.form.needed("group", "the name of the group")
+    if name in await visit.view.groups():
+        raise PageRefused(f"group {name} is there already: change it on its page", 409)
+    return await _put(visit, name, "created")
+
+
+async def change(visit: Visit) -> Response:
+    """Other settings."""
+    name = visit.form.needed("group", "the name of the group")
+    if name not in await visit.view.groups():
+        raise missing(f"group {name}")
+    return await _put(visit, name, "changed")
+
+
+async def _put(visit: Visit, name: str, done: str) -> Response:
+    form = visit.form
+    brokers = await visit.view.admin.create_group(
+        name,
+        retry_max_times=form.maybe_number("retry_max_times", most=1000),
+        retry_queues=form.maybe_number("retry_queues", least=1, most=64),
+        consume_enable=form.on("consume_enable"),
+        broadcast_enable=form.on("broadcast_enable"),
+        orderly=form.on("orderly"),
+    )
+    return visit.done(f"group {name} is {done} on {', '.join(brokers)}", link("/groups/show", group=name))
+
+
+async def delete(visit: Visit) -> Response:
+    """Remove a group."""
+    name = visit.form.needed("group", "the name of the group")
+    if visit.form.text("typed") != name:
+        raise PageRefused("the name that was typed is not that of the group: nothing is deleted")
+    brokers = await visit.view.admin.delete_group(name, remove_offset=visit.form.on("remove_offset"))
+    return visit.done(f"group {name} is deleted on {', '.join(brokers)}", "/groups")
+
+
+PAGES: Final[Sequence[Page]] = (
+    Page("/groups", groups),
+    Page("/groups/show", group),
+    Page("/groups/member", member),
+    Page("/groups/plan", plan),
+    Page("/groups/reset", reset, change=True),
+    Page("/groups/create", create, change=True),
+    Page("/groups/change", change, change=True),
+    Page("/groups/delete", delete, change=True),
+)

@@ -1,0 +1,211 @@
+"""Messages: found by id, key, time or place; one with its body and trace; sending one, and sending one again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.responses import Response
+
+from bolide.client import Message
+from bolide.client.messages.errors import TopicNotFound
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.tracing.trace import TraceContext
+from bolide.console.body_text import FORMS, body_text, preview
+from bolide.console.errors import PageRefused
+from bolide.console.render import link
+from bolide.console.trace_picture import Picture, picture
+from bolide.console.visit import Page, Visit, missing
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.names import TRACE_TOPIC
+
+WAYS: Final = ("time", "key", "id", "place")
+MOST_FOUND: Final = 64
+_ID: Final = re.compile(r"[0-9A-Fa-f]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A message in a list."""
+
+    message: ReceivedMessage
+    preview: str
+
+
+def rows_of(messages: Sequence[ReceivedMessage]) -> list[MessageRow]:
+    """Messages as a list shows them."""
+    return [MessageRow(message, preview(message)) for message in messages]
+
+
+async def messages(visit: Visit) -> Response:
+    """The newest of a topic, or those that a key, an id or a place names."""
+    query, topic = visit.query, visit.query.text("topic")
+    way = query.chosen("by", WAYS, "time")
+    found: list[ReceivedMessage] = []
+    older: int | None = None
+    if topic:
+        if way == "time":
+            begin, end = query.moment("begin") or 0, query.moment("end")
+            found, more = await visit.view.newest(topic, begin, end)
+            if more and found:
+                older = found[-1].store_timestamp + (1 if found[0].store_timestamp > found[-1].store_timestamp else 0)
+        elif way == "key" and query.text("key"):
+            found = await visit.view.admin.messages_by_key(topic, query.text("key"), max_messages=MOST_FOUND)
+        elif way == "id" and query.text("id"):
+            one = await visit.view.admin.message(query.text("id"), topic) if _ID.fullmatch(query.text("id")) else None
+            found = [] if one is None else [one]
+        elif way == "place" and query.text("broker"):
+            queue = MessageQueue(topic, query.text("broker"), query.number("queue", 0, most=65_535))
+            found = await visit.view.admin.messages_at(queue, query.number("offset", 0))
+    names_of_topics = sorted(await visit.view.topic_configs()) if not topic else []
+    return visit.page(
+        "messages.html",
+        topic=topic,
+        way=way,
+        rows=rows_of(found),
+        older=older,
+        topics=names_of_topics[:2_000],
+        asked=bool(topic) and (way == "time" or bool(query.text({"key": "key", "id": "id", "place": "broker"}[way]))),
+        values={name: query.text(name) for name in ("key", "id", "broker", "queue", "offset", "begin", "end")},
+    )
+
+
+async def message(visit: Visit) -> Response:
+    """One message, by the broker's id."""
+    found = await _stored(visit, visit.query.text("id"), visit.query.text("topic"))
+    steps, untold = await _trace(visit, found)
+    form = visit.query.text("view")
+    drawn: Picture | None = picture(steps)
+    groups: list[str] = []
+    try:
+        groups = await visit.view.cached.get(
+            ("groups of", found.record.topic), lambda: visit.view.admin.topic_groups(found.record.topic)
+        )
+    except BolideError:
+        groups = []
+    own = {name: value for name, value in found.properties.items() if name not in names.RESERVED}
+    system = {name: value for name, value in found.properties.items() if name in names.RESERVED}
+    return visit.page(
+        "message.html",
+        message=found,
+        body=body_text(found, form),
+        forms=FORMS,
+        own=sorted(own.items()),
+        system=sorted(system.items()),
+        picture=drawn,
+        untold=untold,
+        groups=groups,
+    )
+
+
+async def _stored(visit: Visit, message_id: str, topic: str) -> ReceivedMessage:
+    if not _ID.fullmatch(message_id):
+        raise missing("message with this id")
+    found = await visit.view.admin.message(message_id, topic or None)
+    if found is None:
+        raise missing(f"message {message_id}: it may have expired")
+    return found
+
+
+async def _trace(visit: Visit, found: ReceivedMessage) -> tuple[list[TraceContext], str]:
+    try:
+        return await visit.view.admin.message_trace(found.message_id), ""
+    except TopicNotFound:  # the first client that traces makes it
+        return [], ""
+    except BolideError as error:
+        return [], f"the trace topic {TRACE_TOPIC} cannot be read: {error}"
+
+
+def again(found: ReceivedMessage, topic: str) -> Message:
+    """A stored message as one to send: what describes the message stays, what its storage added is left out."""
+    return Message(
+        topic,
+        found.body,
+        tags=found.tags,
+        keys=found.keys,
+        properties={name: value for name, value in found.properties.items() if name not in names.RESERVED},
+        sharding_key=found.sharding_key,
+        flag=found.flag,
+    )
+
+
+async def send_again(visit: Visit) -> Response:
+    """A new message like a stored one."""
+    found = await _stored(visit, visit.form.text("id"), visit.form.text("topic"))
+    topic = visit.form.needed("to", "the topic to send to")
+    producer = await visit.view.producer()
+    result = await producer.send(again(found, topic))
+    return visit.done(f"sent again to {result.queue} as {result.message_id}", _page_of(topic, result.message_id))
+
+
+async def consume(visit: Visit) -> Response:
+    """Have one member of a group process it now."""
+    found = await _stored(visit, visit.form.text("id"), visit.form.text("topic"))
+    group = visit.form.needed("group", "the name of the group")
+    members = await visit.view.admin.consumer_connections(group)
+    clients = [connection.client_id for connection in members.connection_set] if members is not None else []
+    wanted = visit.form.text("client")
+    if not clients or (wanted and wanted not in clients):
+        raise PageRefused(f"no such member of {group} is connected now", 409)
+    client = wanted or clients[0]
+    done = await visit.view.admin.consume_directly(group, client, found)
+    what = done.consume_result.value if done.consume_result is not None else "no result"
+    text = f"{client} answered {what} after {done.spent_time_mills} ms"
+    return visit.done(
+        text + (f": {done.remark[:300]}" if done.remark else ""), _page_of(found.record.topic, found.offset_message_id)
+    )
+
+
+def _page_of(topic: str, message_id: str) -> str:
+    return link("/messages/show", topic=topic, id=message_id)
+
+
+async def write(visit: Visit) -> Response:
+    """The form of a new message."""
+    topics = sorted(await visit.view.topic_configs())[:2_000]
+    return visit.page("send.html", topic=visit.query.text("topic"), topics=topics)
+
+
+async def send(visit: Visit) -> Response:
+    """A new message."""
+    form = visit.form
+    topic, body = form.needed("topic", "the topic"), form.raw("body")
+    properties = {}
+    for line in form.raw("properties").splitlines():
+        name, equals, value = line.partition("=")
+        if line.strip():
+            if not equals or not name.strip():
+                raise PageRefused(f"the property {line[:60]!r} is not name=value")
+            properties[name.strip()] = value.strip()
+    if not body:
+        raise PageRefused("the body is empty: RocketMQ stores no empty messages")
+    delay = form.number("delay", 0, most=3 * 86_400)
+    if not await visit.view.exists(topic):
+        raise missing(f"topic {topic}")
+    wanted = Message(
+        topic,
+        body.encode(),
+        tags=form.text("tags"),
+        keys=form.text("keys"),
+        properties=properties,
+        sharding_key=form.text("sharding_key"),
+        delay=delay,
+    )
+    result = await (await visit.view.producer()).send(wanted)
+    later = f"; it is delivered in {delay:,} s" if delay else ""
+    path = link("/topics/show", topic=topic) if delay else _page_of(topic, result.message_id)
+    return visit.done(f"sent to {result.queue} as {result.message_id}{later}", path)
+
+
+PAGES: Final[Sequence[Page]] = (
+    Page("/messages", messages),
+    Page("/messages/show", message),
+    Page("/messages/again", send_again, change=True),
+    Page("/messages/consume", consume, change=True),
+    Page("/messages/write", write),
+    Page("/messages/send", send, change=True),
+)

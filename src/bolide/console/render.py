@@ -1,0 +1,104 @@
+"""Templates, and how numbers, sizes and times are written on all pages. Everything is escaped unless made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+MASKED: Final = "******"
+UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def environment(wall_ms: Callable[[], int]) -> Environment:
+    """The templates of this package."""
+    made = Environment(
+        loader=PackageLoader("bolide.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+    def ago(moment: int) -> str:
+        return span(max(wall_ms() - moment, 0))
+
+    made.filters.update(
+        {"count": count, "size": size, "when": when, "ago": ago, "span": span, "rate": rate, "visible": visible}
+    )
+    made.globals.update({"link": link})
+    return made
+
+
+def link(path: str, **fields: object) -> str:
+    """An address of this console; fields that are empty are left out."""
+    given = {name: value for name, value in fields.items() if value not in ("", None)}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def count(number: int | None) -> str:
+    """12,345; a dash for what is not known."""
+    return "–" if number is None else f"{number:,}"
+
+
+def rate(number: float | None) -> str:
+    """A rate for each second."""
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if number >= 100 else f"{number:,.1f}"
+
+
+def size(number: int) -> str:
+    """Bytes as 1.5 KiB."""
+    amount = float(number)
+    for unit in UNITS:
+        if amount < 1024 or unit == UNITS[-1]:
+            return f"{number} B" if unit == "B" else f"{amount:,.1f} {unit}"
+        amount /= 1024
+    return f"{number} B"
+
+
+def span(ms: float) -> str:
+    """A length of time in one or two units."""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = int(ms // 1000)
+    for unit, length, under, lower in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= length:
+            rest = seconds % length // lower
+            return f"{seconds // length} {unit}" + (f" {rest} {under}" if rest else "")
+    return f"{ms / 1000:.1f} s" if seconds < 10 else f"{seconds} s"
+
+
+def iso(ms: int) -> str:
+    """A time in UTC, to the millisecond."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def when(ms: int | None) -> Markup:
+    """A time in UTC; a dash for none."""
+    if ms is None or not 0 < ms < 2**47:
+        return Markup("–")
+    text = iso(ms)
+    return Markup('<time datetime="{}">{}</time>').format(text, text[:19].replace("T", " "))
+
+
+def visible(text: object) -> Markup:
+    """Text with its control characters shown as escapes, so that nothing of it is hidden."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
+    return escape(shown)
+
+
+def as_json(value: Any) -> str:
+    """JSON as it is shown to people."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def masked(settings: Mapping[str, str], secret: Callable[[str], bool]) -> dict[str, str]:
+    """Settings with each secret replaced."""
+    return {key: MASKED if value and secret(key) else value for key, value in settings.items()}

@@ -1,0 +1,150 @@
+"""The process of `bolide console`: where it listens, when it refuses to, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+
+from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
+from bolide.console.roles import AccessControl
+from bolide.errors import BolideError, ConfigError
+
+GRACE_S: Final = 3
+"""Seconds that pages in the making have at the end."""
+MOST_CONNECTIONS: Final = 200
+ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """`host` and `port` to serve on; port 0 picks a free one. With `certificate` and `key`, files in PEM, it speaks
+    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users."""
+
+    host: str
+    port: int
+    namesrv: str
+    certificate: str | None = None
+    key: str | None = None
+    without_login: bool = False
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class Server(uvicorn.Server):
+    """Says where it serves once it does, and takes a signal as the wish to end."""
+
+    def __init__(self, config: uvicorn.Config, address: str) -> None:
+        super().__init__(config)
+        self._address = address
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        if self.started:
+            print(self._address, flush=True)  # noqa: T201 - the one line that says where it is
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Both signals end it, and neither reaches anyone else: it has ended well."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            self.force_exit = self.should_exit
+            self.should_exit = True
+
+        for number in ENDED_BY:
+            loop.add_signal_handler(number, end)
+        try:
+            yield
+        finally:
+            for number in ENDED_BY:
+                loop.remove_signal_handler(number)
+
+
+def run_console(listening: Listening) -> int:
+    """Serve until a signal. Raises `ConfigError` where it must not listen, or cannot."""
+    asyncio.run(_checked(listening))
+    names = LOOPBACK_NAMES if listening.on_loopback else None
+    console = Console(ConsoleOptions(listening.namesrv, names))
+    config = uvicorn.Config(
+        console.app(),
+        lifespan="on",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the certificate or its key cannot be used: {error}") from None
+    with bound(listening) as bound_socket:
+        asyncio.run(Server(config, address_of(listening, bound_socket)).serve(sockets=[bound_socket]))
+    return 0
+
+
+async def _checked(listening: Listening) -> None:
+    """Raise `ConfigError` for a console that everybody reaches and nobody has to log in at."""
+    if bool(listening.certificate) != bool(listening.key):
+        raise ConfigError("a certificate and its key go together: give both --certificate and --key")
+    if listening.on_loopback or listening.without_login:
+        return
+    access = AccessControl(listening.namesrv, asyncio.get_running_loop().time)
+    await access.start()
+    try:
+        wanted = await access.wanted()
+    except BolideError as error:
+        raise ConfigError(
+            f"--listen {listening.host} is reached from other machines, and no broker says whether the cluster has "
+            f"users: {error}"
+        ) from None
+    finally:
+        await access.close()
+    if not wanted:
+        raise ConfigError(
+            f"--listen {listening.host} is reached from other machines, and the cluster has no users to log in: set "
+            "authenticationEnabled at its brokers, or give --without-login"
+        )
+
+
+@contextmanager
+def bound(listening: Listening) -> Iterator[socket.socket]:
+    """The port. Raises `ConfigError` when it cannot be had."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    with socket.socket(family) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((listening.host, listening.port))
+        except OSError as error:
+            raise ConfigError(
+                f"--listen {listening.host}:{listening.port} cannot be used: {error.strerror or error}"
+            ) from None
+        yield made
+
+
+def address_of(listening: Listening, made: socket.socket) -> str:
+    """The address to give to a browser."""
+    host = f"[{listening.host}]" if ":" in listening.host else listening.host
+    return f"{'https' if listening.certificate else 'http'}://{host}:{made.getsockname()[1]}/"

@@ -1,0 +1,218 @@
+"""What the pages show of a cluster with topics, groups, dead letters and delays, and what their forms change."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from html import unescape
+from urllib.parse import quote
+
+import pytest
+
+from bolide.admin import Admin
+from bolide.client import Message, PushConsumer
+from bolide.layout.names import DLQ_PREFIX
+from bolide.testing.broker import Broker
+from tests.client.waiting import PATIENCE, until
+from tests.console.browsing import Browser, browsing, send
+
+TOPIC, GROUP = "orders", "billing"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """Ten orders, of which the group has four."""
+    with Broker() as running:
+        running.create_topic(TOPIC, queues=1)
+        send(running, *(Message(TOPIC, b'{"order": %d}' % n, tags="new", keys=f"k{n}") for n in range(10)))
+
+        async def group() -> None:
+            async with Admin(running.namesrv_addr) as admin:
+                await admin.create_group(GROUP)
+                (queue,) = (await admin.topic_route(TOPIC)).read_queues()
+                await admin.set_group_offset(GROUP, queue, 4)
+
+        asyncio.run(group())
+        yield running
+
+
+@pytest.fixture
+def browser(broker: Broker) -> Iterator[Browser]:
+    with browsing(broker) as found:
+        yield found
+
+
+def text_of(page: str) -> str:
+    """What a person reads of a page: blanks for tags."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def test_the_map_and_a_broker(browser: Browser, broker: Broker) -> None:
+    for path in ("/", "/cluster/figures"):
+        told = text_of(browser.get(path))
+        assert "The broker serves" in told and "broker-a async master serves" in told and broker.broker_addr in told
+    told = text_of(browser.get(f"/brokers/show?address={broker.broker_addr}"))
+    assert "putTps" in told and "Stop writes" in told
+    told = text_of(browser.get("/stores"))
+    assert "Every disk has room" in told or "nearly full" in told
+    assert "Oldest message" in told
+    assert "producers avoid broker-a" in browser.change("/brokers/stop-writes", {"broker": "broker-a"})
+    assert "producers use broker-a again" in browser.change("/brokers/allow-writes", {"broker": "broker-a"})
+
+
+def test_a_topic_is_made_changed_and_deleted(browser: Browser) -> None:
+    assert "topic made is created on broker-a" in browser.change("/topics/create", {"topic": "made", "queues": "2"})
+    assert browser.post("/topics/create", {"topic": "made"}).status_code == 409
+    fields = {"topic": "made", "read_queues": "3", "write_queues": "3", "perm": "4", "order": "on"}
+    told = text_of(browser.change("/topics/change", fields))
+    assert "topic made is changed on broker-a" in told and "read only permission, ordered" in told
+    assert "made" in browser.get("/topics?q=MAD")
+    assert browser.post("/topics/delete", {"topic": "made", "typed": "mad"}).status_code == 400
+    assert "topic made is deleted" in browser.change("/topics/delete", {"topic": "made", "typed": "made"})
+    browser.get("/topics/show?topic=made", 404)
+
+
+def test_a_topic_says_who_is_behind(browser: Browser) -> None:
+    told = text_of(browser.get(f"/topics/show?topic={TOPIC}"))
+    assert "1 of 1 group is behind billing by 6" in told
+    assert "10 messages kept" in told
+
+
+def test_a_group_is_made_changed_and_deleted(browser: Browser) -> None:
+    assert "group made is created" in browser.change("/groups/create", {"group": "made", "consume_enable": "on"})
+    told = text_of(browser.change("/groups/change", {"group": "made", "retry_max_times": "3"}))
+    assert "group made is changed" in told
+    assert "stopped" in browser.get("/groups?q=made")
+    fields = {"group": "made", "typed": "made", "remove_offset": "on"}
+    assert "group made is deleted" in browser.change("/groups/delete", fields)
+    browser.get("/groups/show?group=made", 404)
+
+
+def test_a_group_is_reset_as_planned(browser: Browser) -> None:
+    told = text_of(browser.get(f"/groups/show?group={GROUP}"))
+    assert "6 messages wait, and no member is connected" in told
+    for sort in ("name", "lag"):
+        assert re.search(rf"{GROUP} 6 ", text_of(browser.get(f"/groups?sort={sort}")))
+    asked = f"/groups/plan?group={GROUP}&topic={TOPIC}"
+    assert "6 messages are skipped" in text_of(browser.get(f"{asked}&to=last"))
+    assert "4 messages are consumed again" in text_of(browser.get(f"{asked}&to=first"))
+    assert "messages are" in text_of(browser.get(f"{asked}&to=time&time=2020-01-01T00:00"))
+    browser.get(f"{asked}&to=time", 400)
+    browser.get(f"{asked}&to=time&time=yesterday", 400)
+    told = text_of(browser.change("/groups/reset", {"group": GROUP, "topic": TOPIC, "to": "last"}))
+    assert "are reset: 1 queues" in told and "It has all messages" in told
+    fields = {"group": GROUP, "topic": TOPIC, "to": "time", "time": "1600000000000"}
+    assert "10 messages wait" in text_of(browser.change("/groups/reset", fields))
+
+
+def test_messages_by_time_key_id_and_place(browser: Browser) -> None:
+    told = text_of(browser.get(f"/messages?topic={TOPIC}"))
+    assert told.index('"order": 9') < told.index('"order": 0')
+    assert "There are none" in browser.get(f"/messages?topic={TOPIC}&end=2020-01-01T00:00")
+    page = browser.get(f"/messages?topic={TOPIC}&by=key&key=k3")
+    assert '"order": 3' in text_of(page) and '"order": 4' not in text_of(page)
+    shows = re.search(r'href="(/messages/show[^"]*)"', page)
+    assert shows
+    told = text_of(browser.get(unescape(shows[1])))
+    assert '"order": 3' in told and "No client has recorded a trace of it" in told
+    unique = re.search(r'<h1 class="mono">(\w+)</h1>', browser.get(unescape(shows[1])))
+    assert unique
+    assert '"order": 3' in text_of(browser.get(f"/messages?topic={TOPIC}&by=id&id={unique[1]}"))
+    assert "There are none" in browser.get(f"/messages?topic={TOPIC}&by=id&id=ABC")
+    told = text_of(browser.get(f"/messages?topic={TOPIC}&by=place&broker=broker-a&queue=0&offset=8"))
+    assert '"order": 8' in told and '"order": 7' not in told
+    assert TOPIC in browser.get("/messages")
+
+
+def test_a_trace_is_drawn(broker: Broker, browser: Browser) -> None:
+    broker.create_topic("traced")
+    (result,) = send(broker, Message("traced", b"x"), trace=True)
+    path = f"/messages/show?topic=traced&id={result.message_id}"
+    page = browser.get(path)
+    assert '<svg class="trace"' in page and "send by P" in page and "stored, " in page
+
+
+def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Browser) -> None:
+    broker.create_topic("sent", queues=1)
+    fields = {"topic": "sent", "body": "zwölf\r\nlines", "tags": "t", "keys": "a b", "properties": "colour=red\n\n"}
+    told = text_of(browser.change("/messages/send", fields))
+    assert "zwölf lines" in told and "colour red" in told and "a b" in told
+    assert browser.post("/messages/send", {**fields, "properties": "colour"}).status_code == 400
+    assert browser.post("/messages/send", {**fields, "topic": "nothing"}).status_code == 404
+    assert browser.post("/messages/send", {**fields, "body": ""}).status_code == 400
+    assert "KEYS" in text_of(browser.change("/messages/send", {**fields, "properties": "KEYS=x"}))
+    assert "it is delivered in 3,600 s" in browser.change("/messages/send", {**fields, "delay": "3600"})
+    deadline = time.monotonic() + PATIENCE
+    while "sent 1" not in text_of(browser.get("/waiting")):  # the timer takes it from the log a little later
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    found = re.search(r"id=([0-9A-F]{32})", browser.get("/messages?topic=sent"))
+    assert found
+    again = {"id": found[1], "topic": "sent", "to": "sent"}
+    assert "sent again to sent@broker-a:0" in browser.change("/messages/again", again)
+    assert text_of(browser.get("/messages?topic=sent")).count("zwölf") == 2
+
+    async def consume() -> str:
+        consumer = PushConsumer("readers", broker.namesrv_addr, start_from="last")
+        seen: list[bytes] = []
+        consumer.subscribe("sent", "*", lambda message: seen.append(message.body))
+        async with consumer:
+            await until(lambda: len(consumer.assignment()) > 0, "its queue")
+            fields = {"id": found[1], "topic": "sent", "group": "readers"}
+            told = await asyncio.to_thread(browser.change, "/messages/consume", fields)
+            assert seen
+            page = await asyncio.to_thread(browser.get, "/groups/show?group=readers")
+            assert consumer.client_id in page
+            path = f"/groups/member?group=readers&client={quote(consumer.client_id)}"
+            assert "Queues it holds" in await asyncio.to_thread(browser.get, path)
+            return told
+
+    assert "answered CR_SUCCESS" in asyncio.run(consume())
+    assert browser.post("/messages/consume", {**again, "group": "readers"}).status_code == 409
+
+
+def test_dead_letters_go_back(broker: Broker, browser: Browser) -> None:
+    dead = DLQ_PREFIX + GROUP
+    broker.create_topic(dead, queues=1)
+    broker.create_topic("back", queues=1)
+    letter = Message(dead, b"dead", keys="d1")
+    send(broker, letter, letter)
+    assert f"{GROUP} 2" in text_of(browser.get("/dead-letters"))
+    page = browser.get(f"/dead-letters/show?group={GROUP}")
+    ids = re.findall(r'name="id" value="(\w+)"', page)
+    assert len(ids) == 2
+    assert browser.post("/dead-letters/redrive", {"group": GROUP}).status_code == 400
+    refused = browser.post("/dead-letters/redrive", {"group": GROUP, "id": ids})
+    assert "name a topic" in unescape(refused.text)
+    told = browser.change("/dead-letters/redrive", {"group": GROUP, "id": ids, "to": "back"})
+    assert "2 of 2 dead letters are sent again" in told
+    assert text_of(browser.get("/messages?topic=back")).count("dead") >= 2
+    orders = re.findall(r"id=([0-9A-F]{32})", browser.get(f"/messages?topic={TOPIC}"))
+    stranger = browser.post("/dead-letters/redrive", {"group": GROUP, "id": [orders[0]], "to": "back"})
+    assert stranger.status_code == 404
+
+
+def test_delay_levels_show_what_comes_next(broker: Broker, browser: Browser) -> None:
+    send(broker, Message(TOPIC, b"in two hours", delay_level=18))
+    told = text_of(browser.get("/waiting"))
+    assert "broker-a 2h 18 1" in told
+    told = text_of(browser.get("/waiting?broker=broker-a&level=18"))
+    assert "in two hours" in told and TOPIC in told
+
+
+def test_a_setting_that_differs_is_shown_and_a_live_one_changed(broker: Broker, browser: Browser) -> None:
+    told = text_of(browser.get("/settings"))
+    assert "flushDiskType ASYNC_FLUSH" in told and "fileReservedTime" not in told
+    fields = {"of": broker.broker_addr, "key": "fileReservedTime", "value": "48"}
+    told = text_of(browser.change("/settings/change", fields))
+    assert f"fileReservedTime is 48 at {broker.broker_addr}" in told
+    assert "fileReservedTime 48" in text_of(browser.get("/settings"))
+    refused = browser.change("/settings/change", {**fields, "key": "flushDiskType", "value": "SYNC_FLUSH"})
+    assert "verdict bad" in refused
+    assert "name server" in browser.get(f"/settings?of={broker.namesrv_addr}&show=all")
+
+
+def test_without_access_control_the_page_says_what_that_means(browser: Browser) -> None:
+    assert "anyone who reaches a broker may do everything" in text_of(browser.get("/access"))

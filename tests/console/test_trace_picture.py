@@ -1,0 +1,39 @@
+"""The picture of a trace."""
+
+from __future__ import annotations
+
+from bolide.client.tracing.trace import CONSUME_BEGINS, CONSUME_ENDS, FAILED, SENT, TraceBean, TraceContext
+from bolide.console.trace_picture import LEAST, MOST_ROWS, picture
+
+BEAN = (TraceBean("ID", "orders"),)
+
+
+def step(kind: str, at: int, **more: object) -> TraceContext:
+    return TraceContext(kind, at, "G", BEAN, **more)  # type: ignore[arg-type]  # a test's own keywords
+
+
+def test_a_send_and_two_calls_of_a_listener() -> None:
+    drawn = picture(
+        [
+            step(SENT, 1_000, cost_ms=10),
+            step(CONSUME_BEGINS, 1_100, request_id="a"),
+            step(CONSUME_ENDS, 1_200, request_id="a", cost_ms=100, success=False, context_code=FAILED),
+            step(CONSUME_BEGINS, 1_300, request_id="b"),
+        ]
+    )
+    assert drawn is not None
+    told = [(bar.label, bar.told, bar.kind, bar.begin, bar.cost) for bar in drawn.bars]
+    assert told == [
+        ("send by G", "stored", "sent", 1_000, 10),
+        ("consume by G", "failed", "bad", 1_100, 100),
+        ("consume by G", "began, no end is told", "open", 1_300, 0),
+    ]
+    assert all(bar.x > 0 and bar.x + bar.width <= 1_000 and bar.width >= LEAST for bar in drawn.bars)
+    assert (drawn.begin, drawn.end, drawn.left_out) == (1_000, 1_300, 0)
+
+
+def test_no_step_and_too_many() -> None:
+    assert picture([]) is None
+    assert picture([step(CONSUME_ENDS, 5, request_id="a")]) is None
+    drawn = picture([step(SENT, 1 + number) for number in range(MOST_ROWS + 3)])
+    assert drawn is not None and (len(drawn.bars), drawn.left_out) == (MOST_ROWS, 3)
