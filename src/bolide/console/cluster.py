@@ -79,6 +79,12 @@ class ClusterView:
         """The settings of every topic, by topic and broker."""
         return await self.cached.get("topics", self.admin.all_topic_configs)
 
+    async def kinds_of_topics(self) -> dict[str, str]:
+        """What each topic is for, see `kind_of`; what the name servers hide belongs to the system."""
+        users = set(await self.cached.get("names", self.admin.topics))
+        found = {topic: kind_of(topic) for topic in await self.topic_configs()}
+        return {topic: "system" if kind == "normal" and topic not in users else kind for topic, kind in found.items()}
+
     async def topic_stats(self, topic: str) -> list[QueueStats]:
         """The ends of the queues of a topic."""
         return await self.cached.get(("stats", topic), lambda: self.admin.topic_stats(topic))

@@ -16,6 +16,7 @@ from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
+from bolide.layout.names import FIRST_GROUPS
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig
 
 PLACES: Final = ("first", "last", "time")
@@ -37,6 +38,7 @@ async def groups(visit: Visit) -> Response:
     known = await visit.view.groups()
     word = search.lower()
     names = [name for name in known if word in name.lower()]
+    names.sort(key=lambda name: (name in FIRST_GROUPS, name))
     if sort == "lag":
         lag = await visit.view.lag_of_groups()
         names.sort(key=lambda name: (-lag.get(name, 0), name))

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from bolide.admin import QueueStats
 from bolide.client.messages.errors import ResponseError
 from bolide.console.cached import each
-from bolide.console.cluster import kind_of
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
@@ -28,7 +27,6 @@ class TopicRow:
     """A topic in the list. `messages` is what its queues hold; None where no broker told."""
 
     name: str
-    kind: str
     configs: Mapping[str, TopicConfig]
     messages: int | None = None
     last: int | None = None
@@ -56,11 +54,10 @@ async def topics(visit: Visit) -> Response:
     """A page of the list."""
     kind, search = visit.query.chosen("kind", KINDS, "normal"), visit.query.text("q")
     configs = await visit.view.topic_configs()
-    counts = dict.fromkeys(KINDS, 0)
-    for name in configs:
-        counts[kind_of(name)] += 1
+    kinds = await visit.view.kinds_of_topics()
+    counts = {name: sum(of == name for of in kinds.values()) for name in KINDS}
     word = search.lower()
-    names = sorted(name for name in configs if kind_of(name) == kind and word in name.lower())
+    names = sorted(name for name in configs if kinds.get(name) == kind and word in name.lower())
     part = visit.rows(len(names))
     shown = names[part.first : part.last]
     stats = await visit.view.stats_of(shown)
@@ -70,10 +67,10 @@ async def topics(visit: Visit) -> Response:
 
 def _row(name: str, configs: Mapping[str, TopicConfig], stats: list[QueueStats] | None) -> TopicRow:
     if stats is None:
-        return TopicRow(name, kind_of(name), configs)
+        return TopicRow(name, configs)
     messages = sum(queue.end_offset - queue.begin_offset for queue in stats)
     last = max((queue.last_update for queue in stats), default=0)
-    return TopicRow(name, kind_of(name), configs, messages, last)
+    return TopicRow(name, configs, messages, last)
 
 
 async def topic(visit: Visit) -> Response:
