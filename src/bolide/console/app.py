@@ -26,7 +26,7 @@ from bolide.console.pages import access, brokers, dead_letters, groups, login, m
 from bolide.console.render import environment, link
 from bolide.console.roles import AccessControl
 from bolide.console.sessions import COOKIE, Sessions, browser_id
-from bolide.console.visit import Page, Visit
+from bolide.console.visit import Page, Visit, give_cookie
 from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
 from bolide.world.clocks import now_ms
@@ -125,7 +125,7 @@ class Console:
                 text = "this page has a fault; what it is, the log of the console says"
                 response = self._told(request, browser, visit, text, 500)
             if not known and COOKIE not in response.headers.get("set-cookie", ""):
-                set_cookie(request, response, browser)
+                give_cookie(request, response, browser)
             return response
 
         return endpoint
@@ -227,11 +227,6 @@ def check_origin(request: Request) -> None:
         origin is not None and urlsplit(origin).netloc != request.headers.get("host", "")
     ):
         raise PageRefused("the form comes from another site", 403)
-
-
-def set_cookie(request: Request, response: Response, browser: str) -> None:
-    """Let the browser keep its id: not for scripts, not for requests that other sites send."""
-    response.set_cookie(COOKIE, browser, path="/", httponly=True, samesite="lax", secure=request.url.scheme == "https")
 
 
 def status_of(error: BolideError) -> int:

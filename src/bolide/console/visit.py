@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields
-from bolide.console.sessions import Notice, Sessions
+from bolide.console.sessions import COOKIE, Notice, Sessions
 from bolide.errors import BolideError
 from bolide.version import VERSION
 
@@ -107,6 +107,12 @@ class Page:
     handler: Handler
     change: bool = False
     open: bool = False
+
+
+def give_cookie(request: Request, response: Response, browser: str) -> None:
+    """Let the browser keep its id: not for scripts, not for forms that other sites send."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, browser, path="/", httponly=True, samesite="lax", secure=secure)
 
 
 def local_path(text: str) -> str:

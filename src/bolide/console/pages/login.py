@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.roles import WrongPassword, log_in
-from bolide.console.sessions import COOKIE, Sessions
-from bolide.console.visit import Page, Visit, local_path
+from bolide.console.sessions import Sessions
+from bolide.console.visit import Page, Visit, give_cookie, local_path
 
 ViewOf = Callable[[str, str], Awaitable[ClusterView]]
 
@@ -45,14 +45,14 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
             await view.close()
             raise
         await sessions.end(visit.browser)
-        response = RedirectResponse(onward, 303)
-        give_cookie(visit, response, await sessions.begin(name, may_write, view))
+        response = RedirectResponse(onward, 303)  # a new id: one that somebody knew before is worth nothing
+        give_cookie(visit.request, response, await sessions.begin(name, may_write, view))
         return response
 
     async def leave(visit: Visit) -> Response:
         await sessions.end(visit.browser)
         response = RedirectResponse("/login", 303)
-        give_cookie(visit, response, sessions.new_id())
+        give_cookie(visit.request, response, sessions.new_id())
         return response
 
     return (
@@ -60,12 +60,6 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
         Page("/login/enter", enter, change=True, open=True),
         Page("/login/leave", leave, change=True, open=True),
     )
-
-
-def give_cookie(visit: Visit, response: Response, browser: str) -> None:
-    """A new id, so that one that somebody knew before is worth nothing."""
-    secure = visit.request.url.scheme == "https"
-    response.set_cookie(COOKIE, browser, path="/", httponly=True, samesite="lax", secure=secure)
 
 
 def address_of(visit: Visit) -> str:

@@ -60,6 +60,7 @@
       document.querySelectorAll(`input[name="${each.dataset.tickAll}"]`).forEach((box) => { box.checked = each.checked; });
     }));
     document.querySelectorAll("select[data-submits]").forEach((each) => each.addEventListener("change", () => each.form.requestSubmit()));
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
     document.addEventListener("keydown", keys);
     root.dataset.ready = "";
   });
