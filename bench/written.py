@@ -20,8 +20,8 @@ _TITLES = {"java": "Java", "before": "the other commit"}
 
 
 def _without_files(command: str) -> str:
-    """The command without the files that it wrote: where they lie says nothing about what was measured."""
-    return re.sub(r" --(json|page) [^ ']+", "", command)
+    """The command without places of this machine: they say nothing about what was measured."""
+    return re.sub(r" --against /[^ ']+", " --against PYTHON", re.sub(r" --(json|page) [^ ']+", "", command))
 
 
 def comparison(values: dict[str, Any]) -> str:
