@@ -32,6 +32,21 @@ class _InnerCredentials(msgspec.Struct, rename="camel"):
 class AccessOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     """Settings of access control. See docs/security.md."""
 
+    acl_enable: Annotated[
+        bool,
+        ACCESS(
+            "Refuse every request that no account of the files in `aclFolder` has signed, as RocketMQ 4.9 does. Needs "
+            "PyYAML: `pip install 'bolide[acl]'`."
+        ),
+    ] = False
+    acl_folder: Annotated[
+        str,
+        ACCESS(
+            "Folder of `plain_acl.yml` and of the folder `acl/` with further files; RocketMQ's is `conf`. Changes "
+            "count within seconds.",
+            java=OURS,
+        ),
+    ] = ""
     authentication_enabled: Annotated[
         bool, ACCESS("Refuse every request that no known user has signed. Users are kept in `config/users.json`.")
     ] = False
@@ -76,6 +91,13 @@ class AccessOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
                 f"authenticationWhitelist = {self.authentication_whitelist!r} is not allowed: without a signature "
                 f"anyone could make users and read passwords ({ADMINISTRATION[0]} to {ADMINISTRATION[-1]})"
             )
+        if self.acl_enable and self.authentication_enabled:
+            raise ConfigError(
+                "aclEnable = true and authenticationEnabled = true exclude each other: one takes accounts from "
+                "plain_acl.yml, the other keeps users of its own"
+            )
+        if self.acl_enable and not self.acl_folder.strip():
+            raise ConfigError("aclEnable = true needs aclFolder: the folder with plain_acl.yml")
         _ = self.free_codes, self.first_user, self.inner_credentials
 
     @property

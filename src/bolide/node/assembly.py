@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bolide.access.gate import Gate, Rules
+from bolide.access.plain_accounts import Accounts
+from bolide.access.plain_gate import PlainGate
 from bolide.access.policies import Acls
 from bolide.access.users import Users
 from bolide.broker.append.log_writer import LogWriter
@@ -170,8 +172,12 @@ class BrokerParts:
         self.controlled = ControlledService(options, store, self.role)
         return self.user_admin, acl_admin, self.controlled
 
+    def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
+        """What every request passes first, with aclEnable."""
+        return PlainGate(accounts, self.services.table.rows, options.authorization_strict)
+
     def gate(self, options: BrokerOptions) -> Gate | None:
-        """What every request passes first; None where access control is off."""
+        """What every request passes first, with authenticationEnabled."""
         if not options.authentication_enabled:
             return None
         rules = Rules.of(options, options.broker_cluster_name)

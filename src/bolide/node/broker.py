@@ -28,8 +28,8 @@ from bolide.broker.tables.pull_filter import FilterCache
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
+from bolide.node.admitting import admit
 from bolide.node.assembly import BrokerParts, Surroundings
-from bolide.node.loop.admission import Admission
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
@@ -173,6 +173,7 @@ class BrokerNode:
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
         executor = self._make_executor(parts, effects, host)
+        admit(life, world, self._log, options, parts, executor)
         self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock, self._clock_set)
         life.callback(turns.stop)
         self.connections = connections_of(options, world, self._log)
@@ -293,11 +294,6 @@ class BrokerNode:
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
         parts.inspection.waiting = Waits(executor)
-        gate = parts.gate(options)
-        admission = Admission(parts.services.table, gate)
-        if gate is not None:
-            executor.admits = admission.refusal
-        executor.use_plain_sends(parts.sends)
         return executor
 
     async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:

@@ -16,7 +16,6 @@ from bolide.node.settings.unkept import OF_BROKERS, UNKEPT
 from tests.node.test_broker import options
 
 BROKEN = {
-    "aclEnable": "true",
     "migrateAuthFromV1Enabled": "true",
     "authenticationProvider": "com.example.Provider",
     "authenticationMetadataProvider": "com.example.Users",

@@ -482,11 +482,12 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
                 "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
             )
             found.append(f"fastPortEnable = false: {text}")
-        if not self.authentication_enabled and self.bind_address not in LOOPBACK:
+        guarded = self.authentication_enabled or self.acl_enable
+        if not guarded and self.bind_address not in LOOPBACK:
             text = f"anyone who reaches {self.bind_address} may do anything, see docs/security.md"
             found.append(f"authenticationEnabled = false: {text}")
         serves_log = self.ha_listen_port or self.enable_controller_mode
-        if self.authentication_enabled and serves_log and self.bind_address not in LOOPBACK:
+        if guarded and serves_log and self.bind_address not in LOOPBACK:
             text = "slaves sign nothing there, so anyone who reaches it gets the whole log, see docs/security.md"
             found.append(f"haListenPort = {self.ha_listen_port}: {text}")
         return tuple(found)

@@ -7,11 +7,10 @@ they may hold passwords. A name is as the request claims it where nobody has to 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
-from bolide.access.gate import Gate
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Handler, Outcome, Reply
 from bolide.broker.refused import remark_of, response_code
@@ -36,10 +35,21 @@ class _Named(msgspec.Struct, rename="camel"):
     topic: str = ""
 
 
+class Guard(Protocol):
+    """Decides who is let in."""
+
+    @property
+    def denial(self) -> int:
+        """The code of a refusal."""
+
+    def refusal(self, remote: str, command: Command) -> str | None:
+        """Why this request of a peer is refused; None when it is not."""
+
+
 class Admission:
     """Of one broker. Without a gate every request is let in."""
 
-    def __init__(self, table: RequestTable[Channel, Outcome], gate: Gate | None) -> None:
+    def __init__(self, table: RequestTable[Channel, Outcome], gate: Guard | None) -> None:
         self._log = logging.getLogger(LOG_NAME)
         self._gate = gate
         self._audited = table.codes(administers)

@@ -1,7 +1,7 @@
 """Settings of RocketMQ that ask for something Bolide does not do yet: any value but the harmless one stops the start.
 
 A key that only tunes something gets a warning instead (`node/settings/without_effect.py`). These are different: an
-operator who sets `aclEnable=true` relies on it, so a broker that lets everybody in must not start.
+operator who sets `storeType=defaultRocksDB` relies on it, so a broker that keeps another store must not start.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from bolide.errors import ConfigError
 
 _REPLICAS: Final = "there are no acting masters yet: enableControllerMode elects a master"
-_ACL_1: Final = "access control of 4.9 is not built yet: use authenticationEnabled and authorizationEnabled"
+_MIGRATION: Final = "users are not made of the accounts of plain_acl.yml: use aclEnable, or make them"
 _NAMESRV: Final = "a name server asks nobody who they are, in RocketMQ neither, and only brokers keep this"
 _USERS: Final = "users and policies are kept in the broker's own files, and another class would not be asked"
 _AUTH: Final = "org.apache.rocketmq.auth."
@@ -22,10 +22,10 @@ _CONTROLLER: Final = (
 _ENGINE: Final = "queues and tables are kept in RocketMQ's files only, and a store in RocksDB would not be read"
 
 UNKEPT: Final[dict[str, tuple[str, str]]] = {
-    "aclEnable": ("false", _ACL_1),
+    "aclEnable": ("false", _NAMESRV),
     "authenticationEnabled": ("false", _NAMESRV),
     "authorizationEnabled": ("false", _NAMESRV),
-    "migrateAuthFromV1Enabled": ("false", _ACL_1),
+    "migrateAuthFromV1Enabled": ("false", _MIGRATION),
     "authenticationProvider": (f"{_AUTH}authentication.provider.DefaultAuthenticationProvider", _USERS),
     "authenticationMetadataProvider": (f"{_AUTH}authentication.provider.LocalAuthenticationMetadataProvider", _USERS),
     "authorizationProvider": (f"{_AUTH}authorization.provider.DefaultAuthorizationProvider", _USERS),
@@ -54,7 +54,7 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
 """Key -> the one allowed value, and why others are refused. Upper and lower case are the same. What a daemon has as a
 setting, it keeps."""
 
-OF_BROKERS: Final = frozenset({"authenticationEnabled", "authorizationEnabled"})
+OF_BROKERS: Final = frozenset({"aclEnable", "authenticationEnabled", "authorizationEnabled"})
 """Of these a name server does not look at the variables, which it may share with a broker."""
 
 

@@ -1,0 +1,173 @@
+"""The check that every request passes with `aclEnable`: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2).
+
+Which requests ask for what is in the table `NEEDS`; all others need a signature only, as there. Refusals have
+RocketMQ's code and text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from bolide.access.gate import UNREADABLE, AskingRow, Denied, address_of
+from bolide.access.plain_accounts import Account, Accounts, Perm
+from bolide.layout.names import RETRY_PREFIX
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.clients import HeartbeatData
+from bolide.remoting.command import Command
+from bolide.remoting.errors import BodyError, HeaderError
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, signature_holds
+
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
+ADMIN_CODES: Final = frozenset(
+    {
+        codes.UPDATE_AND_CREATE_TOPIC,
+        codes.UPDATE_BROKER_CONFIG,
+        codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+        codes.DELETE_TOPIC_IN_BROKER,
+        codes.DELETE_SUBSCRIPTIONGROUP,
+    }
+)
+Needed = list[tuple[str, Perm]]
+"""Topics, or groups as their retry topics, with what is asked of each."""
+
+
+def _send(header: Header) -> Needed:
+    topic = str(getattr(header, "topic", ""))
+    return [] if topic.startswith(RETRY_PREFIX) else [(topic, Perm.PUB)]
+
+
+def _send_v2(header: Header) -> Needed:
+    topic = str(getattr(header, "topic", ""))
+    if topic.startswith(RETRY_PREFIX):
+        return [(_retry(str(getattr(header, "producer_group", ""))), Perm.SUB)]
+    return [(topic, Perm.PUB)]
+
+
+def _strict_send(header: Header) -> Needed:
+    topic = str(getattr(header, "topic", ""))
+    return [(topic, Perm.SUB if topic.startswith(RETRY_PREFIX) else Perm.PUB)]
+
+
+def _fields(*names: str) -> Callable[[Header], Needed]:
+    """SUB on what these fields name; one without a value asks for nothing."""
+
+    def needed(header: Header) -> Needed:
+        found = [(name, str(getattr(header, name, None) or "")) for name in names]
+        return [(value if name == "topic" else _retry(value), Perm.SUB) for name, value in found if value]
+
+    return needed
+
+
+def _retry(group: str) -> str:
+    return group if group.startswith(RETRY_PREFIX) else RETRY_PREFIX + group
+
+
+NEEDS: Final[Mapping[int, Callable[[Header], Needed]]] = {
+    codes.SEND_MESSAGE: _send,
+    codes.SEND_MESSAGE_V2: _send_v2,
+    codes.CONSUMER_SEND_MSG_BACK: _fields("group"),
+    codes.PULL_MESSAGE: _fields("topic", "consumer_group"),
+    codes.QUERY_MESSAGE: _fields("topic"),
+    codes.UNREGISTER_CLIENT: _fields("consumer_group"),
+    codes.GET_CONSUMER_LIST_BY_GROUP: _fields("consumer_group"),
+    codes.UPDATE_CONSUMER_OFFSET: _fields("consumer_group", "topic"),
+}
+STRICT: Final[Mapping[int, Callable[[Header], Needed]]] = {
+    **NEEDS,
+    codes.SEND_MESSAGE: _strict_send,
+    codes.SEND_MESSAGE_V2: _strict_send,
+    codes.SEND_BATCH_MESSAGE: _strict_send,
+    codes.LITE_PULL_MESSAGE: _fields("topic", "consumer_group"),
+}
+"""With authorizationStrict: also the ways around the others."""
+
+
+class PlainGate:
+    """Of one broker with aclEnable. `accounts` may be replaced while it runs."""
+
+    denial: Final = codes.SYSTEM_ERROR
+    """The code of a refusal."""
+
+    def __init__(self, accounts: Accounts, rows: Mapping[int, AskingRow], strict: bool) -> None:
+        self.accounts = accounts
+        self._rows = rows
+        self._strict = strict
+        self._needs = STRICT if strict else NEEDS
+
+    def refusal(self, remote: str, command: Command) -> str | None:
+        """Why this request of the peer `address:port` is refused; None when it is not."""
+        try:
+            self._check(address_of(remote), command)
+        except Denied as denied:
+            return f"{EXCEPTION}{denied}"
+        return None
+
+    def _check(self, address: str, command: Command) -> None:
+        accounts = self.accounts
+        if any(matches(address) for matches in accounts.trusted):
+            return
+        key = command.ext().get(ACCESS_KEY, "")
+        if not key.strip():
+            raise Denied("No accessKey is configured")
+        account = accounts.by_key.get(key)
+        if account is None:
+            raise Denied(f"No acl config for {key}")
+        if account.trusted(address):
+            return
+        if not _signed(command, account.secret):
+            raise Denied(f"Check signature failed for accessKey={key}")
+        needed = self._needed(command)
+        if (TRACE_TOPIC, Perm.PUB) in needed:
+            return
+        if not account.admin and (command.code in ADMIN_CODES or (self._strict and self._asks_of_cluster(command))):
+            raise Denied(f"Need admin permission for request code={command.code}, but accessKey={key} is not")
+        if account.admin and not account.perms:
+            return
+        _allow(account, needed)
+
+    def _asks_of_cluster(self, command: Command) -> bool:
+        """True for what administers the broker, as ACL 2 has it."""
+        row = self._rows.get(command.code)
+        if row is None:
+            return False  # an unknown code is refused as such
+        access = row.access
+        return access is None or bool((access.strict or access).cluster)
+
+    def _needed(self, command: Command) -> Needed:
+        try:
+            if command.code == codes.HEART_BEAT:
+                return _of_heartbeat(command)
+            needs, row = self._needs.get(command.code), self._rows.get(command.code)
+            if needs is None or row is None or row.header is None:
+                return []
+            return needs(decode_header(command, row.header))
+        except (HeaderError, BodyError):
+            raise Denied(UNREADABLE) from None
+
+
+def _of_heartbeat(command: Command) -> Needed:
+    found: Needed = []
+    for consumer in decode_body(command.body, HeartbeatData).consumer_data_set:
+        found.append((_retry(consumer.group_name), Perm.SUB))
+        found += [(item.topic, Perm.SUB) for item in consumer.subscription_data_set]
+    return found
+
+
+def _signed(command: Command, secret: str) -> bool:
+    """4.9.7 leaves _UNIQUE_KEY_QUERY out, clients of 5.5.0 sign it: both are taken."""
+    ext = command.ext()
+    if signature_holds(ext, command.body, secret, command.version):
+        return True
+    return UNIQUE_KEY_QUERY in ext and signature_holds(ext, command.body, secret, 0)
+
+
+def _allow(account: Account, needed: Needed) -> None:
+    for name, perm in needed:
+        if not account.may(name, perm):
+            kind = f"group:{name[len(RETRY_PREFIX) :]}" if name.startswith(RETRY_PREFIX) else f"topic:{name}"
+            raise Denied(f"No default permission for {kind}")

@@ -1,0 +1,36 @@
+"""Who is let in at a broker: the gate of its settings, in front of the handlers of its executor."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.node.assembly import BrokerParts
+from bolide.node.loop.admission import Admission, Guard
+from bolide.node.loop.executor import Executor
+from bolide.node.process.node_world import NodeWorld
+from bolide.node.process.plain_acl import PlainAcl
+
+
+def admit(
+    life: AsyncExitStack,
+    world: NodeWorld,
+    log: logging.Logger,
+    options: BrokerOptions,
+    parts: BrokerParts,
+    executor: Executor,
+) -> None:
+    """Put the gate in its place. Raises `ConfigError` for accounts that cannot be used."""
+    gate: Guard | None
+    if options.acl_enable:
+        files = PlainAcl(world, options.acl_folder, log)
+        gate = plain = parts.plain_gate(options, files.first())
+        files.start(plain)
+        life.callback(files.stop)
+    else:
+        gate = parts.gate(options)
+    admission = Admission(parts.services.table, gate)
+    if gate is not None:
+        executor.admits = admission.refusal
+    executor.use_plain_sends(parts.sends)

@@ -1,0 +1,115 @@
+"""The files of ACL 1 of a running broker, read again when they change.
+
+A change counts when two looks in a row have seen the same content: a file that is just being written may be valid as
+far as it goes, and allow what its last lines deny. Files that cannot be taken are logged once, and the accounts stay as
+they are: a mistake in a file lets nobody in who was not let in before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from bolide.access.plain_accounts import MOST_FILE_BYTES, MOST_FILES, Accounts, BadAccounts, read_accounts
+from bolide.access.plain_gate import PlainGate
+from bolide.errors import BolideError, ConfigError
+from bolide.node.process.node_world import NodeWorld
+
+LOOK_S: Final = 1.0
+"""Seconds between two looks at the files."""
+FILE: Final = "plain_acl.yml"
+FOLDER: Final = "acl"
+DEEPEST: Final = 8
+"""Folders within folders."""
+Contents = list[tuple[str, bytes]]
+
+
+class PlainAcl:
+    """Reads the files off the loop, and gives the gate the accounts in them."""
+
+    def __init__(self, world: NodeWorld, folder: str, log: logging.Logger) -> None:
+        self._files = world.files
+        self._in_thread = world.in_thread
+        self._folder = folder.rstrip("/") or "/"
+        self._log = log
+        self._gate: PlainGate | None = None
+        self._taken: Contents = []
+        self._seen: Contents = []
+        self._said = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def first(self) -> Accounts:
+        """The accounts at the start. Raises `ConfigError` where the files cannot be taken."""
+        try:
+            self._taken = self._contents()
+            accounts = read_accounts(self._taken)
+        except BadAccounts as bad:
+            raise ConfigError(f"aclFolder: {bad}") from None
+        self._tell(accounts)
+        return accounts
+
+    def start(self, gate: PlainGate) -> None:
+        """Begin to look."""
+        self._gate = gate
+        self._task = asyncio.create_task(self._keep())
+
+    def stop(self) -> None:
+        """Stop; a look under way ends by itself."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def look(self) -> None:
+        """Look now."""
+        try:
+            found = await self._in_thread(self._contents)
+            before, self._seen = self._seen, found
+            if found == self._taken:
+                self._said = ""
+            elif found == before:
+                accounts = await self._in_thread(read_accounts, found)
+                self._taken, self._said = found, ""
+                self._tell(accounts)
+                if self._gate is not None:
+                    self._gate.accounts = accounts
+        except (BadAccounts, BolideError) as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                self._log.error("the accounts stay as they are, because their files cannot be used: %s", error)
+
+    def _contents(self) -> Contents:
+        """The files with their content, in RocketMQ's order."""
+        paths: list[str] = []
+        self._collect(f"{self._folder}/{FOLDER}", DEEPEST, paths)
+        found = []
+        for path in (*paths, f"{self._folder}/{FILE}"):
+            if self._files.size(path) > MOST_FILE_BYTES:
+                raise BadAccounts(f"{path} has more than {MOST_FILE_BYTES} bytes")
+            data = self._files.read_file(path)
+            if data is None:
+                raise BadAccounts(f"{path} is not there")
+            found.append((path, data))
+        return found
+
+    def _collect(self, folder: str, depth: int, paths: list[str]) -> None:
+        for name in self._files.list_dir(folder):
+            path = f"{folder}/{name}"
+            if self._files.size(path) < 0:
+                if not depth:
+                    raise BadAccounts(f"{folder} is a folder too deep")
+                self._collect(path, depth - 1, paths)
+            elif name.endswith((".yml", ".yaml")):
+                paths.append(path)
+                if len(paths) > MOST_FILES:
+                    raise BadAccounts(f"{self._folder}/{FOLDER} has more than {MOST_FILES} files")
+
+    def _tell(self, accounts: Accounts) -> None:
+        self._log.info("%d accounts may sign requests, by the files in %s", len(accounts.by_key), self._folder)
+        for key in accounts.twice:
+            self._log.warning("two files have an account %s: the first of them counts", key)
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self.look()

@@ -1,0 +1,214 @@
+"""Files and decisions of ACL 1 (docs/protocol/acl.md 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from bolide.access.plain_accounts import BadAccounts, read_accounts
+from bolide.access.plain_gate import PlainGate
+from bolide.access.users import Credentials
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE, VERSION_4_9_3, VERSION_5_5_0
+from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.connection import FramedConnection
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_access import PUBLISH, SIGNED, SIGNED_UPDATE, Access
+
+REMOTE = "10.1.2.3:4567"
+FILE = b"""
+globalWhiteRemoteAddresses: [10.9.9.*]
+accounts:
+- accessKey: seller1
+  secretKey: 12345678
+  whiteRemoteAddress: 192.168.0.*
+  admin: false
+  defaultTopicPerm: DENY
+  defaultGroupPerm: SUB
+  topicPerms:
+  - orders=PUB
+  - both = SUB|PUB
+  groupPerms:
+  - other=DENY
+- accessKey: manager
+  secretKey: "87654321"
+  admin: true
+- accessKey: limited
+  secretKey: "87654321"
+  admin: true
+  topicPerms: [orders=SUB]
+dataVersion:
+- {counter: 2, timestamp: 1795331393752}
+"""
+SELLER, MANAGER, LIMITED = (
+    Credentials("seller1", "12345678"),
+    Credentials("manager", "87654321"),
+    Credentials("limited", "87654321"),
+)
+SEND = {"a": "pg", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0"}
+
+
+@dataclass(frozen=True)
+class Row:
+    header: type[Header] | None
+    access: Access | None = SIGNED
+
+
+ROWS = {
+    10: Row(SendMessageRequestHeader, PUBLISH),
+    310: Row(SendMessageRequestHeaderV2, PUBLISH),
+    320: Row(SendMessageRequestHeaderV2, PUBLISH),
+    17: Row(None),
+    25: Row(None, SIGNED_UPDATE),
+    34: Row(None),
+    318: Row(None, None),
+}
+
+
+def refusal(
+    who: Credentials | None,
+    topic: str = "orders",
+    code: int = 310,
+    *,
+    remote: str = REMOTE,
+    group: str = "pg",
+    strict: bool = False,
+    kind: int = JSON_TYPE,
+    body: bytes = b"body",
+    file: bytes = FILE,
+) -> str | None:
+    fields = {**SEND, "a": group, "b": topic} if code in (310, 320) else {}
+    request = make_request(code, 1, fields, body, serialize_type=kind)
+    if who is not None:
+        who.sign(request)
+    found = PlainGate(read_accounts([("plain_acl.yml", file)]), ROWS, strict).refusal(remote, received(request))
+    return found and found.removeprefix("org.apache.rocketmq.acl.common.AclException: ")
+
+
+def received(request: Command) -> Command:
+    (command,) = FramedConnection(1 << 20, 1 << 20).receive(encode(request))
+    return command
+
+
+@pytest.mark.parametrize("kind", [JSON_TYPE, BINARY_TYPE])
+@pytest.mark.parametrize(
+    ("who", "remote", "why"),
+    [
+        (None, REMOTE, "No accessKey is configured"),
+        (None, "10.9.9.7:1", None),
+        (Credentials("nobody1", "12345678"), REMOTE, "No acl config for nobody1"),
+        (Credentials("seller1", "guessed"), REMOTE, "Check signature failed for accessKey=seller1"),
+        (Credentials("seller1", "guessed"), "192.168.0.4:1", None),
+        (Credentials("seller1", "guessed"), "::ffff:192.168.0.4:1", None),
+        (SELLER, REMOTE, None),
+    ],
+)
+def test_who_is_let_in(who: Credentials | None, remote: str, why: str | None, kind: int) -> None:
+    assert refusal(who, remote=remote, kind=kind) == why
+
+
+@pytest.mark.parametrize(
+    ("who", "topic", "group", "why"),
+    [
+        (SELLER, "orders", "pg", None),
+        (SELLER, "both", "pg", None),
+        (SELLER, "Orders", "pg", "No default permission for topic:Orders"),
+        (SELLER, "RMQ_SYS_TRACE_TOPIC", "pg", None),
+        (SELLER, "%RETRY%other", "any", None),
+        (SELLER, "%RETRY%any", "other", "No default permission for group:other"),
+        (MANAGER, "Orders", "pg", None),
+        (LIMITED, "orders", "pg", "No default permission for topic:orders"),
+    ],
+)
+def test_sends(who: Credentials, topic: str, group: str, why: str | None) -> None:
+    assert refusal(who, topic, group=group) == why
+
+
+def test_a_send_to_a_retry_topic_is_bound_to_its_group_where_it_is_strict() -> None:
+    assert refusal(SELLER, "%RETRY%other", group="any", strict=True) == "No default permission for group:other"
+    assert refusal(SELLER, "%RETRY%any", group="other", strict=True) is None
+
+
+@pytest.mark.parametrize(("code", "by_strict"), [(17, False), (25, False), (318, True)])
+def test_what_administers_needs_an_admin(code: int, by_strict: bool) -> None:
+    why = f"Need admin permission for request code={code}, but accessKey=seller1 is not"
+    assert refusal(SELLER, code=code) == (None if by_strict else why)
+    assert refusal(SELLER, code=code, strict=True) == why
+    assert refusal(MANAGER, code=code, strict=True) is None
+
+
+def test_batches_are_free_where_rocketmq_lets_them_through() -> None:
+    assert refusal(SELLER, "Orders", code=320) is None
+    assert refusal(SELLER, "Orders", code=320, strict=True) == "No default permission for topic:Orders"
+
+
+@pytest.mark.parametrize(
+    ("group", "topic", "why"),
+    [
+        ("any", "both", None),
+        ("any", "orders", "No default permission for topic:orders"),
+        ("other", "both", "No default permission for group:other"),
+    ],
+)
+def test_heartbeats(group: str, topic: str, why: str | None) -> None:
+    subscription = {"topic": topic, "subString": "*", "subVersion": 1}
+    consumer = {"groupName": group, "subscriptionDataSet": [subscription], "unitMode": False}
+    data = {"clientID": "c", "producerDataSet": [{"groupName": "p"}], "consumerDataSet": [consumer]}
+    assert refusal(SELLER, code=34, body=encode_body(data)) == why
+
+
+@pytest.mark.parametrize("version", [VERSION_4_9_3, VERSION_5_5_0])
+def test_the_unique_key_of_a_query_is_signed_or_not(version: int) -> None:
+    gate = PlainGate(read_accounts([("plain_acl.yml", FILE)]), ROWS, False)
+    signed, unsigned = make_request(12, 1, {"_UNIQUE_KEY_QUERY": "true"}), make_request(12, 1, {})
+    SELLER.sign(signed)
+    SELLER.sign(unsigned)
+    unsigned.ext()["_UNIQUE_KEY_QUERY"] = "true"
+    for request in (unsigned, *([signed] if version > VERSION_4_9_3 else [])):
+        request.version = version
+        assert gate.refusal(REMOTE, received(request)) is None
+    unsigned.ext()["topic"] = "other"
+    assert gate.refusal(REMOTE, received(unsigned)) is not None
+
+
+def test_the_first_of_two_accounts_with_a_key_counts() -> None:
+    other = b"accounts: [{accessKey: seller1, secretKey: another1}]"
+    accounts = read_accounts([("a.yml", other), ("plain_acl.yml", FILE)])
+    assert (accounts.by_key["seller1"].secret, accounts.twice) == ("another1", ("seller1",))
+    assert "another1" not in repr(accounts)
+
+
+def test_an_empty_file_lets_nobody_in() -> None:
+    assert refusal(MANAGER, file=b"") == "No acl config for manager"
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        (b"accounts: [", "is no YAML at line 1"),
+        (b'accounts:\n- accessKey: seller1\n  secretKey: "secret-of-s', "is no YAML at line 3"),
+        (b"\xff\xfe\x00", "is no YAML"),
+        (b"[" * 2000, "is no YAML"),
+        (b"- a", "is not a table"),
+        (b"accounts: {}\nacounts: {}", "nobody looks at 'acounts'"),
+        (b"accounts: text", "accounts is not a list"),
+        (b"accounts: [text]", "account 1: it is not a table"),
+        (b"accounts: [{accessKey: short, secretKey: secret-of-s}]", "must be longer than 6 characters"),
+        (b"accounts: [{accessKey: seller1}]", "must be longer than 6 characters"),
+        (b"accounts: [{accessKey: seller1, secretKey: [secret-of-s]}]", "secretKey is not a text"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, admin: perhaps}]", "admin must be true or false"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerm: [a=PUB]}]", "looks at 'topicPerm'"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: [a=b=SUB]}]", "is not name=permission"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: a=PUB}]", "topicPerms is not a list"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, groupPerms: [[]]}]", "is not a list of texts"),
+        (b"globalWhiteRemoteAddresses: [10.0.0.0/8]", "'10.0.0.0/8' names no addresses"),
+        (b"#" * ((1 << 20) + 1), "has more than"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_taken_is_refused_without_its_secrets(file: bytes, why: str) -> None:
+    with pytest.raises(BadAccounts) as refused:
+        read_accounts([("plain_acl.yml", file)])
+    assert why in str(refused.value)
+    assert "secret-of-s" not in str(refused.value)
