@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.our_processes import OurBroker
-from tests.interop.test_access import HEARTBEAT, OFFSET, Asked, signed
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from tests.interop.java_processes import JavaBroker, MqAdmin
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.test_access import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 from tests.interop.wire import Answer, Wire, frame, header, pull_ext, query_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -133,3 +133,34 @@ def test_our_broker_decides_as_rocketmqs(tmp_path: Path) -> None:
     both = zip(decided, [told(*each) for each in of_java], strict=True)
     assert [pair for pair in both if pair[0] != pair[1]] == []
     assert {text != "let in" for _, text in decided} == {True, False}
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
+@pytest.mark.parametrize("version", [OLD_BROKER_VERSION, BROKER_VERSION])
+def test_admins_and_producers_of_java_sign_for_both_kinds_of_accounts(
+    tmp_path: Path, version: str, binary: bool
+) -> None:
+    """mqadmin's sendMessage is a DefaultMQProducer with an AclClientRPCHook."""
+    accounts = tmp_path / "accounts"
+    accounts.mkdir()
+    (accounts / "plain_acl.yml").write_text(FILE, encoding="ascii")
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    try:
+        for name, settings, key, secret in (
+            ("plain", {"aclEnable": "true", "aclFolder": str(accounts)}, "rootroot", "rootrootpw12"),
+            ("users", SETTINGS, "root", "rootpw12"),
+        ):
+            conf = tmp_path / name / "conf"
+            conf.mkdir(parents=True)
+            (conf / "tools.yml").write_text(f"accessKey: {key}\nsecretKey: {secret}\n", encoding="ascii")
+            broker = OurBroker(tmp_path / f"{name}-broker", namesrv.address, settings)
+            admin = MqAdmin(tmp_path / name, namesrv.address, version, binary_header=binary)
+            try:
+                made = admin.run("updateTopic", "-b", broker.address, "-t", "T1", "-r", "1", "-w", "1")
+                assert f"create topic to {broker.address} success" in made
+                assert "SEND_OK" in admin.run("sendMessage", "-t", "T1", "-p", "signed")
+            finally:
+                admin.close()
+                assert broker.stop() == 0, broker.output()
+    finally:
+        assert namesrv.stop() == 0, namesrv.output()
