@@ -148,7 +148,7 @@ class ClusterView:
             for message in messages
             if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
         ]
-        messages.sort(key=lambda message: (-message.store_timestamp, message.broker_name, message.queue_id))
+        messages.sort(key=lambda message: (-message.store_timestamp, message.queue, -message.queue_offset))
         more = len(messages) > NEWEST or any(older for _, older in found.values())
         return messages[:NEWEST], more
 
