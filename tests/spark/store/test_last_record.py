@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from bolide.client import Message
 from bolide.layout.record import check_record
 from bolide.spark.errors import DataLost
-from bolide.spark.store.last_record import ELSEWHERE, SHORTER, Before, changed, record_before
+from bolide.spark.store.last_record import ELSEWHERE, NO_RECORD, SHORTER, Before, changed, mark_before, record_before
 from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import segment_files
 from bolide.spark.store.store_stream import StoreStreamReader
@@ -186,3 +187,24 @@ def test_a_file_that_is_too_long_does_not_reach_into_the_next(tmp_path: Path) ->
     assert changed(files, middle + int(second.size), known) == ""
     before = record_before(files, middle)
     assert before is not None and before.physical_offset == start and changed(files, middle, before) == ""
+
+
+def test_bytes_that_were_left_out_tell_another_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * 300 + bytes(700))
+    files = [(1000, log, 1000)]
+    known = mark_before(files, 1300)
+    assert known == Before(1236, NO_RECORD, zlib.crc32(b"x" * 64))
+    assert changed(files, 1300, known) == ""
+    log.write_bytes(b"x" * 250 + b"y" * 200 + bytes(550))
+    assert changed(files, 1300, known) == ELSEWHERE
+    log.write_bytes(b"x" * 200 + bytes(800))
+    assert changed(files, 1300, known) == SHORTER
+    assert changed([(2000, log, 1000)], 1300, known) == ""  # that file has expired
+    assert mark_before(files, 1900) is None  # nothing was ever written there
+
+
+def test_the_bytes_of_a_mark_are_of_one_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * 1000)
+    assert mark_before([(1000, log, 1000)], 1010) == Before(1000, NO_RECORD, zlib.crc32(b"x" * 10))

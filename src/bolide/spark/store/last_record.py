@@ -1,12 +1,14 @@
 """The record before an offset of a log: a stream of a store records it, to recognise the store later.
 
 A folder that was restored from an older copy, or replaced, has the same offsets but other records. So a checkpoint
-contains the position of the record before its offset, its store time, and the CRC of its body.
+contains the position of the record before its offset, its store time, and the CRC of its body. Where bytes that are no
+record were left out before the offset, it contains the CRC of the last of them.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -21,6 +23,9 @@ GROWTH: Final = 16
 """How much more is read if a window contains no whole record."""
 MOST: Final = 64 * 1024 * 1024
 """More than any record and the filler after it."""
+NO_RECORD: Final = -1
+"""In place of a store time: the mark is of bytes that are not a record."""
+_TAIL: Final = 64
 _MAGIC: Final = b"\xda\xa3\x20"
 """In every record; the last byte is left out, it depends on the version."""
 ELSEWHERE: Final = "now has another record before that offset"
@@ -31,7 +36,7 @@ File: TypeAlias = tuple[int, Path, int]
 
 
 class Before(NamedTuple):
-    """A record, as in a checkpoint."""
+    """A record, as in a checkpoint; or bytes from an offset on that are not one, with their CRC."""
 
     physical_offset: int
     stored_ms: int
@@ -41,6 +46,31 @@ class Before(NamedTuple):
 def record_before(files: Sequence[File], at: int) -> Before | None:
     """The record that ends at this physical offset, or before the filler that does; None if there is none."""
     return _look(files, at)[0]
+
+
+def mark_before(files: Sequence[File], at: int) -> Before | None:
+    """What to recognise a log by that was read up to this physical offset; None if nothing is written before it."""
+    found, written = _look(files, at)
+    if found is not None or not written:
+        return found
+    file = file_at(files, at - 1)
+    low = at - _TAIL if file is None else max(file[0], at - _TAIL)
+    data = _between(files, low, at)
+    return Before(low, NO_RECORD, zlib.crc32(data)) if any(data) else None
+
+
+def _between(files: Sequence[File], low: int, high: int) -> bytes:
+    """These bytes of one file; fewer if it does not have them."""
+    file = file_at(files, low)
+    if file is None:
+        return b""
+    start, path, _ = file
+    try:
+        with path.open("rb") as opened:
+            opened.seek(low - start)
+            return opened.read(high - low)
+    except FileNotFoundError:
+        return b""
 
 
 def changed(files: Sequence[File], at: int, known: Before | None, read_again: bool = False) -> str:
@@ -54,6 +84,9 @@ def changed(files: Sequence[File], at: int, known: Before | None, read_again: bo
         return ""
     if known is None:
         return "" if _look(files, at)[1] else SHORTER
+    if known.stored_ms == NO_RECORD:
+        data = _between(files, known.physical_offset, at)
+        return "" if zlib.crc32(data) == known.body_crc else ELSEWHERE if any(data) else SHORTER
     head = _bytes_at(files, known.physical_offset)
     if head is None:
         return ""

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.store.durable import DurableEnd, next_start
-from bolide.spark.store.last_record import LAST, Before, changed, file_at, record_before
+from bolide.spark.store.last_record import LAST, Before, changed, file_at, mark_before
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_folder import segment_files
 from bolide.spark.store.store_options import EARLIEST, LATEST, StoreReadOptions
@@ -151,8 +151,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._root
 
     def _last(self, at: int) -> dict[str, Any]:
-        """The mark of the record before an offset; empty if that record is gone, or does not exist yet."""
-        found = record_before(segment_files(self._store() / "commitlog"), at)
+        """The mark of what is before an offset; empty if that is gone, or does not exist yet."""
+        found = mark_before(segment_files(self._store() / "commitlog"), at)
         return {} if found is None else {LAST: list(found)}
 
     def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
