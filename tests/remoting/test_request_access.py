@@ -62,7 +62,7 @@ ASKED = {
     "Topic:T Get, Group:G Get": (223, 303, 321),
     "Group:F1 Get, Group:F2 Get, Group:G Get, Topic:T Get": (308,),
     "Cluster: Get": (204, 315, 317, 328, 3004, 3005, 3009, 3010),
-    "Cluster: Update": (3001, 3002, 3003, 3006, 3007, 3008),
+    "Cluster: Update": (1008, 3001, 3002, 3003, 3006, 3007, 3008),
     "": (
         25,
         26,
@@ -89,11 +89,12 @@ ASKED = {
         401,
         402,
         907,
+        1007,
     ),
 }
 STRICT = {
     "Cluster: Update": (25, 27, 200, 225, 18, 306, 316, 329, 401),
-    "Cluster: Get": (26, 28, 21, 43, 45, 60, 61, 201, 305, 402, 907),
+    "Cluster: Get": (26, 28, 21, 43, 45, 60, 61, 201, 305, 402, 907, 1007),
     "Topic:T Pub": (324, 325),
     "Topic:T Sub, Group:G Sub": (361,),
     "Topic:T Get": (33,),

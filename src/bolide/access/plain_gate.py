@@ -11,7 +11,7 @@ from typing import Final
 
 from bolide.access.gate import UNREADABLE, AskingRow, Denied, address_of
 from bolide.access.plain_accounts import Account, Accounts, Perm
-from bolide.layout.names import RETRY_PREFIX
+from bolide.layout.names import RETRY_PREFIX, TRACE_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.clients import HeartbeatData
@@ -21,7 +21,6 @@ from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, signature_holds
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
 ADMIN_CODES: Final = frozenset(
     {

@@ -42,6 +42,7 @@ BOUNDED = (
     "bolide.client.messages.arguments._known_topics",
     *(f"objects of {kind}" for kind in ("BooleanConstant", "Chain", "Constant", "Equal", "Expression", "Property")),
     *("Chain.operands", "Equal.", "Expression.", "_NamedPredicate.", "objects of _NamedPredicate", "Looks.spans"),
+    *(f"objects of {kind}" for kind in ("RawFilter", "RawProperty", "_Chain", "_Presence", "_Whole")), "_Chain.",
 )  # fmt: skip
 """What remembers names or filters that it has seen, up to some thousands, and what keeps a figure for each hour."""
 SETTINGS: dict[str, Any] = {

@@ -14,7 +14,7 @@ from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.controller import EpochEntry, EpochEntryCache
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
-from bolide.remoting.request_access import SIGNED, UPDATE_CLUSTER
+from bolide.remoting.request_access import SIGNED_GET, UPDATE_CLUSTER
 from bolide.remoting.request_routes import Kind, RawRoute, Route
 from bolide.replication.epochs import Epochs
 from bolide.store.message_store import MessageStore
@@ -34,7 +34,7 @@ class ControlledService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.GET_BROKER_EPOCH_CACHE, None, self.on_epochs, Kind.READ, access=SIGNED),
+            RawRoute(codes.GET_BROKER_EPOCH_CACHE, None, self.on_epochs, Kind.READ, access=SIGNED_GET),
             Route(
                 codes.NOTIFY_BROKER_ROLE_CHANGED,
                 NotifyBrokerRoleChangedRequestHeader,

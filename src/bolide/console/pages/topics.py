@@ -14,6 +14,7 @@ from bolide.console.cached import each
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
+from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.remoting.bodies.clients import ProducerInfo
 from bolide.remoting.bodies.topics import TopicConfig
 
@@ -41,7 +42,7 @@ class TopicRow:
     @property
     def permission(self) -> str:
         """In words; of several brokers that differ, all."""
-        words = {PERMISSIONS.get(str(config.perm & 6), "none") for config in self.configs.values()}
+        words = {PERMISSIONS.get(str(config.perm & PERM_READ_WRITE), "none") for config in self.configs.values()}
         return ", ".join(sorted(words))
 
     @property

@@ -1,8 +1,8 @@
 """The record before an offset of a log: a stream of a store records it, to recognise the store later.
 
 A folder that was restored from an older copy, or replaced, has the same offsets but other records. So a checkpoint
-contains the position of the record before its offset, its store time, and the CRC of its body. Where bytes that are no
-record were left out before the offset, it contains the CRC of the last of them.
+contains the position of the record before its offset, its store time, and the CRC of its body. Where bytes that
+are not a record were left out before the offset, it contains the CRC of the last of them.
 """
 
 from __future__ import annotations
