@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any, Final
 import pytest
 import uvicorn
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -77,8 +79,8 @@ class Window:
         return self
 
     def wait(self, condition: str, what: str) -> None:
-        """Wait for an expression of script."""
-        waiting: Any = WebDriverWait(self.driver, PATIENCE)
+        """Wait for an expression of script. Between two pages there is no document to ask."""
+        waiting: Any = WebDriverWait(self.driver, PATIENCE, ignored_exceptions=(WebDriverException,))
         waiting.until(lambda driver: driver.execute_script(f"return {condition}"), what)
 
     def text(self) -> str:
@@ -88,10 +90,7 @@ class Window:
     def see(self, *words: str) -> Window:
         """Every one of these is visible; waits for the next page after a click."""
         for word in words:
-            waiting: Any = WebDriverWait(self.driver, PATIENCE, ignored_exceptions=None)
-            waiting.until(
-                lambda driver, word=word: word in driver.execute_script("return document.body.innerText"), word
-            )
+            self.wait(f"document.body.innerText.includes({json.dumps(word)})", word)
         return self
 
     def click(self, css: str) -> Window:
@@ -101,8 +100,9 @@ class Window:
         return self
 
     def one(self, css: str) -> Any:
-        """The first element."""
-        return self.driver.find_element(By.CSS_SELECTOR, css)
+        """The first element, once there is one."""
+        waiting: Any = WebDriverWait(self.driver, PATIENCE, ignored_exceptions=(WebDriverException,))
+        return waiting.until(lambda driver: driver.find_element(By.CSS_SELECTOR, css), css)
 
     def fill(self, css: str, text: str) -> Window:
         """Type a text in place of what is there."""
