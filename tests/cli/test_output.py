@@ -48,7 +48,12 @@ def asking() -> list[tuple[str, ...]]:
     for path, command in verbs(typer.main.get_command(load())):
         if " ".join(path).startswith(ON_SPARK) or not any(each.name == "namesrv" for each in command.params):
             continue
-        named = [ARGUMENTS.get(each.name, "nothing") for each in command.params if each.required]
+        named = []
+        for each in command.params:
+            if each.required:
+                flag = each.opts[:1] if each.param_type_name == "option" else []
+                words = {**ARGUMENTS, "to": "1"} if path == ("cluster", "switch") else ARGUMENTS  # the id of a broker
+                named += [*flag, words.get(each.name, "nothing")]
         named += ["a body"] if path == ("produce",) else []
         yes = ["--yes"] if any(each.name == "yes" for each in command.params) else []
         found.append((*path, *named, *yes))

@@ -350,6 +350,7 @@ class Admin:
         """The brokers of a set, by their ids at its controller.
 
         `controllers` is ``host:port;host:port``; without it a broker of the set is asked for its controllerAddr.
+        Raises `NoQueue` if there is no such set.
         """
         return self._loop.run(lambda: self._native.members(broker, controllers))
 

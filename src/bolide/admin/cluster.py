@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.errors import BolideError, ConfigError, ConnectionLost
+from bolide.client.messages.errors import NoQueue
+from bolide.errors import BolideError, ConnectionLost
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
@@ -123,12 +124,13 @@ class ClusterCalls(AdminCalls):
         """The brokers of a set, by their ids at its controller.
 
         `controllers` is ``host:port;host:port``; without it a broker of the set is asked for its controllerAddr.
+        Raises `NoQueue` if there is no such set.
         """
         controller = await self._leading(broker, controllers)
         answer = await self.ask(controller, codes.CONTROLLER_GET_SYNC_STATE_DATA, None, encode_body([broker]))
         info = decode_answer(answer.body, BrokerReplicasInfo).replicas_info_table.get(broker)
         if info is None:
-            raise ConfigError(f"the controller {controller} knows no set {broker}: write its brokerName")
+            raise NoQueue(f"the controller {controller} knows no set {broker}: write its brokerName")
         rows = [
             MemberRow(
                 broker, each.broker_id, each.broker_address, info.master_epoch,
@@ -181,7 +183,7 @@ class ClusterCalls(AdminCalls):
                 return found
         if failure is not None:
             raise failure
-        raise ConfigError(f"no broker of {broker} names a controller: is it registered, and under one?")
+        raise NoQueue(f"no broker of {broker} names a controller: is it registered, and under one?")
 
     async def _address(self, broker: str) -> str:
         """The address of a broker given by its name (then its master) or by its address."""

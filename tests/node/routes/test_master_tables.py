@@ -91,11 +91,12 @@ class Master(asyncio.Protocol):
 
 @asynccontextmanager
 async def scripted(answers: Answers, port: int = 0) -> AsyncIterator[tuple[str, list[int]]]:
-    """A master on a free port, and the codes it was asked."""
+    """A master on a free port, and the codes it was asked. Nobody answers two ports below it, at the fast one."""
     asked: list[int] = []
     connections: list[asyncio.Transport] = []
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Master(answers, asked, connections), "127.0.0.1", port)
+    made = port or free_ports(-2)
+    server = await loop.create_server(lambda: Master(answers, asked, connections), "127.0.0.1", made)
     try:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
     finally:
