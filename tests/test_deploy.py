@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +25,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
+from tests.interop.processes import ServerProcess
 from tests.node.metrics.scraping import Samples, scraped
 from tests.node.test_broker import options, pull_request, send_request
 
@@ -151,7 +154,7 @@ def test_the_page_lists_all_that_is_served(served: dict[str, set[str]]) -> None:
     assert sorted(name for name in names | set(OF_A_SLAVE) if f"`{name}`" not in page) == []
 
 
-@pytest.mark.parametrize("name", ["bolide-broker", "bolide-namesrv"])
+@pytest.mark.parametrize("name", ["bolide-broker", "bolide-controller", "bolide-namesrv"])
 def test_units_are_what_systemd_takes(name: str, tmp_path: Path) -> None:
     text = (DEPLOY / "systemd" / f"{name}.service").read_text(encoding="utf-8")
     stop = f"RestartPreventExitStatus={BAD_CONFIG}" + (f" {STORE_FAILED}" if name == "bolide-broker" else "")
@@ -168,3 +171,88 @@ def test_units_are_what_systemd_takes(name: str, tmp_path: Path) -> None:
     unit.write_text(text.replace("/opt/bolide/bin/bolide", "/bin/true"), encoding="utf-8")
     checked = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
     assert (checked.returncode, [line for line in checked.stderr.splitlines() if name in line]) == (0, [])
+
+
+def manifests(name: str) -> dict[str, dict[str, Any]]:
+    text = (DEPLOY / "kubernetes" / f"{name}.yaml").read_text(encoding="utf-8")
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+@pytest.mark.parametrize(("name", "store"), [("namesrv", False), ("broker", True)])
+def test_a_manifest_runs_a_daemon_that_serves_what_it_is_asked_for(name: str, store: bool) -> None:
+    found = manifests(name)
+    one = found["StatefulSet"]["spec"]
+    pod = one["template"]["spec"]
+    (container,) = pod["containers"]
+    labels = one["template"]["metadata"]["labels"]
+    assert one["selector"]["matchLabels"] == labels == found["Service"]["spec"]["selector"]
+    assert one["serviceName"] == found["Service"]["metadata"]["name"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {port["name"]: port["port"] for port in found["Service"]["spec"]["ports"]}
+    variables = {each["name"]: each.get("value", "10.0.0.9") for each in container["env"]}
+    variables |= found["ConfigMap"]["data"] if "ConfigMap" in found else {}
+    daemon, _, listen = container["args"]
+    shown = subprocess.run(
+        [sys.executable, "-m", "bolide", "config", "show", daemon, "--json"],
+        env={**os.environ, **variables}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    given = {row["key"]: row["value"] for row in json.loads(shown.stdout) if row["origin"].startswith("variable")}
+    assert len(given) == len(variables) and "warning" not in shown.stderr.lower(), shown.stderr
+    assert ports == {name: int(listen.rpartition(":")[2]), "metrics": 5557 if store else 5558}
+    probes = {container[kind]["httpGet"]["path"] for kind in container if kind.endswith("Probe")}
+    assert probes == {"/healthz", "/readyz"}
+    (mount,) = container["volumeMounts"]
+    assert mount["name"] == one["volumeClaimTemplates"][0]["metadata"]["name"]
+    assert not store or given["storePathRootDir"].startswith(mount["mountPath"] + "/")
+    assert container["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
+    unit = (DEPLOY / "systemd" / f"bolide-{name}.service").read_text(encoding="utf-8")
+    assert f"TimeoutStopSec={pod['terminationGracePeriodSeconds']}\n" in unit
+
+
+def test_the_image_is_the_one_that_the_manifests_run() -> None:
+    text = (DEPLOY / "container" / "Containerfile").read_text(encoding="utf-8")
+    (user,) = re.findall(r"^USER (\d+)$", text, re.MULTILINE)
+    (volume,) = re.findall(r"^VOLUME (\S+)$", text, re.MULTILINE)
+    (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
+    for name in ("namesrv", "broker"):
+        pod = manifests(name)["StatefulSet"]["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsUser"] == int(user)
+        assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == volume
+    words = json.loads(command)
+    told = subprocess.run(
+        [sys.executable, "-m", "bolide", words[0], "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(word in told.stdout for word in words if word.startswith("--"))
+
+
+_ALONE = """
+set -e
+mount --make-rprivate /
+mount --bind "$1" "$1"
+mount -o remount,ro,bind /
+shift
+exec "$@"
+"""
+"""Everything but one folder is read-only, and what is run is the first process: as in a container."""
+
+
+@pytest.mark.slow
+def test_a_daemon_is_a_good_first_process_on_a_read_only_system(tmp_path: Path) -> None:
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _ALONE, "sh"]
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    if subprocess.run([*alone, str(volume), "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not make namespaces")
+    command = [*alone, str(volume), sys.executable, "-m", "bolide", "standalone", "--store", str(volume / "store")]
+    command += ["--namesrv-port", "0", "--broker-port", "0", "--set", "mappedFileSizeCommitLog=1048576"]
+    log = tmp_path / "standalone.out"
+    server = ServerProcess(command, log, {"HOME": str(volume), "PYTHONDONTWRITEBYTECODE": "1"})
+    try:
+        server.wait_ready("ready namesrv=")
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()
+        (first,) = children  # unshare has one child, which is process 1 of its own world
+        os.kill(int(first), signal.SIGTERM)
+        assert server.stop() == 0, server.output()
+    finally:
+        server.kill()
+    assert "Read-only" not in server.output() and "Traceback" not in server.output()
