@@ -208,6 +208,6 @@ def test_a_running_consumer_goes_back_in_time(bolide_broker: Broker) -> None:
             await until(lambda: len(push.assignment()) == 2, "both queues again")
             await push.seek_to_time(datetime.fromtimestamp(0, UTC))
             await until(lambda: len(seen) == 12, "all of it again")
-        assert [message.body for message in seen[5:7]] == [b"2", b"3"]
+        assert {message.body for message in seen[5:7]} == {b"2", b"3"}  # a plain listener runs in threads
 
     asyncio.run(main())

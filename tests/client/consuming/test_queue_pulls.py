@@ -208,7 +208,7 @@ def test_a_running_consumer_goes_elsewhere() -> None:
             await until(lambda: len(seen) == 6, "all of it")
             queue = push.assignment()[0]
             await push.seek(queue, 4)
-            await until(lambda: seen[6:] == [b"4", b"5"], "the last two again")
+            await until(lambda: sorted(seen[6:]) == [b"4", b"5"], "the last two again")
             with pytest.raises(ClientStateError, match="not held"):
                 await push.seek(MessageQueue("T", "elsewhere", 0), 0)
         assert broker.offsets["G", "T", 0] == 6
