@@ -20,15 +20,17 @@ def mark_line(topic: str, physical_offset: int) -> bytes:
 
 
 def parse_marks(data: bytes) -> dict[str, int]:
-    """Topic -> offset. Raises LayoutError for a line that is whole and yet cannot be read."""
+    """Topic -> offset, the newest deletion last. Raises LayoutError for a line that is whole and yet cannot be read."""
     marks: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
             found = json.loads(line)
-            marks[str(found["topic"])] = int(found["offset"])
+            topic, offset = str(found["topic"]), int(found["offset"])
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise LayoutError(
                 f"line {number} of {NAME} is not a valid mark: without it deleted messages would reappear; "
                 "restore the file from a copy, or delete the line"
             ) from error
+        marks.pop(topic, None)
+        marks[topic] = offset
     return marks

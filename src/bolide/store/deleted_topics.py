@@ -23,6 +23,7 @@ class DeletedTopics:
 
     def __init__(self, files: Files, root: str) -> None:
         self.marks: dict[str, int] = {}
+        """The newest deletion is the last, as in the file."""
         self._files = files
         self._root = root
         self._path = f"{root}/{NAME}"
@@ -96,12 +97,14 @@ class DeletedTopics:
         line = mark_line(topic, physical_offset)
         try:
             if self._lines > 2 * len(self.marks) + SPARE_LINES:
-                self._write({**self.marks, topic: physical_offset})
+                others = {name: offset for name, offset in self.marks.items() if name != topic}
+                self._write({**others, topic: physical_offset})
             else:
                 self._append(line)
         except FileFailed:
             self._changed = True  # the line may be there all the same: it must be gone before the next message
             raise
+        self.marks.pop(topic, 0)
         self.marks[topic] = physical_offset
 
     def _append(self, line: bytes) -> None:

@@ -19,12 +19,30 @@ _compute: Any = pc  # its stubs do not know plain values as scalars
 
 def marks_of(log_file: str) -> dict[str, int]:
     """The marks of the store that this CommitLog file belongs to. Raises LayoutError for a file that cannot be read."""
-    path = Path(log_file).parent.parent / NAME
+    return _marks(Path(log_file).parent.parent)
+
+
+def _marks(root: Path) -> dict[str, int]:
     try:
-        data = path.read_bytes()
+        data = (root / NAME).read_bytes()
     except FileNotFoundError:
         return {}
     return parse_marks(data)
+
+
+def newest_deletion(root: Path, at: int) -> tuple[str, int] | None:
+    """The topic that was deleted last, and the physical offset, `at` at most, below which its records are left out.
+
+    An older copy of the store that lacks any deletion lacks this one.
+    """
+    for topic, offset in reversed(_marks(root).items()):
+        return topic, min(offset, at)
+    return None
+
+
+def is_undone(root: Path, log_start: int, topic: str, below: int) -> bool:
+    """Whether records of a topic below this physical offset, which were left out, are in the store again."""
+    return below > log_start and _marks(root).get(topic, 0) < below
 
 
 def alive(topics: Any, physical_offsets: NDArray[Any], marks: dict[str, int]) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 An offset is a physical offset between two records, so it also shows the progress of a query in bytes. The first end
 offset contains its start, because Spark asks for the start again when it repeats the first batch. Each contains the
 record before it (`last_record`), because a folder that was replaced by another store, or by an older copy, has the
-same offsets.
+same offsets; and the newest deletion of a topic, which an older copy may lack although its log is the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
+from bolide.spark.store.deleted import is_undone, newest_deletion
 from bolide.spark.store.durable import DurableEnd, next_start
 from bolide.spark.store.last_record import LAST, Before, changed, file_at, mark_before
 from bolide.spark.store.log_scan import Stretch
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 OFFSET: Final = "offset"
 FROM: Final = "from"
 INITIAL: Final = "initial"
+DELETED: Final = "deleted"
 ASK_INTERVAL_S: Final = 0.1
 
 
@@ -111,6 +113,9 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end <= begin and not replaced:
             return start  # Spark compares offsets by their text: the same object means that nothing is new
         reached: dict[str, Any] = {OFFSET: end, **self._last(end)}
+        deletion = newest_deletion(self._store(), end)
+        if deletion is not None:
+            reached[DELETED] = list(deletion)
         if start.get(INITIAL) or replaced:
             reached[FROM] = begin
         return reached
@@ -161,7 +166,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False  # begins at the first record, or at the user's offset that is not reached yet
         known = Before(*offset[LAST]) if LAST in offset else None
         at = int(offset[OFFSET])
-        seen = changed(segment_files(self._store() / "commitlog"), at, known, read_again)
+        files = segment_files(self._store() / "commitlog")
+        seen = changed(files, at, known, read_again)
+        if not seen and DELETED in offset and files and is_undone(self._store(), files[0][0], *offset[DELETED]):
+            seen = f"no longer has the deletion of topic {offset[DELETED][0]}"
         if seen:
             data_lost(
                 f"{self._options.path} was read up to physical offset {at} and {seen}: the folder was replaced by "
