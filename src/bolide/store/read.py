@@ -42,7 +42,8 @@ _NEXT_UNITS: Final = 256
 _WARM_UNITS: Final = 1024
 _MAX_EXTENTS: Final = 256
 _NO_SKIP: Final = -1
-_WINDOW: Final = 64 * 1024
+_FIRST_WINDOW: Final = 16 * 1024
+_WINDOW: Final = 128 * 1024
 _LOOK: Final = 8
 """Records checked by a predicate between two looks at the clock."""
 
@@ -367,7 +368,7 @@ class _UnitScan:
         if end > 0 and at >= 0 and at - end <= GAP:
             segment = self.log.segment_size
             room: i64 = min(segment - physical_offset % segment, self.log_end - physical_offset)
-            want = min(max(size, min(2 * end, _WINDOW)), room)
+            want = min(max(size, min(max(4 * end, _FIRST_WINDOW), _WINDOW)), room)
         data: bytes | None = None
         view = self.log.view(physical_offset, want)
         if view is not None:
