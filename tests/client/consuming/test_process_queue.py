@@ -21,21 +21,20 @@ def process_queue() -> ProcessQueue:
     return ProcessQueue(MessageQueue("T", "b", 0))
 
 
-@given(st.permutations(range(12)), st.sets(st.integers(0, 30)), st.lists(st.booleans(), min_size=12, max_size=12))
-def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[int], singly: list[bool]) -> None:
+@given(st.permutations(range(12)), st.sets(st.integers(0, 30)), st.lists(st.integers(1, 5), min_size=12, max_size=12))
+def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[int], sizes: list[int]) -> None:
     offsets = [offset for offset in range(12 + len(gaps)) if offset not in gaps][:12]
     queue = process_queue()
     messages = [message(offset) for offset in offsets]
     queue.add(messages)
     left = set(offsets)
-    for index in order[: len(messages)]:
-        if index >= len(messages):
-            continue
-        left.discard(offsets[index])
-        one = messages[index]
-        offset = queue.done_next(one) if singly[index] else queue.done([one])
+    ending = [index for index in order if index < len(messages)]
+    for size in sizes:
+        run, ending = ending[:size], ending[size:]
+        left.difference_update(offsets[index] for index in run)
+        offset = queue.done([messages[index] for index in run])
         assert offset == (min(left) if left else offsets[-1] + 1)
-        assert queue.done_next(one) == offset, "a message is done once"
+        assert queue.done([messages[index] for index in run]) == offset, "a message is done once"
     assert (queue.cached_count, queue.cached_bytes) == (0, 0)
 
 
@@ -48,15 +47,15 @@ def test_messages_done_in_their_order_make_room() -> None:
         room = asyncio.create_task(queue.wait_for_room())
         empty = asyncio.create_task(queue.wait_empty())
         await asyncio.sleep(0)
-        assert [queue.done_next(messages[0]), queue.cached_count, queue.cached_bytes] == [1, 2, 2]
+        assert [queue.done([messages[0]]), queue.cached_count, queue.cached_bytes] == [1, 2, 2]
         await asyncio.sleep(0)
         assert not room.done()
-        assert queue.done_next(messages[1]) == 5
+        assert queue.done([messages[1]]) == 5
         async with asyncio.timeout(60):
             await room
-        assert queue.done_next(messages[0]) == 5
+        assert queue.done([messages[0]]) == 5
         assert not empty.done()
-        assert [queue.done_next(messages[2]), queue.cached_bytes] == [6, 0]
+        assert [queue.done([messages[2]]), queue.cached_bytes] == [6, 0]
         await empty
 
     asyncio.run(main())

@@ -142,13 +142,13 @@ class ConcurrentConsumption:
                     waiting = Waiting([message], started, run)
                     break
                 through += 1
-                self._progress(process_queue, process_queue.done_next(message))
         finally:  # a listener may end this worker: it raises CancelledError to leave its message as it is
             given = block.taken - first
             self._ready_count -= given
             if block.taken == len(block.messages):
                 self._ready.popleft()
             if through:
+                self._done(process_queue, block.messages[first : first + through])
                 now = time() if waiting is None else started
                 self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
             process_queue.end()
@@ -186,9 +186,7 @@ class ConcurrentConsumption:
             process_queue.end()
 
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        self._progress(process_queue, process_queue.done(messages))
-
-    def _progress(self, process_queue: ProcessQueue, offset: int) -> None:
+        offset = process_queue.done(messages)
         # A queue being given back still counts while it is ours: its successor then starts later.
         if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
             self._member.store.update(process_queue.queue, offset)

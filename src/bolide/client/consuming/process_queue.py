@@ -96,21 +96,6 @@ class ProcessQueue:
             self._note_room()
         return self.commit_offset
 
-    def done_next(self, message: ReceivedMessage) -> int:
-        """As `done`, of one message: cheap for the oldest, and messages mostly end in their order."""
-        order = self._order
-        record = message.record
-        if not order or order[0] != record.queue_offset or self._done:
-            return self.done([message])
-        order.popleft()
-        self.cached_bytes -= len(record.body)
-        if not self._room.is_set():
-            self._note_room()
-        if order:
-            return order[0]
-        self._empty.set()
-        return self._last + 1
-
     def moved_to(self, offset: int) -> bool:
         """Nothing was found up to `offset`: with nothing cached that is the offset to commit; True if it is."""
         if self._order:

@@ -35,9 +35,13 @@ class PullStatus(Enum):
     """What a pull found, by Java's names."""
 
     FOUND = codes.SUCCESS
+    """There are messages."""
     NO_NEW_MSG = codes.PULL_NOT_FOUND
+    """The queue has nothing at this offset yet."""
     NO_MATCHED_MSG = codes.PULL_RETRY_IMMEDIATELY
+    """There are messages, and the filter matches none of them: pull again from the next offset."""
     OFFSET_ILLEGAL = codes.PULL_OFFSET_MOVED
+    """The offset is outside the queue: pull again from the next offset, which is inside."""
 
 
 _STATUS: Final = {status.value: status for status in PullStatus}

@@ -24,6 +24,7 @@ Failed = list[tuple[ReceivedMessage, int]]
 
 BROKER_CHOOSES: Final = 0
 DEAD_LETTER: Final = -1
+"""The delay level that sends a message to the group's dead letter queue at once."""
 PIECE: Final = 32
 """Most messages that one thread takes at a time: a hop to a thread costs more than a quick listener."""
 

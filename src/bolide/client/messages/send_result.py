@@ -17,9 +17,13 @@ class SendStatus(IntEnum):
     """How safe a stored message is; all four mean that it is stored. The number is the response code."""
 
     SEND_OK = codes.SUCCESS
+    """Stored as safely as the broker's settings promise."""
     FLUSH_DISK_TIMEOUT = codes.FLUSH_DISK_TIMEOUT
+    """Stored, and not known to be on disk yet. Send it again if it must survive a loss of power."""
     SLAVE_NOT_AVAILABLE = codes.SLAVE_NOT_AVAILABLE
+    """Stored by the master alone: too few slaves are in sync. Send it again, or look after the slaves."""
     FLUSH_SLAVE_TIMEOUT = codes.FLUSH_SLAVE_TIMEOUT
+    """Stored, and not known to be on as many machines as `inSyncReplicas` asks for. Send it again if it must be."""
 
 
 STATUS_OF = {int(status): status for status in SendStatus}

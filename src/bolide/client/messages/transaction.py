@@ -17,8 +17,11 @@ class TransactionState(IntEnum):
     """How a local transaction ended. UNKNOWN leaves the message where it is: the broker will ask again."""
 
     UNKNOWN = TRANSACTION_NONE
+    """The broker asks again later."""
     COMMIT = TRANSACTION_COMMIT
+    """Deliver the message."""
     ROLLBACK = TRANSACTION_ROLLBACK
+    """Drop the message."""
 
 
 class TransactionListener(Protocol):
