@@ -48,6 +48,7 @@ SERVED = {
     codes.GET_ALL_DELAY_OFFSET,
     codes.GET_ALL_MESSAGE_REQUEST_MODE,
     codes.GET_TIMER_METRICS,
+    codes.GET_TIMER_CHECK_POINT,
     codes.GET_BROKER_HA_STATUS,
 }
 WHERE = {"topic": "T", "queueId": "0"}
@@ -276,3 +277,32 @@ def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(tmp_pat
     asyncio.run(scenario())
     stored = json.loads((tmp_path / "slave" / "config" / "topics.json").read_bytes())
     assert "T" in stored["topicConfigTable"]
+
+
+def forget_topic(folder: Path) -> None:
+    """Have the file of topics as it is before the master tells of T."""
+    path = folder / "config" / "topics.json"
+    stored = json.loads(path.read_bytes())
+    del stored["topicConfigTable"]["T"]
+    path.write_text(json.dumps(stored))
+    path.with_name("topics.json.bak").unlink(missing_ok=True)
+
+
+def test_a_slave_serves_a_topic_that_it_was_not_told_of_and_keeps_it_as_master(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await fill(tmp_path)
+        forget_topic(tmp_path)
+        more = {"broker_role": SLAVE, "broker_id": 1, "slave_read_enable": True}
+        async with broker(tmp_path, **more) as (_, client):
+            async with asyncio.timeout(PATIENCE):
+                while (await pull(client, 0)).code != codes.SUCCESS:
+                    await asyncio.sleep(0.05)
+        forget_topic(tmp_path)  # a slave that is killed before the file has it
+        async with broker(tmp_path) as (node, client):
+            assert "T" in json.loads((await ask(client, codes.GET_ALL_TOPIC_CONFIG)).body)["topicConfigTable"]
+            assert (await pull(client, 0)).code == codes.SUCCESS
+            assert (await ask(client, codes.CLEAN_UNUSED_TOPIC)).code == codes.SUCCESS
+            assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
+            assert node.parts.topics.table["T"].read_queue_nums == 1
+
+    asyncio.run(scenario())

@@ -191,5 +191,7 @@ def test_the_plan_of_sets_has_a_controller_and_replicas_of_one_name() -> None:
     assert {child.flags["controllerAddr"] for child in brokers} == {"127.0.0.1:9877"}
     assert {child.flags["allAckInSyncStateSet"] for child in brokers} == {False}
     assert len({child.flags["storePathRootDir"] for child in brokers}) == 4
+    *_, replica = plan("/s", 9876, 10911, 1, "0.0.0.0", {"brokerIP1": "192.0.2.7"}, 2)
+    assert replica.flags["brokerIP2"] == "127.0.0.1", "its log is served to this machine only"
     with pytest.raises(ConfigError, match="--replicas 6 is not allowed"):
         plan("/s", 0, 0, 1, "127.0.0.1", {}, 6)

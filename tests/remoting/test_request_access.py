@@ -62,7 +62,7 @@ ASKED = {
     "Topic:T Get, Group:G Get": (223, 303, 321),
     "Group:F1 Get, Group:F2 Get, Group:G Get, Topic:T Get": (308,),
     "Cluster: Get": (204, 315, 317, 328, 3004, 3005, 3009, 3010),
-    "Cluster: Update": (1008, 3001, 3002, 3003, 3006, 3007, 3008),
+    "Cluster: Update": (905, 906, 1008, 3001, 3002, 3003, 3006, 3007, 3008),
     "": (
         25,
         26,

@@ -5,10 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.errors import PeerError
-from bolide.remoting.codes import MESSAGE_ILLEGAL, SLAVE_NOT_AVAILABLE, SYSTEM_BUSY, SYSTEM_ERROR
+from bolide.remoting.codes import (
+    MESSAGE_ILLEGAL,
+    SERVICE_NOT_AVAILABLE,
+    SLAVE_NOT_AVAILABLE,
+    SYSTEM_BUSY,
+    SYSTEM_ERROR,
+)
 from bolide.remoting.request_routes import AtMaster
 
-SENDS_AT_MASTER: Final = AtMaster(SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave: send to its master")
+_A_SLAVE: Final = "[REJECTREQUEST]this broker is a slave: send to its master"
+SENDS_AT_MASTER: Final = AtMaster(
+    SYSTEM_BUSY,
+    _A_SLAVE,
+    where_acting=AtMaster(SERVICE_NOT_AVAILABLE, "service not available now: this broker is a slave"),
+)
+RETRIES_AT_MASTER: Final = AtMaster(
+    SYSTEM_BUSY, _A_SLAVE, where_acting=AtMaster(SYSTEM_ERROR, "no master available along with this slave")
+)
 PULLS_AT_MASTER: Final = AtMaster(
     SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave that serves no pulls: pull from its master", unless_reads=True
 )

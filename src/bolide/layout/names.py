@@ -25,6 +25,7 @@ SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
 BENCHMARK_TOPIC: Final = "BenchmarkTest"
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+"""The topic that holds message traces."""
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 ROCKSDB_TOPICS: Final = ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC")
 """5.5.0 has them whether or not it keeps transactions in RocksDB."""
@@ -91,3 +92,8 @@ def is_system_topic(topic: str) -> bool:
         or topic.startswith((SYSTEM_TOPIC_PREFIX, OLD_SYSTEM_TOPIC_PREFIX))
         or topic.endswith(REPLY_TOPIC_SUFFIX)
     )
+
+
+def is_predefined_group(group: str) -> bool:
+    """True for groups of the system itself."""
+    return group.startswith(SYSTEM_GROUP_PREFIX) or group in FIRST_GROUPS or group in PREDEFINED_GROUPS

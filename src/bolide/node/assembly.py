@@ -36,6 +36,7 @@ from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
+from bolide.broker.operator.members import MembersService
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
@@ -50,6 +51,7 @@ from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
+from bolide.broker.tables.untold_topics import UntoldTopics
 from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
@@ -158,19 +160,23 @@ class BrokerParts:
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
-            *self._operated(options, store, effects),
+            *self._operated(options, store, effects, log),
             *more,
         ]
         self.services = Services(made)
         self._store = store
         self._take_role(around.clock)
 
-    def _operated(self, options: BrokerOptions, store: MessageStore, effects: Effects) -> Sequence[Service]:
+    def _operated(
+        self, options: BrokerOptions, store: MessageStore, effects: Effects, log: logging.Logger
+    ) -> Sequence[Service]:
         self._users, self._acls = Users(), Acls()
         acl_admin = AclAdminService(options, self._users, self._acls, effects)
         self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
         self.controlled = ControlledService(options, store, self.role)
-        return self.user_admin, acl_admin, self.controlled
+        self.members = MembersService(store, self.role)
+        self.untold = UntoldTopics(store, self.topics, self.role, effects, log)
+        return self.user_admin, acl_admin, self.controlled, self.members, self.untold
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """What every request passes first, with aclEnable."""
@@ -208,6 +214,7 @@ class BrokerParts:
         )
         """Of a slave: takes over its master's tables."""
         self.following.before_offsets.append(forget_restarted)
+        self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
 
     def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
         """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next

@@ -51,6 +51,7 @@ from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.machine import machine_use, store_resources
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts
 from bolide.node.replication.switching import NodeParts
@@ -145,8 +146,6 @@ class BrokerNode:
         self._registration = self._turns = None
         to_name_servers = name_server_context(options)
         ingress = Ingress.of(options)
-        for context in (to_name_servers, ingress.tls):
-            self._tls.add(context)
         self._ports = []
         life.callback(self._close_ports)
         self._ports.append(DaemonPort(world, options.bind_address, options.listen_port, listen_setting(options)))
@@ -157,6 +156,8 @@ class BrokerNode:
         self.monitoring = made_monitoring(options, world, life)
         self._joining = joining = Joining(options, world, self.port, self._log)
         life.callback(joining.close_port)
+        for context in (to_name_servers, ingress.tls, *joining.contexts):
+            self._tls.add(context)
         self._served = False
         life.callback(self._write_tables)
         effects = Effects()
@@ -273,6 +274,7 @@ class BrokerNode:
         if parts.user_admin.make_missing():
             configs.write_now(parts.user_admin.persist_name)
         if parts.role.may_write:  # a slave has its master's tables, whose log may be ahead
+            parts.untold.tick(now, 0)  # before a slave asks for the topics: it deletes those that it is not told
             cut = parts.cut(configs, self._report.abnormal, now)
             if cut:
                 self._log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
@@ -330,10 +332,16 @@ class BrokerNode:
             if await self._joining.first_part(FIRST_REGISTRATION_S):
                 await registration.first(FIRST_REGISTRATION_S)
             return
+        self._joining.introduce(parts.members, place)
         if self.master_tables is not None:
             self.master_tables.start()
-        registration.start()
-        await registration.first(FIRST_REGISTRATION_S)
+        if options.enable_slave_acting_master:
+            acting = ActingSet(options, parts, registration, self._joining, tls, self.world, self._log)
+            life.push_async_callback(acting.stop)
+            await acting.start(place, FIRST_REGISTRATION_S)
+        else:
+            registration.start()
+            await registration.first(FIRST_REGISTRATION_S)
 
     def _master_told(self, address: str, ha_address: str) -> None:
         """The name servers say who is the master of this slave."""

@@ -98,6 +98,7 @@ def plan(
             "enableControllerMode": True,
             "controllerAddr": f"{loopback(host)}:{controller_port}",
             "allAckInSyncStateSet": True,
+            "brokerIP2": loopback(host),  # the log stays on this machine
         }
         flags = {**controlled, **flags}
     for number in range(brokers * replicas):

@@ -69,6 +69,8 @@ class AtMaster:
     remark: str
     unless_reads: bool = False
     """A slave that serves reads (slaveReadEnable) answers it."""
+    where_acting: AtMaster | None = None
+    """What a slave answers that may be an acting master."""
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,10 @@ class Confirming:
         """True when a record that ends here is not held by enough machines."""
         return self._waits and (end > self._confirmed or self._in_sync.late(end))
 
+    def short(self, end: int) -> bool:
+        """What is too few for sends is asked of the set (`Switching.set_changed`)."""
+        return False
+
     def keeps_up(self, ack: int, end: int) -> bool:
         """True when a slave that holds the log up to `ack` has most of it."""
         return self._in_sync.keeps_up(ack, end)

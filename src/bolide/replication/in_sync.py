@@ -69,6 +69,10 @@ class InSync:
         """True when a record that ends here is not held by enough machines."""
         return self.waits and end > self.acknowledged
 
+    def short(self, end: int) -> bool:
+        """Sends are taken, however few machines are in sync."""
+        return False
+
     def keeps_up(self, ack: int, end: int) -> bool:
         """True when a slave that holds the log up to `ack` counts as in sync; one that never reported does not."""
         return ack >= 0 and end - ack < self._max_gap

@@ -58,14 +58,17 @@ class RawLog:
 
     # -- a master --
 
-    def read(self, offset: i64, most: i64) -> bytes | Extent:
+    def read(self, offset: i64, most: i64) -> bytes | memoryview | Extent:
         """Up to `most` bytes as they are, within one file and below `settled`; an `Extent` to load first if they are
         not in memory. No bytes where there are none. Raises `FileFailed`."""
         log = self._log
         size: i64 = min(most, self.settled - offset, log.segment_size - offset % log.segment_size)
         if size <= 0 or offset < log.segments.min_offset:
             return b""
-        view = log.view(offset, size)
+        newest = log.tail.view(offset, size)
+        if newest is not None:
+            return newest  # of bytes in memory, which never change
+        view = log.segments.view_warm(offset, size)
         if view is not None:
             return bytes(view)  # copied at once: no view of a map outlives the read
         data = log.segments.read_warm(offset, size)

@@ -60,6 +60,11 @@ class TlsLayer:
 
     # ---- what the loop's transport calls
 
+    @property
+    def open(self) -> bool:
+        """True once the handshake is done."""
+        return self._open
+
     def connection_made(self, transport: Any) -> None:
         """Never called: the connection was made before TLS was known."""
 

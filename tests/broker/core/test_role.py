@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE, SYNC_MASTER, Role
 from bolide.errors import ConfigError
+
+ACTING: dict[str, Any] = {"enable_slave_acting_master": True, "namesrv_addr": "a:1"}
 
 
 def allowed(role: Role) -> tuple[bool, bool, bool]:
@@ -48,3 +52,45 @@ def test_what_a_master_should_know_of_its_settings() -> None:
     assert port.startswith("fastPortEnable = false: slaves of RocketMQ ask for topics")
     assert BrokerOptions(broker_role="SYNC_MASTER", fast_port_enable=True).warnings == ()
     assert BrokerOptions(broker_role="SLAVE", broker_id=7).warnings == ()
+
+
+def test_the_slave_with_the_smallest_id_acts_while_there_is_no_master() -> None:
+    role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=2, **ACTING))
+    assert role.least_is(1)
+    assert (role.masterless, role.acting) == (True, False)
+    assert role.least_is(2) and not role.least_is(2)
+    assert (role.masterless, role.acting) == (True, True)
+    assert allowed(role) == (False, False, False), "it stores nothing and delivers nothing"
+    assert role.least_is(0)
+    assert (role.masterless, role.acting) == (False, False)
+
+
+def test_who_may_not_act_does_not() -> None:
+    assert not Role.of(BrokerOptions(broker_role=SLAVE, broker_id=1)).least_is(1)
+    assert not Role.of(BrokerOptions(**ACTING)).least_is(1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"enable_slave_acting_master": True}, "enableSlaveActingMaster = true needs namesrvAddr"),
+        (
+            {**ACTING, "enable_controller_mode": True, "controller_addr": "a:2"},
+            "enableSlaveActingMaster = true is not allowed with enableControllerMode",
+        ),
+        ({"enable_auto_in_sync_replicas": True}, "enableAutoInSyncReplicas = true needs enableSlaveActingMaster"),
+        ({**ACTING, "min_in_sync_replicas": 2}, "minInSyncReplicas = 2 needs enableControllerMode = true or"),
+        (
+            {**ACTING, "enable_auto_in_sync_replicas": True, "min_in_sync_replicas": 2},
+            "minInSyncReplicas = 2 needs brokerRole = SYNC_MASTER",
+        ),
+    ],
+)
+def test_settings_of_acting_masters_that_do_not_fit(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        BrokerOptions(**settings)
+
+
+def test_an_acting_master_that_serves_nothing_is_warned_of() -> None:
+    (text,) = BrokerOptions(broker_role=SLAVE, broker_id=1, **ACTING).warnings
+    assert text == "slaveReadEnable = false: as acting master this broker would serve no pulls"

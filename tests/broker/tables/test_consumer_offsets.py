@@ -178,3 +178,30 @@ def test_all_offsets_together_have_a_limit() -> None:
         assert each.count == 2
     offsets.clone("h", "h2", "T", 5)
     assert offsets.count == 3 and offsets.commit("j", "T", 0, 1, 5) and not offsets.commit("j", "T", 1, 1, 5)
+
+
+def test_a_master_takes_back_what_was_consumed_at_a_slave() -> None:
+    offsets, effects = table()
+    offsets.commit("g", "T", 0, 5, 1)
+    offsets.commit("g", "T", 1, 9, 1)
+    told = json.loads(offsets.answer())["dataVersion"]
+    version = {**told, "counter": told["counter"] + 3}
+    effects.take()
+    consumed = {"T@g": {0: 8, 1: 7, 2: 4}, "U@h": {0: 2}, "T@CID_RMQ_SYS_TRANS": {0: 6}}
+    offsets.take_back(consumed, version, lambda topic, queue_id: 8 if topic == "T" and queue_id == 0 else 3, 2)
+    assert offsets.queues("g", "T") == {0: 8, 1: 9}, "forward only, and no further than the queue"
+    assert offsets.query("h", "U", 0) == 2
+    assert offsets.query("CID_RMQ_SYS_TRANS", "T", 0) == -1, "the broker's own offsets are a master's"
+    assert "consumerOffset" in effects.take().persists
+    assert json.loads(offsets.answer())["dataVersion"] == version
+
+
+def test_an_older_copy_is_not_taken_back() -> None:
+    offsets, _ = table()
+    offsets.commit("g", "T", 0, 50, 1)
+    old = json.loads(offsets.answer())["dataVersion"]
+    offsets.assign_reset("g", "T", 0, 3, 2)
+    again, _ = table()
+    again.load(offsets.encode())
+    again.take_back({"T@g": {0: 50}}, old, lambda topic, queue_id: 100, 3)
+    assert again.query("g", "T", 0) == 3

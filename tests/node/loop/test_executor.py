@@ -126,7 +126,7 @@ class World:
 
     host_type: type[NotingHost] = NotingHost
 
-    def __init__(self, folder: Path, sync: bool = True) -> None:
+    def __init__(self, folder: Path, sync: bool = True, broker: BrokerOptions | None = None) -> None:
         self.files = FaultyFiles()
         options = StoreOptions(flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH")
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=100, index_entries=400)
@@ -140,7 +140,7 @@ class World:
         self.services = Services([self.handlers()])
         self.closed_channels: list[Channel] = []
         self.executor = Executor(
-            self.services, self.effects, self.host, BrokerStats(NOW), self.store, self.hold, BrokerOptions()
+            self.services, self.effects, self.host, BrokerStats(NOW), self.store, self.hold, broker or BrokerOptions()
         )
         self.peer = Channel(1, encode_host("10.0.0.1", 2), "10.0.0.1:2")
         self.other = Channel(2, encode_host("10.0.0.2", 2), "10.0.0.2:2")

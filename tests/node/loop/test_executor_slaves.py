@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bolide.broker.core.options import BrokerOptions
 from bolide.remoting import codes
 from tests.node.loop.test_executor import NOW, SENDS, World
 
@@ -66,3 +68,29 @@ def test_when_disk_and_slaves_are_late_the_slaves_are_named(world: World) -> Non
     world.executor.tick(NOW + 5000)
     world.turn(NOW + 5000)
     assert world.got() == [(codes.FLUSH_SLAVE_TIMEOUT, None)]
+
+
+@pytest.mark.parametrize("slave_timeout", [1_000, 3_000, 30_000])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"broker_role": "SYNC_MASTER"},
+        {"enable_controller_mode": True, "controller_addr": "127.0.0.1:9877", "namesrv_addr": "127.0.0.1:9876"},
+    ],
+    ids=["plain", "controller"],
+)
+def test_a_send_that_waits_for_slaves_is_as_old_as_its_arrival(
+    tmp_path: Path, settings: dict[str, Any], slave_timeout: int
+) -> None:
+    options = BrokerOptions(in_sync_replicas=2, slave_timeout=slave_timeout, **settings)
+    world = World(tmp_path, broker=options)
+    world.executor.replication = Slaves(world)
+    world.do(SENDS, world.store_one())
+    world.turn()
+    gate = world.executor.gate
+    assert gate.oldest(NOW + 700) == 700
+    gate.look(NOW + options.max_parked_send_millis - 1, 0)
+    assert gate.busy == ""
+    gate.look(NOW + options.max_parked_send_millis, 0)
+    assert "stands still for 3000ms" in gate.busy
+    world.store.close(NOW)

@@ -11,6 +11,10 @@ import pytest
 from bolide.node.broker import BrokerNode
 from bolide.node.replication.slave_links import MOST_SLAVES, WRITE_HIGH, SlaveLinks
 from bolide.replication.frames import encode_report
+from bolide.replication.in_sync import InSync
+from bolide.replication.master import Pace
+from bolide.transport.raw_connection import RawConnection
+from tests.broker.parts import NOW, Parts, send_request
 from tests.client.waiting import PATIENCE
 from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, send, until
 
@@ -188,3 +192,44 @@ def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: p
             assert node._joining.side is None
 
     asyncio.run(run())
+
+
+class Wire:
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "10.0.0.2", 4000
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+
+@pytest.mark.parametrize(("needed", "turns"), [(1, 2), (2, 3)])
+def test_a_turn_writes_to_a_slave_once_and_a_report_ends_one_where_it_is_waited_for(
+    tmp_path: Path, needed: int, turns: int
+) -> None:
+    parts = Parts(tmp_path)
+    for number in range(80):
+        parts.answer(send_request(body=b"%d" % number + bytes(1000)))
+    scheduled: list[int] = []
+    in_sync = InSync(needed=needed, timeout=3000, max_gap=1000, end=0)
+    slaves = SlaveLinks(
+        parts.store, in_sync, Pace(), parts.effects, lambda: scheduled.append(1), lambda: NOW, logging.getLogger("test")
+    )
+    connection, wire = RawConnection(slaves, WRITE_HIGH), Wire()
+    connection.connection_made(wire)
+    connection.data_received(encode_report(8))
+    slaves.turn(NOW)
+    end = int(parts.store.written_offset)
+    (written,) = wire.written
+    assert end > 2 * 32 * 1024 and len(written) == end - 8 + 3 * 12, "three transfers"
+    connection.data_received(encode_report(end))
+    assert len(scheduled) == turns
+    assert slaves.connections(NOW)[0].slave_ack_offset == end
+    parts.close()

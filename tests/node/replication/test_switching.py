@@ -11,6 +11,7 @@ from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
+from bolide.replication.standing import Told
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.node.replication.controlled import ControlledSet, controlled
@@ -135,7 +136,6 @@ def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it(tmp_p
             assert second.master_tables is not None
             await second.master_tables.stop()
             assert codes_of(await send(first, 10)) == OK
-            assert "T" not in second.parts.topics.table
             await elect(of, 2)
             await of.leads(second)
             assert "T" in second.parts.topics.table
@@ -158,8 +158,27 @@ def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path)
             waiting = asyncio.create_task(send(first, 5))
             await until(lambda: first.waiting_sends == 5)
             await elect(of, 2)
-            assert codes_of(await waiting) == {codes.SERVICE_NOT_AVAILABLE}
+            answers = await waiting
+            assert codes_of(answers) == {codes.SERVICE_NOT_AVAILABLE}
+            assert all("may be stored" in (answer.remark or "") for answer in answers)
             await of.leads(second)
+
+    asyncio.run(run())
+
+
+def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a", slave_read_enable=True)
+            await of.leads(first)
+            second = await of.start("b", slave_read_enable=True)
+            await of.all_in_sync(1, 2)
+            role, switching = second.parts.role, second._joining.switching
+            assert switching is not None
+            await until(lambda: role.may_serve)
+            await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
+            assert not role.may_serve
+            await until(lambda: role.may_serve)
 
     asyncio.run(run())
 

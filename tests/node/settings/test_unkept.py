@@ -23,8 +23,6 @@ BROKEN = {
     "authorizationMetadataProvider": "com.example.Policies",
     "tls.server.authClient": "true",
     "controllerDLegerPeers": "n0-127.0.0.1:9877",
-    "enableAutoInSyncReplicas": "true",
-    "enableSlaveActingMaster": "true",
     "enableRemoteEscape": "true",
     "enableDLegerCommitLog": "true",
     "enableControllerInNamesrv": "true",

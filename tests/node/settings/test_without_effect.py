@@ -10,16 +10,18 @@ from bolide.node.settings.config import load_options
 
 def test_a_key_without_effect_is_said_at_the_start(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("haSlaveFallbehindMax=1\ntotalReplicas=2\nflushConsumeQueueLeastPages=3\nisolateLogEnable=false\n")
+    path.write_text(
+        "haSlaveFallbehindMax=1\nreadUnCommitted=2\nflushConsumeQueueLeastPages=3\nisolateLogEnable=false\n"
+    )
     variables = {"BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS": "4"}
     loaded = load_options(BrokerOptions, {"commercialBaseCount": "2"}, str(path), variables)
     assert loaded.warnings == [
-        f"file {path}: haSlaveFallbehindMax, totalReplicas have no effect here: replication is in plain mode or under "
-        "a controller",
+        f"file {path}: haSlaveFallbehindMax, readUnCommitted have no effect here: replication is in plain mode or "
+        "under a controller",
         f"file {path}: flushConsumeQueueLeastPages has no effect here: queues are written every interval and synced "
         "together at the thorough one",
         "variable BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS: sendMessageThreadPoolNums has no effect here: requests run on "
         "one event loop, not in thread pools",
         "flag: commercialBaseCount has no effect here: statistics are kept in one way",
     ]
-    assert "totalReplicas" not in loaded.origins
+    assert "readUnCommitted" not in loaded.origins

@@ -13,7 +13,7 @@ CONTROLLED: Final = Section("Under a controller")
 
 
 class ControlledOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
-    """They have an effect with `enable_controller_mode` only."""
+    """Most have an effect with `enable_controller_mode` only."""
 
     enable_controller_mode: Annotated[
         bool,
@@ -27,7 +27,10 @@ class ControlledOptions(AccessOptions, frozen=True, kw_only=True, rename=java_ke
     min_in_sync_replicas: Annotated[
         int, Meta(ge=1, le=16), CONTROLLED("Replicas in sync, the master among them, below which sends are refused.")
     ] = 1
-    broker_heartbeat_interval: Annotated[PositiveMs, CONTROLLED("Time between signs of life to controllers.")] = 1000
+    broker_heartbeat_interval: Annotated[
+        PositiveMs,
+        CONTROLLED("Time between signs of life to controllers, or with enableSlaveActingMaster to name servers."),
+    ] = 1000
     controller_heart_beat_timeout_mills: Annotated[
         PositiveMs, CONTROLLED("Time without a sign of life after which the controller takes this broker for dead.")
     ] = 10_000

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.broker.core.controlled_options import ControlledOptions
+from bolide.broker.core.replication_options import ReplicationOptions
 from bolide.declaration import (
     OURS,
     Bytes,
@@ -62,12 +62,11 @@ TRANSACTIONS: Final = Section("Transactions")
 QUERIES: Final = Section("Queries and operation")
 TLS_OUT: Final = Section("TLS to name servers")
 PLUGINS: Final = Section("Plug-ins")
-REPLICATION: Final = Section("Replication")
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 """Addresses that only this machine reaches."""
 
 
-class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_key):
+class BrokerOptions(ReplicationOptions, frozen=True, kw_only=True, rename=java_key):
     """Everything a broker is told at start."""
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"
@@ -75,9 +74,10 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
     broker_id: Annotated[
         int, Meta(ge=0), PLACE("Number among the brokers of a name: a slave's is above 0, a master's always 0.")
     ] = 0
-    broker_role: Annotated[Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"], PLACE("Only ASYNC_MASTER is accepted.")] = (
-        "ASYNC_MASTER"
-    )
+    broker_role: Annotated[
+        Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"],
+        PLACE("Whether it copies a master's log (SLAVE), and whether a master's sends wait for slaves (SYNC_MASTER)."),
+    ] = "ASYNC_MASTER"
     broker_ip1: Annotated[
         str,
         PLACE("Address given to clients and stored in records; empty: the bound one.", java="the machine's address"),
@@ -88,49 +88,6 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
     fast_port_enable: Annotated[
         bool, PLACE("Also listen on listenPort - 2, which serves no pulls. RocketMQ always does.", java=OURS)
     ] = False
-    ha_listen_port: Annotated[
-        Port,
-        REPLICATION(
-            "Port on which a master serves slaves, on bindAddress; 0: listenPort + 1. A SYNC_MASTER always listens, an "
-            "ASYNC_MASTER where this is set: anyone who reaches it gets the whole log.",
-            java="10912",
-        ),
-    ] = 0
-    ha_master_address: Annotated[
-        str,
-        REPLICATION("`host:port` where a slave finds its master's log; empty: the name servers tell."),
-    ] = ""
-    in_sync_replicas: Annotated[
-        int,
-        Meta(ge=1, le=16),
-        REPLICATION(
-            "Machines, the master among them, that must hold a record before its send is answered. More than 1 needs "
-            "brokerRole = SYNC_MASTER or a controller."
-        ),
-    ] = 1
-    slave_timeout: Annotated[
-        PositiveMs,
-        REPLICATION("Time a send waits for slaves; then it is answered with FLUSH_SLAVE_TIMEOUT and delivered."),
-    ] = 3000
-    ha_max_gap_not_in_sync: Annotated[
-        PositiveBytes, REPLICATION("A slave that lacks this many bytes does not count as in sync.")
-    ] = 256 * 1024 * 1024
-    ha_send_heartbeat_interval: Annotated[
-        PositiveMs, REPLICATION("Time after which master and slave say where they stand when nothing is new.")
-    ] = 5000
-    ha_housekeeping_interval: Annotated[
-        PositiveMs, REPLICATION("A master or slave that is silent for so long is disconnected.")
-    ] = 20_000
-    ha_transfer_batch_size: Annotated[
-        int,
-        Meta(ge=1, le=4 * 1024 * 1024 - 12, extra={"unit": "bytes"}),
-        REPLICATION("Bytes of the log in one transfer to a slave."),
-    ] = 32 * 1024
-    ha_flow_control_enable: Annotated[bool, REPLICATION("Obey maxHaTransferByteInSecond.")] = False
-    max_ha_transfer_byte_in_second: Annotated[
-        PositiveBytes,
-        REPLICATION("Bytes of the log sent to one slave in a second. In plain mode RocketMQ counts headers only."),
-    ] = 100 * 1024 * 1024
     store_path_root_dir: Annotated[str, FILES("Folder of the store.")] = "~/store"
     store_path_commit_log: Annotated[
         str, FILES("Only commitlog/ under the root is accepted.", java="commitlog/ under the root")
@@ -410,21 +367,49 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
         super().__post_init__()
         # Settings that are allowed one by one may not fit together.
         StoreShape.of(self)
+        self.check_acting(self.namesrv_addr)
+        if self.ha_tls_enable:
+            self._check_ha_tls()
         if self.enable_controller_mode:
             self._check_controlled()
             return
         alone = "needs enableControllerMode = true: without a controller there is no set of replicas in sync"
         if self.all_ack_in_sync_state_set:
             raise ConfigError(f"allAckInSyncStateSet = true {alone}")
-        if self.min_in_sync_replicas > 1:
-            raise ConfigError(f"minInSyncReplicas = {self.min_in_sync_replicas} {alone}")
+        if self.min_in_sync_replicas > 1 and not self.enable_auto_in_sync_replicas:
+            raise ConfigError(
+                f"minInSyncReplicas = {self.min_in_sync_replicas} needs enableControllerMode = true or "
+                f"enableAutoInSyncReplicas = true: without them a send waits for inSyncReplicas, or is answered so"
+            )
         if self.broker_role == "SLAVE" and self.broker_id == MASTER_ID:
             raise ConfigError("brokerRole = SLAVE needs a brokerId above 0: 0 is its master")
-        if self.in_sync_replicas > 1 and self.broker_role == "ASYNC_MASTER":
-            raise ConfigError(
-                f"inSyncReplicas = {self.in_sync_replicas} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER answers a "
-                f"send without its slaves"
-            )
+        if self.waits_for_slaves and self.broker_role == "ASYNC_MASTER":
+            key = "inSyncReplicas" if self.in_sync_replicas > 1 else "minInSyncReplicas"
+            waits = f"{key} = {max(self.in_sync_replicas, self.min_in_sync_replicas)}"
+            raise ConfigError(f"{waits} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER answers without its slaves")
+
+    def _check_ha_tls(self) -> None:
+        wanted = {
+            "tlsCertPath": self.may_lead and not self.tls_cert_path,
+            "tlsKeyPath": self.may_lead and not self.tls_key_path,
+            "tlsTrustCertPath": self.may_lead and not self.tls_trust_cert_path,
+            "tlsClientCertPath": self.may_follow and not self.tls_client_cert_path,
+            "tlsClientKeyPath": self.may_follow and not self.tls_client_key_path,
+            "tlsClientTrustCertPath": self.may_follow and not self.tls_client_trust_cert_path,
+        }
+        missing = [key for key, lacks in wanted.items() if lacks]
+        if missing:
+            raise ConfigError(f"haTlsEnable = true needs {', '.join(missing)}: both sides show and check certificates")
+
+    @property
+    def may_lead(self) -> bool:
+        """True for a broker that may have slaves."""
+        return self.enable_controller_mode or self.broker_role != "SLAVE"
+
+    @property
+    def may_follow(self) -> bool:
+        """True for a broker that may follow a master's log."""
+        return self.enable_controller_mode or self.broker_role == "SLAVE"
 
     def _check_controlled(self) -> None:
         if not self.controller_addr.strip():
@@ -440,7 +425,7 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
     @property
     def waits_for_slaves(self) -> bool:
         """True when the answer to a send may wait for other machines."""
-        return self.in_sync_replicas > 1 or self.all_ack_in_sync_state_set
+        return max(self.in_sync_replicas, self.min_in_sync_replicas) > 1 or self.all_ack_in_sync_state_set
 
     @property
     def send_patience(self) -> int:
@@ -486,8 +471,13 @@ class BrokerOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_ke
         if not guarded and self.bind_address not in LOOPBACK:
             text = f"anyone who reaches {self.bind_address} may do anything, see docs/security.md"
             found.append(f"authenticationEnabled = false: {text}")
+        if self.enable_slave_acting_master and self.broker_role == "SLAVE" and not self.slave_read_enable:
+            found.append("slaveReadEnable = false: as acting master this broker would serve no pulls")
         serves_log = self.ha_listen_port or self.enable_controller_mode
-        if guarded and serves_log and self.bind_address not in LOOPBACK:
-            text = "slaves sign nothing there, so anyone who reaches it gets the whole log, see docs/security.md"
+        if guarded and serves_log and not self.ha_tls_enable and self.bind_address not in LOOPBACK:
+            text = (
+                "slaves sign nothing there, so anyone who reaches it gets the whole log: set haTlsEnable, see "
+                "docs/security.md"
+            )
             found.append(f"haListenPort = {self.ha_listen_port}: {text}")
         return tuple(found)

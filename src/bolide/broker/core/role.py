@@ -25,10 +25,16 @@ class Role:
     """The role of one broker. It changes by `become` only, which tells everybody in `told`."""
 
     def __init__(
-        self, name: str = ASYNC_MASTER, broker_id: int = MASTER_ID, slave_reads: bool = False, fenced: bool = False
+        self,
+        name: str = ASYNC_MASTER,
+        broker_id: int = MASTER_ID,
+        slave_reads: bool = False,
+        fenced: bool = False,
+        may_act: bool = False,
     ) -> None:
-        """`slave_reads` is slaveReadEnable."""
+        """`slave_reads` is slaveReadEnable, `may_act` is enableSlaveActingMaster."""
         self._slave_reads: bool = slave_reads
+        self.may_act: bool = may_act
         self.told: list[Callable[[Role, int], None]] = []
         self.short: bool = False
         """A master takes no sends, because fewer replicas are in sync than minInSyncReplicas."""
@@ -39,7 +45,8 @@ class Role:
         """The role that the settings give. Under a controller a broker waits for its word."""
         if options.enable_controller_mode:
             return Role(SLAVE, NO_ID, options.slave_read_enable, True)
-        return Role(options.broker_role, options.broker_id, options.slave_read_enable)
+        may_act = options.enable_slave_acting_master
+        return Role(options.broker_role, options.broker_id, options.slave_read_enable, False, may_act)
 
     def become(self, name: str, broker_id: int, now: int, fenced: bool = False) -> None:
         """Take another role: who does background work stops it or resumes it. `fenced`: serve nobody until the next."""
@@ -59,3 +66,17 @@ class Role:
         """Consumers may pull here."""
         self.may_deliver: bool = master
         """Delays, timers and checks of transactions are this broker's work."""
+        self.masterless: bool = False
+        """A slave of a set without a master: its readers stay."""
+        self.acting: bool = False
+        """The slave with the smallest id of such a set: name servers show it as the master."""
+
+    def least_is(self, least_id: int) -> bool:
+        """The smallest id of the set is this one, as name servers tell; False when that is nothing new."""
+        masterless = self.may_act and not self.may_write and least_id != MASTER_ID
+        acting = masterless and least_id == self.broker_id
+        if (masterless, acting) == (self.masterless, self.acting):
+            return False
+        self.masterless = masterless
+        self.acting = acting
+        return True

@@ -10,6 +10,7 @@ from typing import Any
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Table
+from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
 
@@ -30,6 +31,11 @@ class FollowedTimer(Table):
     def known(self) -> bool:
         """True when a timer that starts here continues where the master's was."""
         return self.read_time >= 0
+
+    @property
+    def checkpoint(self) -> TimerCheckpoint:
+        """What a master that returns is told: without a version, so that it believes its own."""
+        return TimerCheckpoint(max(self.read_time, 0), queue_offset=self.queue_offset)
 
     def follow(self, read_time: int, queue_offset: int) -> None:
         """Note what the log of this broker covers."""

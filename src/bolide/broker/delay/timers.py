@@ -215,8 +215,10 @@ class TimerService(Service):
         ]
 
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
-        if not self._on:
+        if not self._options.timer_wheel_enable:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The checkpoint is null"))
+        if not self._on:
+            return reply(make_response(command, codes.SUCCESS, body=self._followed.checkpoint.encode_body()))
         told = self._files.checkpoint if self._not_true() else self._checkpoint(now)
         return reply(make_response(command, codes.SUCCESS, body=told.encode_body()))
 

@@ -41,6 +41,8 @@ class Following:
         drop: Callable[[str], None],
     ) -> None:
         """`drop` forgets the messages of a topic that the master deleted, and whatever names it."""
+        self.end_of: Callable[[str, int], int] = lambda topic, queue_id: 0
+        """Where a queue ends."""
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -105,6 +107,11 @@ class Following:
         light = {str(key): {0: int(offset)} for key, offset in (answer.get("lmqOffsetTable") or {}).items()}
         self.left_out += self.offsets.follow(light)
         self.offsets.followed(answer.get("dataVersion") or {})
+
+    def take_back(self, answer: Mapping[str, Any], now: int) -> None:
+        """Of a master that returns: how far groups have come at a slave meanwhile (43)."""
+        table = {str(key): offsets_of(queues) for key, queues in (answer.get("offsetTable") or {}).items()}
+        self.offsets.take_back(table, answer.get("dataVersion") or {}, self.end_of, now)
 
     def take_delays(self, answer: bytes) -> None:
         """How far delays are delivered (45)."""

@@ -132,7 +132,7 @@ class InspectService(Service):
         return {
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
-            "brokerActive": "true" if self._role.may_deliver else "false",
+            "brokerActive": "true" if self._role.may_deliver or self._role.acting else "false",
             "brokerRole": self._role.name,
             "replicationLagMs": str(self.replicas.lag_ms(now)),
             "storeState": self._state(),

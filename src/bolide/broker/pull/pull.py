@@ -388,7 +388,7 @@ class PullService(Service):
             response.suggest_which_broker_id = (
                 group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
             )
-            if self._role.broker_id != MASTER_ID and not suggest_slave:
+            if self._role.broker_id != MASTER_ID and not suggest_slave and not self._role.masterless:
                 # A replica that is not behind sends its readers back to the master (5.x).
                 response.suggest_which_broker_id = 0
                 if response.code != SUCCESS:

@@ -15,7 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
-from bolide.broker.refused import SENDS_AT_MASTER
+from bolide.broker.refused import RETRIES_AT_MASTER
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import offset_message_id
@@ -70,7 +70,7 @@ class RetryService(Service):
                 ConsumerSendMsgBackRequestHeader,
                 self.on_send_back,
                 Kind.SEND,
-                at_master=SENDS_AT_MASTER,
+                at_master=RETRIES_AT_MASTER,
                 reads=DiskReads.STEPWISE,
                 access=SEND_BACK,
             ),

@@ -264,6 +264,29 @@ class ConsumerOffsets(Table):
             self._touch(key)
         return left_out
 
+    def take_back(
+        self,
+        table: Mapping[str, dict[int, int]],
+        version: Mapping[str, Any],
+        end_of: Callable[[str, int], int],
+        now: int,
+    ) -> None:
+        """Of a master that was away: have what groups committed at a slave, where that is further and is here.
+
+        Nothing of a copy that is older than this table: a group may have been set back since.
+        """
+        counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
+        if (counter, timestamp) < (self._version_counter, self._version_timestamp):
+            return
+        for key, theirs in table.items():
+            topic, _, group = key.partition(SEPARATOR)
+            read = {} if is_system_group(group) else theirs
+            for queue_id, offset in read.items():
+                if self.query(group, topic, queue_id) < offset <= end_of(topic, queue_id):
+                    self.commit(group, topic, queue_id, offset, now)
+        self._version_counter, self._version_timestamp = counter, timestamp
+        self._effects.persist(self.persist_name)
+
     def followed(self, version: Mapping[str, Any]) -> None:
         """All of the master's offsets are here: have its version."""
         counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
@@ -384,7 +407,10 @@ class ConsumerOffsets(Table):
         self.count += more
 
     def _ordered(self, now: int) -> None:
-        """What an operator changes is on disk before the answer, so that a crash cannot undo it."""
+        """What an operator changes is on disk before the answer, so that a crash cannot undo it; no older copy of a
+        slave can, either."""
+        self._version_counter += 1
+        self._version_timestamp = now
         self._count(now)
         self._effects.persist(self.persist_name)
 

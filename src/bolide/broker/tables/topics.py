@@ -151,6 +151,8 @@ class TopicTable(Table):
         """The version that `begin` saw, so that it never claims more than the file holds."""
         self._unsaved: dict[str, TopicConfig] = {}
         self._saving: dict[str, TopicConfig] = {}
+        self.untold: set[str] = set()
+        """Of a slave: topics that it knows by their messages only."""
         self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -177,6 +179,7 @@ class TopicTable(Table):
             return
         if config.topic_name not in self.table:
             self._check_room(config.topic_name)
+        self.untold.discard(config.topic_name)
         self._add(config, now)
 
     def _check_room(self, topic: str) -> None:
@@ -203,11 +206,29 @@ class TopicTable(Table):
         self._effects.register([])
         return True
 
+    def learn(self, topic: str, queues: int, now: int) -> bool:
+        """Have a topic of which messages are here, with so many queues; False when nothing changes, or for one topic
+        too many."""
+        known = self.table.get(topic)
+        if known is None:
+            if len(self.table) >= self._most:
+                return False
+        elif topic not in self.untold or known.read_queue_nums >= queues:
+            return False
+        self.untold.add(topic)
+        self._add(TopicConfig(topic, queues, queues, PERM_READ_WRITE), now)
+        return True
+
+    def untold_saved(self) -> bool:
+        """True once the file has all topics that are known by their messages only."""
+        return all(self.table[topic].saved for topic in self.untold if topic in self.table)
+
     def follow(self, configs: Iterable[TopicConfig]) -> int:
         """Have these as the master of this broker has them; returns how many found no room. `followed` comes after."""
         left_out = 0
         for config in configs:
             name = config.topic_name
+            self.untold.discard(name)
             known = self.table.get(name)
             if known is not None and known.to_json() == config.to_json():
                 continue
@@ -230,6 +251,7 @@ class TopicTable(Table):
         for name in gone:
             del self.table[name]
             self._rows.touch(name)
+        self.untold = {name for name in self.untold if name in self.table}
         self.data_version.assign(version)
         self._effects.persist(self.persist_name)
         self._effects.register([])

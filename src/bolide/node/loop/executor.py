@@ -80,7 +80,7 @@ class Executor:
         self._next_sweep: int = 0
         self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
-        self.gate: SendGate = SendGate(options, self._parked, options.sync_flush_timeout)
+        self.gate: SendGate = SendGate(options, self._parked, options.send_patience)
         self.outbox: Outbox = Outbox(host, options.client_write_buffer_high)
         self._resumer: Resumer = Resumer(
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look

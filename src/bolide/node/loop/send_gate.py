@@ -16,13 +16,14 @@ from bolide.remoting.command import Command, make_response
 class SendGate:
     """`busy` is the remark with which sends are refused until the next look; "" lets them in."""
 
-    def __init__(self, options: BrokerOptions, parked: ParkedReplies, flush_timeout_ms: int) -> None:
+    def __init__(self, options: BrokerOptions, parked: ParkedReplies, patience_ms: int) -> None:
+        """`patience_ms`: how long each send waits before its answer is late."""
         self.busy: str = ""
         self._overload: Overload = Overload(options)
         self.max_unread: int = options.client_write_buffer_total
         """Bytes that all peers together may leave unread before pulls are sent away."""
         self._parked: ParkedReplies = parked
-        self._flush_timeout_ms: int = flush_timeout_ms
+        self._patience_ms: int = patience_ms
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over other limits."""
@@ -37,7 +38,7 @@ class SendGate:
     def oldest(self, now: int) -> int:
         """How long (ms) the first of the sends that wait for the log has waited; 0 without any."""
         parked = self._parked
-        return now - parked.next_deadline() + self._flush_timeout_ms if parked.count > 0 else 0
+        return now - parked.next_deadline() + self._patience_ms if parked.count > 0 else 0
 
 
 def busy(command: Command, remark: str) -> Command:

@@ -112,7 +112,7 @@ class Services:
         if not role.may_write:
             for code, refusal in self._at_master.items():
                 if not (refusal.unless_reads and role.may_serve):
-                    self.refused[code] = refusal
+                    self.refused[code] = (role.may_act and refusal.where_acting) or refusal
 
     def refuse_all(self, remark: str) -> None:
         """Answer no request until the next `serve_as`."""

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
+from bolide.broker.operator.members import BrokerPlace, MembersService
+from bolide.broker.tables.topics import TopicConfig
+from bolide.node.process.addresses import ANY, announced_ip, resolved
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.node_world import NodeWorld
 from bolide.node.replication.broker_identity import BrokerIdentity
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.log_tls import following_context, serving_context
 from bolide.node.replication.master_link import MasterLink
 from bolide.node.replication.membership import Membership
 from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
 from bolide.node.replication.switching import NodeParts, Switching
+from bolide.replication.auto_in_sync import AutoInSync
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.store.message_store import MessageStore
 from bolide.transport.address import split_addresses
 from bolide.transport.raw_connection import RawConnection
+from bolide.transport.raw_tls import RawTls, Shaking
 from bolide.transport.tls_contexts import RenewedContext
+
+MOST_SAID: Final = 64
 
 
 def listens(options: BrokerOptions) -> bool:
@@ -43,6 +52,18 @@ def pace_of(options: BrokerOptions) -> Pace:
     )
 
 
+def log_address(options: BrokerOptions, world: NodeWorld) -> str:
+    """The address on which slaves are served: where anyone who reaches it gets the log, not all of this machine's.
+
+    Raises `ConfigError`.
+    """
+    if options.ha_tls_enable or options.bind_address not in ANY:
+        return options.bind_address
+    if options.broker_ip2:
+        return resolved("brokerIP2", options.broker_ip2, world)
+    return announced_ip(options.bind_address, options.broker_ip1, world)
+
+
 class Joining:
     """Of one broker, from its start to its stop. Made, it has its port; `services` makes the rest."""
 
@@ -52,10 +73,19 @@ class Joining:
         self._world = world
         self._log = log
         self.port = options.ha_listen_port or port + 1
+        self._serving = serving_context(options)
+        self._following = following_context(options)
+        self.contexts = (self._serving, self._following)
+        """Of TLS between the brokers of a set."""
+        self._shaking: RawTls | None = None
+        self._said: dict[str, str] = {}
         self._bound: DaemonPort | None = None
         if listens(options):
-            setting = f"haListenPort = {options.ha_listen_port}"
-            self._bound = DaemonPort(world, options.bind_address, self.port, setting)
+            host = log_address(options, world)
+            setting = f"haListenPort = {options.ha_listen_port}, on {host} only without haTlsEnable"
+            self._bound = DaemonPort(world, host, self.port, setting)
+        self._counted: AutoInSync | None = None
+        self._parts: LoopParts | None = None
         self.slaves: SlaveLinks | None = None
         self.master: MasterLink | None = None
         self.switching: Switching | None = None
@@ -66,6 +96,7 @@ class Joining:
 
         Raises `StoreDamaged`."""
         options, pace = self._options, pace_of(self._options)
+        self._parts = parts = parts._replace(tls=self._following)
         if options.enable_controller_mode:
             self.switching = Switching(options, self._world, store, pace, parts, abnormal)
             return [self.switching]
@@ -74,14 +105,39 @@ class Joining:
             return [self.master]
         if self._bound is None:
             return []
-        in_sync = InSync(
+        in_sync = self._in_sync(int(store.end_offset))
+        self.slaves = SlaveLinks(store, in_sync, pace, parts.effects, parts.another_turn, parts.clock, parts.log)
+        return [self.slaves]
+
+    def _in_sync(self, end: int) -> InSync | AutoInSync:
+        options = self._options
+        if options.enable_slave_acting_master and options.waits_for_slaves:
+            auto = options.enable_auto_in_sync_replicas
+            self._counted = AutoInSync(
+                most=options.in_sync_replicas,
+                least=options.min_in_sync_replicas if auto else options.in_sync_replicas,
+                timeout=options.slave_timeout,
+                max_gap=options.ha_max_gap_not_in_sync,
+                end=end,
+                alive=options.total_replicas,
+            )
+            return self._counted
+        return InSync(
             needed=options.in_sync_replicas if options.broker_role == SYNC_MASTER else 1,
             timeout=options.slave_timeout,
             max_gap=options.ha_max_gap_not_in_sync,
-            end=int(store.end_offset),
+            end=end,
         )
-        self.slaves = SlaveLinks(store, in_sync, pace, parts.effects, parts.another_turn, parts.clock, parts.log)
-        return [self.slaves]
+
+    def introduce(self, members: MembersService, place: BrokerPlace) -> None:
+        """In plain mode: what other brokers of the set may ask and tell."""
+        members.place = place if self.slaves is not None else None
+        members.log_told = self.master_told if self.master is not None else None
+
+    def alive(self, count: int) -> None:
+        """So many brokers of the set live, as name servers tell."""
+        if self._counted is not None:
+            self._counted.alive = count
 
     @property
     def side(self) -> SlaveLinks | MasterLink | Switching | None:
@@ -124,14 +180,33 @@ class Joining:
 
     async def serve(self) -> None:
         """Accept slaves, or follow the master. Raises `CannotListen`."""
-        slaves = self.slaves
-        if self.switching is not None and self._bound is not None:
-            await self._bound.serve(self.switching.owner)
-        if slaves is not None and self._bound is not None:
-            await self._bound.serve(lambda: RawConnection(slaves, WRITE_HIGH))
+        if self._bound is not None:
+            await self._bound.serve(self._accepted(self._made()))
         if self.master is not None:
             self.master.follow(self._options.ha_master_address)
             self.master.start()
+
+    def _made(self) -> Callable[[], RawConnection]:
+        slaves = self.slaves
+        if self.switching is not None:
+            return self.switching.owner
+        assert slaves is not None
+        return lambda: RawConnection(slaves, WRITE_HIGH)
+
+    def _accepted(self, made: Callable[[], RawConnection]) -> Callable[[], RawConnection | Shaking]:
+        if self._serving is None:
+            return made
+        self._shaking = RawTls(self._serving, made, self._refused)
+        return self._shaking.accepted
+
+    def _refused(self, peer: str, why: str) -> None:
+        """A slave tries again every few seconds: one line for each reason."""
+        host = peer.rpartition(":")[0]
+        if self._said.get(host) != why:
+            if len(self._said) >= MOST_SAID:
+                self._said.clear()
+            self._said[host] = why
+            self._log.warning("refusing the slave %s: %s", peer, why)
 
     def master_told(self, ha_address: str) -> None:
         """A name server named the master's address of replication. One that was set beats it, as in RocketMQ 4.9."""
@@ -140,6 +215,23 @@ class Joining:
         if self.master is not None and not self._options.ha_master_address and ha_address:
             self.master.follow(ha_address)
 
+    def send_readers_back(self, topics: Iterable[TopicConfig]) -> None:
+        """Answer the pulls that are held: the master is there again."""
+        if self._parts is not None:
+            for topic in topics:
+                for queue_id in range(topic.read_queue_nums):
+                    self._parts.effects.release(topic.topic_name, queue_id)
+            self._parts.another_turn()
+
+    def follows(self) -> bool:
+        """True for a slave that follows its master's log."""
+        return self.master is not None and self.master.link(0).is_activated
+
+    def followed_by(self, host: str) -> bool:
+        """True for a master that a slave at this host follows."""
+        told = self.slaves.connections(0) if self.slaves is not None else []
+        return any(one.slave_ack_offset >= 0 and one.addr.rpartition(":")[0] == host for one in told)
+
     def close_port(self) -> None:
         """Accept no more slaves."""
         if self._bound is not None:
@@ -147,6 +239,8 @@ class Joining:
 
     async def stop(self) -> None:
         """End every connection."""
+        if self._shaking is not None:
+            self._shaking.stop()
         if self.switching is not None:
             await self.switching.stop()
         if self.slaves is not None:

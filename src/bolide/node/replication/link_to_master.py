@@ -17,6 +17,7 @@ from bolide.store.raw_log import RawLog
 from bolide.transport.address import split_address
 from bolide.transport.raw_connection import RawConnection
 from bolide.transport.reasons import reason_of
+from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -31,6 +32,8 @@ class LoopParts(NamedTuple):
     clock: Callable[[], int]
     world: World
     log: logging.Logger
+    tls: RenewedContext | None = None
+    """How a master is spoken to."""
 
 
 class LinkToMaster(Service):
@@ -117,7 +120,9 @@ class LinkToMaster(Service):
         self._raw.forget()
         await self._prepare()
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = await self._parts.world.connect(lambda: RawConnection(self, WRITE_HIGH), host, port, None)
+            connection = await self._parts.world.connect(
+                lambda: RawConnection(self, WRITE_HIGH), host, port, current_context(self._parts.tls)
+            )
         self._connection = connection
         self._ended.clear()
         self._follows = False

@@ -43,7 +43,7 @@ class MasterLink(LinkToMaster):
 
     async def _read(self, offset: int, end: int) -> bytes:
         """The own bytes between two offsets, loaded by the pool where they are not in memory."""
-        parts: list[bytes] = []
+        parts: list[bytes | memoryview] = []
         while offset < end:
             got = self._raw.read(offset, min(READ, end - offset))
             if isinstance(got, Extent):

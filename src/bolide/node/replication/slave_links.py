@@ -22,6 +22,8 @@ WRITE_HIGH: Final = 1024 * 1024
 MOST_SLAVES: Final = 64
 TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
+WRITE_BYTES: Final = 256 * 1024
+"""Bytes of the log that one write sends, in as many transfers as they take."""
 READ_AHEAD: Final = 1024 * 1024
 """Bytes of the log that the pool loads at once for a slave far behind."""
 
@@ -95,6 +97,9 @@ class Holders(Protocol):
     def late(self, end: int) -> bool:
         """True when a record that ends here is not held by enough machines."""
 
+    def short(self, end: int) -> bool:
+        """True when so few machines are in sync that sends are refused."""
+
     def keeps_up(self, ack: int, end: int) -> bool:
         """True when a slave that holds the log up to `ack` counts as in sync."""
 
@@ -130,9 +135,14 @@ class SlaveLinks(Service):
         open_session: Callable[[int, int], MasterSide] | None = None,
     ) -> None:
         """`open_session(key, now)` begins a session of the auto-switch mode; None: they are those of plain mode."""
+        self.short_told: Callable[[bool], None] | None = None
+        """Called when machines in sync become too few for sends, or enough."""
+        self._short = False
         self.woken: Service = self
         """Whose `due` is asked again when a slave connected."""
         self._open_session = open_session if open_session is not None else self._plain
+        self._waited_for = in_sync.waits or open_session is not None
+        """What a slave reports may be what something waits for."""
         self._store = store
         self._raw = RawLog(store)
         self._in_sync = in_sync
@@ -179,12 +189,14 @@ class SlaveLinks(Service):
             connection.write(hello)
         if not reported:
             return
-        if slave.began_at < 0:
+        first = slave.began_at < 0
+        if first:
             slave.began_at = session.next_offset
             self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
             self._said.pop(host_of(connection), None)
         self._in_sync.reported(slave.key, session.acked)
-        self._another_turn()
+        if first or self._waited_for:
+            self._another_turn()
 
     def writable(self, connection: RawConnection) -> None:
         """A slave has read what was sent."""
@@ -196,6 +208,7 @@ class SlaveLinks(Service):
         if slave is None:
             return
         self._in_sync.gone(slave.key)
+        self._another_turn()
         if slave.began_at >= 0:
             self._log.info("the slave %s is gone, it reported %d", connection.remote, slave.session.acked)
 
@@ -218,9 +231,13 @@ class SlaveLinks(Service):
 
     def turn(self, now: int) -> None:
         """Send what is settled by now, and say how far the log may be dispatched."""
-        cap = self._in_sync.holds_back(int(self._store.end_offset), now)
-        if self._in_sync.waits:
-            self._store.replicated_offset = cap
+        if self._waited_for:
+            cap = self._in_sync.holds_back(int(self._store.end_offset), now)
+            if self._in_sync.waits:
+                self._store.replicated_offset = cap
+        if self.short_told is not None and self._in_sync.short(int(self._store.end_offset)) != self._short:
+            self._short = not self._short
+            self.short_told(self._short)
         if not self._slaves:
             return
         budget = TURN_BYTES
@@ -241,6 +258,8 @@ class SlaveLinks(Service):
         """Send one slave what it lacks; the budget that is left."""
         session, connection = slave.session, slave.connection
         end = int(self._raw.settled)
+        parts: list[bytes | memoryview] = []
+        unwritten = 0
         while budget > 0 and not (slave.loading or connection.paused or connection.closing):
             size = session.wanted(end, now)
             if size <= 0:
@@ -254,8 +273,14 @@ class SlaveLinks(Service):
                     f"it lags so far that what it needs next, offset {session.next_offset}, was deleted; delete its "
                     f"store, so that it begins with the newest file"
                 )
-            connection.write(session.transfer(len(data), now) + data)
+            parts += session.transfer(len(data), now), data
             budget -= len(data)
+            unwritten += len(data)
+            if unwritten >= WRITE_BYTES:
+                connection.write(b"".join(parts))
+                parts, unwritten = [], 0
+        if parts:
+            connection.write(b"".join(parts))
         news = b"" if connection.paused or connection.closing else session.news(end, now)
         if news:
             connection.write(news)

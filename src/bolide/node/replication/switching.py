@@ -17,7 +17,6 @@ from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
 from bolide.broker.core.service import Service
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
-from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.services import Services
 from bolide.node.loop.turns import Turns
@@ -44,6 +43,8 @@ from bolide.transport.raw_connection import RawConnection
 POLL_S: Final = 0.01
 MOST_UNKNOWN: Final = 1000
 CUTTING: Final = "this slave gives up what its master does not have: ask again"
+REPLACED: Final = "this broker is no master any more: the message may be stored, or not; send to the new one"
+"""A replica may have what waited, and be the new master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +149,12 @@ class Switching(Service):
         now = self._parts.clock()
         node.set_progress_back(self._progress_due, now)
         self._progress_due = False
-        self._adopt_topics(now)
         self._begin_slaves(told, own_id)
         node.names.master_is("")
         node.role.become(SYNC_MASTER, own_id, now)
         self.set_changed()
         self._announce(told.epoch, now)
         log.info("this broker is the master of epoch %d, whose log begins at %d", told.epoch, int(self._raw.end))
-
-    def _adopt_topics(self, now: int) -> None:
-        """Have the topics of which the log came and the table not, as the old master was gone before it was asked."""
-        topics, store = self.node.topics, self._store
-        for name in store.topics_in_queues():
-            if topics.get(name) is None and not topics.is_system(name):
-                queues = max(store.queue_ids(name), default=0) + 1
-                topics.find_or_create(name, queues, PERM_READ_WRITE, 0, False, now)
-                self._parts.log.warning("took over the topic %s with %d queues as its messages have them", name, queues)
 
     def _begin_slaves(self, told: Told, own_id: int) -> None:
         options, store, parts, pace = self._options, self._store, self._parts, self._pace
@@ -199,7 +190,7 @@ class Switching(Service):
         link.woken = self
         link.start()
         now = self._parts.clock()
-        node.role.become(SLAVE, own_id, now)
+        node.role.become(SLAVE, own_id, now, fenced=True)
         node.names.master_is(told.address)
         self._announce(told.epoch, now)
 
@@ -209,7 +200,7 @@ class Switching(Service):
         if node.role.may_write:
             self._parts.log.warning("this broker is no master any more")
             node.role.become(SLAVE, node.role.broker_id, self._parts.clock(), fenced=True)
-            node.executor.refuse_parked("this broker is no master any more: send to the new one")
+            node.executor.refuse_parked(REPLACED)
         await self._leave()
 
     async def _leave(self) -> None:
@@ -232,7 +223,9 @@ class Switching(Service):
         self._parts.another_turn()
 
     def _following(self, address: str) -> None:
-        """This log is the front of the master's: its tables fit."""
+        """This log is the front of the master's: what it has may be read, and the master's tables fit."""
+        role = self.node.role
+        role.become(SLAVE, role.broker_id, self._parts.clock())
         tables = self.node.tables
         tables.master_is(address)
         tables.start()

@@ -206,8 +206,9 @@ class MasterTables:
     # -- tables
 
     async def _topics(self) -> None:
-        known = set(self._following.topics.table)
-        told = await self._paged(TOPICS, self._following.topics.data_version.to_json())
+        topics = self._following.topics
+        known = set(topics.table)
+        told = await self._paged(TOPICS, {} if topics.untold else topics.data_version.to_json())
         if told is None:
             self._seen = known
         else:

@@ -231,7 +231,10 @@ class Registration:
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._place.ha_address,
             broker_id=self._role.broker_id,
-            enable_acting_master=False,
+            enable_acting_master=options.enable_slave_acting_master,
+            heartbeat_timeout_millis=(
+                options.broker_not_active_timeout_millis if options.enable_slave_acting_master else None
+            ),
             compressed=options.compressed_register,
             body_crc32=body_checksum(body),
         )

@@ -170,14 +170,12 @@ _BROKER: Final = {
         fetchNamesrvAddrByAddressServer fetchNameSrvAddrByDnsLookup fetchNamesrvAddrInterval
         updateNameServerAddrPeriod""",
     "a broker registers whole, every registerNameServerPeriod and at each change": """
-        compatibleWithOldNameSrv enableSingleTopicRegister enableSplitRegistration forceRegister
-        splitRegistrationSize""",
+        enableSingleTopicRegister enableSplitRegistration forceRegister splitRegistrationSize""",
     "the limits of load are those of docs/operate.md": "enableNetWorkFlowControl",
     "replication is in plain mode or under a controller": """
-        brokerNotActiveTimeoutMillis cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout
-        haSlaveFallbehindMax maxSlaveResendLength readUnCommitted replicasPerDiskPartition
-        sendHeartbeatTimeoutMillis sharedByteBufferNum skipPreOnline syncBrokerMemberGroupPeriod
-        syncMasterFlushOffsetWhenStartup totalReplicas""",
+        cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout haSlaveFallbehindMax maxSlaveResendLength
+        readUnCommitted replicasPerDiskPartition sendHeartbeatTimeoutMillis sharedByteBufferNum
+        syncMasterFlushOffsetWhenStartup""",
     "there is no DLedger, and controllers are named by controllerAddr": """
         dLegerGroup dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId
         storePathDLedgerCommitLog""",

@@ -1,0 +1,85 @@
+"""What the brokers of a set tell each other in plain mode: 905 of a name server, 906 of each other
+(AdminBrokerProcessor.java)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.role import Role
+from bolide.broker.core.service import Routes, Service
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.namesrv import NotifyMinBrokerIdChangeRequestHeader
+from bolide.remoting.headers.replication import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from bolide.remoting.request_access import UPDATE_CLUSTER
+from bolide.remoting.request_routes import Kind, Route
+from bolide.store.message_store import MessageStore
+
+
+class BrokerPlace(Protocol):
+    """Where a broker is reached."""
+
+    @property
+    def address(self) -> str:
+        """By clients."""
+
+    @property
+    def ha_address(self) -> str:
+        """By slaves that follow its log."""
+
+
+class MembersService(Service):
+    """Of one broker; the node says what it has."""
+
+    def __init__(self, store: MessageStore, role: Role) -> None:
+        self._role = role
+        self._began_at = int(store.end_offset)
+        self.notified: Callable[[], None] | None = None
+        """Asks a name server who is in the set; None for a broker that is never an acting master."""
+        self.log_told: Callable[[str], None] | None = None
+        """Takes the address of a master's log; None for a broker that follows nobody, or by its controller's word."""
+        self.place: BrokerPlace | None = None
+        """Of a master whose log is served: where it is."""
+
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.NOTIFY_MIN_BROKER_ID_CHANGE,
+                NotifyMinBrokerIdChangeRequestHeader,
+                self.on_least_changed,
+                Kind.SESSION,
+                durable=False,
+                access=UPDATE_CLUSTER,
+            ),
+            Route(
+                codes.EXCHANGE_BROKER_HA_INFO,
+                ExchangeHAInfoRequestHeader,
+                self.on_exchange,
+                Kind.SESSION,
+                durable=False,
+                access=UPDATE_CLUSTER,
+            ),
+        ]
+
+    def on_least_changed(
+        self, channel: Channel, command: Command, header: NotifyMinBrokerIdChangeRequestHeader, now: int
+    ) -> Outcome:
+        """NOTIFY_MIN_BROKER_ID_CHANGE. Anyone may send it, so it is only a reason to ask a name server at once."""
+        if self.notified is not None:
+            self.notified()
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_exchange(self, channel: Channel, command: Command, header: ExchangeHAInfoRequestHeader, now: int) -> Outcome:
+        """EXCHANGE_BROKER_HA_INFO: a master says where it is, before name servers know it, or is asked for that."""
+        answer = ExchangeHAInfoResponseHeader()
+        if header.master_ha_address:
+            # Its tables are copied once name servers know it: until then it may take over what is here.
+            if self.log_told is not None and not self._role.may_write:
+                self.log_told(header.master_ha_address)
+        elif self.place is not None and self._role.may_write:
+            answer.master_address, answer.master_ha_address = self.place.address, self.place.ha_address
+            answer.master_flush_offset = self._began_at
+        return reply(make_response(command, codes.SUCCESS, ext=answer.to_ext()))

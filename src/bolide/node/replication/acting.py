@@ -1,0 +1,121 @@
+"""A broker of a set with acting masters, in plain mode: registers when the set is ready, and hears who is there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
+from bolide.broker.operator.following import Following
+from bolide.broker.operator.members import MembersService
+from bolide.broker.tables.topics import TopicTable
+from bolide.layout.names import MASTER_ID
+from bolide.node.loop.services import Services
+from bolide.node.replication.joining import Joining
+from bolide.node.replication.pre_online import PreOnline
+from bolide.node.routes.members import Members
+from bolide.node.routes.registrar import Place, Registration
+from bolide.transport.tls_contexts import RenewedContext
+from bolide.world.contract import World
+
+
+class PartsOfBroker(Protocol):
+    """What it changes of the broker."""
+
+    role: Role
+    topics: TopicTable
+    services: Services
+    members: MembersService
+    following: Following
+
+
+class ActingSet:
+    """The place of one broker in its set."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        parts: PartsOfBroker,
+        registration: Registration,
+        joining: Joining,
+        tls: RenewedContext | None,
+        world: World,
+        log: logging.Logger,
+    ) -> None:
+        self._options = options
+        self._parts = parts
+        self._role = parts.role
+        self._registration = registration
+        self._joining = joining
+        self._tls = tls
+        self._world = world
+        self._log = log
+        self._online = False
+        self._task: asyncio.Task[None] | None = None
+        self._members: Members | None = None
+
+    async def start(self, place: Place, seconds: float) -> None:
+        """Begin; wait until this broker is registered, for so long at most."""
+        parts, tls = self._parts, self._tls
+        self._members = members = Members(
+            self._options, place.address, parts.role, parts.topics, self._world, tls, self.told, self._log
+        )
+        parts.members.notified = members.look_soon
+        before = PreOnline(
+            self._options, place, parts.role, self._joining, parts.following, tls, self._world, self._log
+        )
+        if self._joining.slaves is not None:
+            self._joining.slaves.short_told = self._short
+        members.start()
+        self._task = asyncio.create_task(self._come_online(members, before, seconds))
+        await asyncio.wait([self._task], timeout=2 * seconds)
+
+    async def stop(self) -> None:
+        """Hear no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._members is not None:
+            await self._members.stop()
+
+    async def _come_online(self, members: Members, before: PreOnline, seconds: float) -> None:
+        if self._options.total_replicas > 1 and not self._options.skip_pre_online:
+            await before.run(members)
+        self._online = True
+        self._registration.start()
+        await self._registration.first(seconds)
+        members.look_soon()
+
+    def _short(self, short: bool) -> None:
+        self._role.short = short
+        self._parts.services.serve_as(self._role)
+        if short:
+            self._log.warning("sends are refused: too few machines are in sync")
+        else:
+            self._log.info("sends are taken: enough machines are in sync")
+
+    def told(self, members: dict[int, str]) -> None:
+        """A name server says who is in the set."""
+        own = self._role.broker_id
+        self._joining.alive(len(members.keys() | {own}))
+        if not self._online:
+            return
+        if own not in members:
+            self._registration.changed({""})  # a name server took this broker for dead
+        if self._role.may_write:
+            return
+        was = self._role.masterless
+        least = min(members)
+        if not self._role.least_is(least):
+            return
+        if self._role.acting:
+            self._log.info("this slave acts as master: it has the smallest id of a set without one")
+        elif least == MASTER_ID:
+            self._log.info("the master of this set is %s", members[least])
+            self._joining.send_readers_back(self._parts.topics.table.values())
+        else:
+            self._log.info("the slave %d acts as master", least)
+        if was != self._role.masterless:
+            self._registration.changed({""})  # the answer says where the master's log is

@@ -1,0 +1,142 @@
+"""What a broker of a set with acting masters does before it registers (RocketMQ: BrokerPreOnlineService.java).
+
+A master tells each slave that runs where its log is, waits a while until the slave follows, and has the offsets that
+consumers committed there while it was away. A slave waits until it follows the master that runs. So clients are sent
+back to a master once it knows what was consumed without it. A slave whose log is another one never follows, and keeps
+no master away. (Java's follows any log.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from bolide.access.users import signed
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
+from bolide.broker.operator.following import Following
+from bolide.broker.operator.members import BrokerPlace
+from bolide.errors import BolideError
+from bolide.layout.names import MASTER_ID
+from bolide.node.replication.joining import Joining
+from bolide.node.routes.members import Members
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.replication import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from bolide.remoting.json import parse_long
+from bolide.transport.address import split_address
+from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+
+RETRY_S: Final = 1.0
+LOOK_S: Final = 0.05
+TIMEOUT_S: Final = 5.0
+
+
+class NotReady(BolideError):
+    """Another broker of the set is not as far as it must be."""
+
+    retriable = True
+
+
+class PreOnline:
+    """Of one broker, which is reached at `place`."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        place: BrokerPlace,
+        role: Role,
+        joining: Joining,
+        following: Following,
+        tls: RenewedContext | None,
+        world: World,
+        log: logging.Logger,
+    ) -> None:
+        self._log = log
+        self._follows_s = 2 * options.ha_send_heartbeat_interval / 1000  # a slave tries again after one
+        self._options = options
+        self._place = place
+        self._role = role
+        self._joining = joining
+        self._following = following
+        self._tls = tls
+        self._world = world
+        self._asked: set[int] = set()
+
+    async def run(self, members: Members) -> None:
+        """Return once the others of the set are ready; that is tried until they are, or are gone."""
+        said = ""
+        while True:
+            try:
+                await self._prepare(await members.ask())
+                return
+            except (BolideError, OSError) as error:
+                if str(error) != said:
+                    said = str(error)
+                    self._log.warning("not registered with name servers yet: %s", said)
+            await asyncio.sleep(RETRY_S)
+
+    async def _prepare(self, members: dict[int, str]) -> None:
+        own = self._role.broker_id
+        others = {number: at for number, at in members.items() if number != own and at != self._place.address}
+        if not self._role.may_write:
+            if MASTER_ID in others:
+                await self._join(others[MASTER_ID])
+            return
+        if self._joining.slaves is None:
+            return
+        for number in sorted(others.keys() - self._asked):
+            await self._take_back(number, others[number])
+            self._asked.add(number)
+
+    async def _join(self, master: str) -> None:
+        """Follow the master that runs, unless it serves no log."""
+        answer = await self._ask(master, codes.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader().to_ext())
+        told = decode_header(answer, ExchangeHAInfoResponseHeader)
+        if told.master_ha_address:
+            self._joining.master_told(told.master_ha_address)
+            if not await self._until(self._joining.follows):
+                raise NotReady(f"the master {master} is not followed after {self._follows_s:.0f} s")
+
+    async def _take_back(self, number: int, slave: str) -> None:
+        """Have a slave follow, and take what was consumed there."""
+        place = self._place
+        told = ExchangeHAInfoRequestHeader(
+            master_address=place.address, master_ha_address=place.ha_address, master_flush_offset=0
+        )
+        await self._ask(slave, codes.EXCHANGE_BROKER_HA_INFO, told.to_ext())
+        host = split_address(slave)[0]
+        if not await self._until(lambda: self._joining.followed_by(host)):
+            self._log.warning("the slave %d at %s does not follow after %.0f s", number, slave, self._follows_s)
+        answer = await self._ask(slave, codes.GET_ALL_CONSUMER_OFFSET, {})
+        found: Any = await self._world.in_thread(partial(parse_long, answer.body))
+        self._following.take_back(found, self._world.wall_ms())
+
+    async def _until(self, holds: Callable[[], bool]) -> bool:
+        """Wait for something; False when that takes too long."""
+        deadline = self._world.monotonic() + self._follows_s
+        while not holds():
+            if self._world.monotonic() >= deadline:
+                return False
+            await asyncio.sleep(LOOK_S)
+        return True
+
+    async def _ask(self, address: str, code: int, ext: dict[str, str]) -> Command:
+        connection = await ClientConnection.connect(
+            address, TIMEOUT_S, ssl=current_context(self._tls), world=self._world
+        )
+        try:
+            request = signed(make_request(code, 0, ext), self._options.inner_credentials)
+            answer = await connection.request(request, TIMEOUT_S)
+        finally:
+            connection.close()
+            await connection.wait_closed()
+        if answer.code != codes.SUCCESS:
+            raise NotReady(f"{address} answered {codes.request_name(code)} with {answer.remark}")
+        return answer

@@ -1,0 +1,192 @@
+"""The brokers of a set in plain mode with enableSlaveActingMaster: signs of life to name servers, and who is there.
+
+RocketMQ's BrokerController.sendHeartbeat and syncBrokerMemberGroup (docs/protocol/ha.md 6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from bolide.access.users import signed
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
+from bolide.broker.tables.topics import TopicTable
+from bolide.errors import BolideError
+from bolide.layout.names import SYNC_MEMBER_TOPIC_PREFIX
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.route import GetBrokerMemberGroupResponseBody, TopicRouteData
+from bolide.remoting.bodies.versions import DataVersion
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.namesrv import (
+    BrokerHeartbeatRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    GetRouteInfoRequestHeader,
+    QueryDataVersionRequestHeader,
+)
+from bolide.transport.address import split_addresses
+from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+
+TIMEOUT_S: Final = 3.0
+
+
+class SetUnknown(BolideError):
+    """No name server says who is in the set."""
+
+    retriable = True
+
+
+class Members:
+    """Of one broker, whose clients reach it at `address`."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        address: str,
+        role: Role,
+        topics: TopicTable,
+        world: World,
+        tls: RenewedContext | None,
+        told: Callable[[dict[int, str]], None],
+        log: logging.Logger,
+    ) -> None:
+        """`told(addresses by id)` is called with each answer that names a broker."""
+        self._options = options
+        self._address = address
+        self._role = role
+        self._topics = topics
+        self._world = world
+        self._tls = tls
+        self._told = told
+        self._log = log
+        self._servers = split_addresses(options.namesrv_addr)
+        self._connections: dict[str, ClientConnection] = {}
+        self._connecting: dict[str, asyncio.Lock] = {server: asyncio.Lock() for server in self._servers}
+        self._woken = asyncio.Event()
+        self._said = ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Give signs of life, and look who is there; returns at once."""
+        self._tasks = [asyncio.create_task(self._beat_on(server)) for server in self._servers]
+        self._tasks.append(asyncio.create_task(self._look_on()))
+
+    async def stop(self) -> None:
+        """End what is under way and close."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in self._connections.values():
+            connection.close()
+            await connection.wait_closed()
+        self._connections.clear()
+
+    def look_soon(self) -> None:
+        """Someone came or went: ask now."""
+        self._woken.set()
+
+    async def ask(self) -> dict[int, str]:
+        """Address by id, of the first name server that answers; nobody where it knows none. Raises `SetUnknown`."""
+        problems: list[str] = []
+        for server in self._servers:
+            try:
+                return await self._asked(server)
+            except BolideError as error:
+                problems.append(f"{server}: {error}")
+        raise SetUnknown("; ".join(problems))
+
+    async def _look_on(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                found = await self.ask()
+                self._said = ""
+                if found:
+                    self._told(found)
+            except SetUnknown as error:
+                if not self._said:
+                    self._said = str(error)
+                    self._log.warning("no name server says who is in the set: %s", error)
+            await self._pause(self._options.sync_broker_member_group_period / 1000)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _beat_on(self, server: str) -> None:
+        while True:
+            try:
+                connection = await self._connection(server)
+                if connection.writable:
+                    connection.oneway(self._signed(self._beat()))
+            except BolideError as error:  # the registration with it says so
+                self._log.debug("no sign of life to %s: %s", server, error)
+            await asyncio.sleep(self._options.broker_heartbeat_interval / 1000)
+
+    def _beat(self) -> Command:
+        options = self._options
+        if not options.compatible_with_old_name_srv:
+            beat = BrokerHeartbeatRequestHeader(
+                cluster_name=options.broker_cluster_name,
+                broker_addr=self._address,
+                broker_name=options.broker_name,
+            )
+            return make_request(codes.BROKER_HEARTBEAT, 0, beat.to_ext(), oneway=True)
+        query = QueryDataVersionRequestHeader(
+            broker_name=options.broker_name,
+            broker_addr=self._address,
+            cluster_name=options.broker_cluster_name,
+            broker_id=self._role.broker_id,
+        )
+        version = self._topics.data_version
+        body = encode_body(DataVersion(version.timestamp, version.counter, version.state_version))
+        return make_request(codes.QUERY_DATA_VERSION, 0, query.to_ext(), body, oneway=True)
+
+    async def _asked(self, server: str) -> dict[int, str]:
+        options = self._options
+        if options.compatible_with_old_name_srv:
+            topic = SYNC_MEMBER_TOPIC_PREFIX + options.broker_name
+            answer = await self._answer(
+                server, codes.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic).to_ext()
+            )
+            if answer.code == codes.TOPIC_NOT_EXIST:
+                return {}
+            brokers = decode_answer(self._good(answer).body, TopicRouteData).broker_datas
+            ours = [broker.broker_addrs for broker in brokers if broker.broker_name == options.broker_name]
+            return dict(ours[0]) if ours else {}
+        header = GetBrokerMemberGroupRequestHeader(
+            cluster_name=options.broker_cluster_name, broker_name=options.broker_name
+        )
+        answer = await self._answer(server, codes.GET_BROKER_MEMBER_GROUP, header.to_ext())
+        group = decode_answer(self._good(answer).body, GetBrokerMemberGroupResponseBody).broker_member_group
+        return {} if group is None else dict(group.broker_addrs)
+
+    def _good(self, answer: Command) -> Command:
+        if answer.code != codes.SUCCESS:
+            raise BolideError(f"answered {codes.response_name(answer.code)}: {answer.remark}")
+        return answer
+
+    async def _answer(self, server: str, code: int, ext: dict[str, str]) -> Command:
+        connection = await self._connection(server)
+        return await connection.request(self._signed(make_request(code, 0, ext)), TIMEOUT_S)
+
+    def _signed(self, command: Command) -> Command:
+        return signed(command, self._options.inner_credentials)
+
+    async def _connection(self, server: str) -> ClientConnection:
+        async with self._connecting[server]:
+            known = self._connections.get(server)
+            if known is None or known.closed:
+                known = await ClientConnection.connect(
+                    server, TIMEOUT_S, ssl=current_context(self._tls), world=self._world
+                )
+                self._connections[server] = known
+            return known

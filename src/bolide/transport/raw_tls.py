@@ -1,0 +1,154 @@
+"""TLS of accepted connections that carry bytes without frames: their owner hears of one once its handshake is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from bolide.errors import ProtocolError
+from bolide.transport.raw_connection import RawConnection
+from bolide.transport.tls import TlsLayer
+from bolide.transport.tls_contexts import RenewedContext
+
+HANDSHAKE_S: Final = 10.0
+MOST_HANDSHAKE: Final = 256 * 1024
+"""Bytes of a handshake; chains of certificates are long."""
+MOST_SHAKING: Final = 64
+
+
+class RawTls:
+    """One port. `refused(peer, why)` is told of connections whose handshake fails."""
+
+    def __init__(
+        self, tls: RenewedContext, made: Callable[[], RawConnection], refused: Callable[[str, str], None]
+    ) -> None:
+        self.tls = tls
+        self.made = made
+        self.refused = refused
+        self.shaking: set[Shaking] = set()
+        """Connections whose handshake is not done."""
+
+    def accepted(self) -> Shaking:
+        """The protocol of a new connection."""
+        return Shaking(self)
+
+    def stop(self) -> None:
+        """Close those whose handshake is not done."""
+        for one in list(self.shaking):
+            one.abort()
+
+
+class Shaking:
+    """Between the TLS layer and the connection above, for which it is the transport. Above `TlsLayer` it has the
+    methods of `ServerConnection`, to the loop those of asyncio.Protocol."""
+
+    def __init__(self, port: RawTls) -> None:
+        self._port = port
+        self._above: RawConnection | None = None
+        self._layer: Any = None
+        self._below: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ---- of the loop
+
+    def connection_made(self, transport: Any) -> None:
+        """A peer connected."""
+        self._below = transport
+        if len(self._port.shaking) >= MOST_SHAKING:
+            transport.abort()
+            return
+        self._layer = TlsLayer(transport, self, self._port.tls.context)
+        self._port.shaking.add(self)
+        self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._late)
+        transport.set_protocol(self._layer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._shaken()
+        if self._above is not None:
+            self._above.connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the peer, decrypted."""
+        self._begin()
+        if self._above is not None:
+            self._above.data_received(data)
+
+    def eof_received(self) -> bool:
+        """The peer writes no more."""
+        self.abort()
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer reads too slowly."""
+        if self._above is not None:
+            self._above.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        if self._above is not None:
+            self._above.resume_writing()
+
+    # ---- of the layer
+
+    def keeps(self, size: int) -> None:
+        """So many bytes wait for the rest of a record, or of the handshake."""
+        if self._layer.open:
+            self._begin()
+        elif size > MOST_HANDSHAKE:
+            self.refuse(ProtocolError("its TLS handshake is too long"))
+
+    def refuse(self, error: ProtocolError) -> None:
+        """The peer does not do as agreed."""
+        if self._above is None:
+            self._port.refused(self._peer(), str(error))
+        self.abort()
+
+    # ---- of the connection above
+
+    def write(self, data: bytes) -> None:
+        """Encrypt and send."""
+        self._layer.write(data)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._shaken()
+        self._below.close()  # what the layer said last, such as why it refuses, may still leave
+
+    def pause_reading(self) -> None:
+        """Take nothing more."""
+        self._layer.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take bytes again."""
+        self._layer.resume_reading()
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """The mark above which the peer counts as slow, in encrypted bytes."""
+        self._layer.set_write_buffer_limits(high)
+
+    def get_extra_info(self, name: str) -> Any:
+        """What is known of the socket."""
+        return self._below.get_extra_info(name)
+
+    # ---- inside
+
+    def _begin(self) -> None:
+        if self._above is None and self in self._port.shaking:
+            self._shaken()
+            self._above = self._port.made()
+            self._above.connection_made(self)
+
+    def _shaken(self) -> None:
+        self._port.shaking.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self.refuse(ProtocolError(f"its TLS handshake took longer than {HANDSHAKE_S:.0f} s"))
+
+    def _peer(self) -> str:
+        peer = self._below.get_extra_info("peername") or ("0.0.0.0", 0)
+        return f"{peer[0]}:{peer[1]}"

@@ -1,0 +1,123 @@
+"""Topics that a slave knows by their messages only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.core.role import ASYNC_MASTER, SLAVE
+from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.untold_topics import LOOK_MS, UntoldTopics
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.message_properties import MessageProperties
+from bolide.layout.permissions import PERM_READ_WRITE
+from tests.broker.parts import NOW, PEER, STORE, Parts
+
+VERSION = {"counter": 7, "stateVersion": 1, "timestamp": 99}
+
+
+class Followers(Parts):
+    """The parts of a broker, with messages of topics that its table does not have."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
+        self.untold = UntoldTopics(self.store, self.topics, self.role, self.effects, logging.getLogger("test"))
+
+    def has(self, topic: str, queue_id: int = 0) -> None:
+        """A record of this topic came with the log."""
+        message = BrokerMessage(topic, topic.encode(), queue_id, b"", MessageProperties(""), NOW, PEER)
+        message.store_host = STORE
+        self.store.append(message, NOW)
+        self.settle()
+
+    def look(self, now: int = NOW) -> None:
+        due = self.untold.due(now)
+        assert due is not None and due <= now
+        self.untold.tick(now, 100)
+
+
+@pytest.fixture
+def slave(tmp_path: Path) -> Iterator[Followers]:
+    made = Followers(tmp_path, broker_role=SLAVE, broker_id=1)
+    made.effects.take()
+    yield made
+    made.close()
+
+
+def test_a_slave_makes_a_topic_of_the_queues_that_it_has(slave: Followers) -> None:
+    before = slave.topics.data_version.to_json()
+    slave.has("T", queue_id=2)
+    slave.look()
+    made = slave.topics.table["T"]
+    assert (made.read_queue_nums, made.write_queue_nums, made.perm) == (3, 3, PERM_READ_WRITE)
+    assert slave.topics.data_version.to_json() != before, "the master is asked for its topics once more"
+    taken = slave.effects.take()
+    assert {"topics", "followedTopics"} <= taken.persists and "T" in taken.registrations
+    slave.has("T", queue_id=5)
+    slave.look(NOW + LOOK_MS)
+    assert slave.topics.table["T"].read_queue_nums == 6
+
+
+def test_what_the_master_told_is_not_guessed_again(slave: Followers) -> None:
+    slave.has("T", queue_id=2)
+    slave.look()
+    slave.topics.follow([TopicConfig("T", 1, 1, 4)])
+    slave.topics.followed({"T"}, VERSION, {"T"})
+    slave.look(NOW + LOOK_MS)
+    told = slave.topics.table["T"]
+    assert (told.read_queue_nums, told.perm) == (1, 4)
+    assert not slave.topics.untold and slave.topics.data_version.to_json() == VERSION
+
+
+def test_a_topic_that_the_master_does_not_have_is_gone(slave: Followers) -> None:
+    slave.has("T")
+    slave.look()
+    assert slave.topics.followed(set(), VERSION, set(slave.topics.table)) == ["T"]
+    assert not slave.topics.untold
+
+
+def test_light_queues_and_the_brokers_own_topics_are_no_topics(slave: Followers) -> None:
+    slave.has("%LMQ%a")
+    slave.has("rmq_sys_of_its_own")
+    slave.look()
+    assert {"%LMQ%a", "rmq_sys_of_its_own"}.isdisjoint(slave.topics.table)
+
+
+def test_one_topic_too_many_is_left_out_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    slave = Followers(tmp_path, broker_role=SLAVE, broker_id=1, max_topics=1)
+    slave.has("T")
+    for second in range(2):
+        slave.look(NOW + second * LOOK_MS)
+    assert "T" not in slave.topics.table
+    assert [line.message for line in caplog.records] == ["topic T has messages and finds no room here: raise maxTopics"]
+    slave.close()
+
+
+def test_a_slave_that_becomes_master_keeps_them_and_looks_no_more_once_they_are_on_disk(slave: Followers) -> None:
+    slave.look()
+    slave.has("T")
+    slave.role.become(ASYNC_MASTER, 0, NOW)
+    slave.untold.role_changed(slave.role, NOW)
+    assert "T" in slave.topics.table
+    assert slave.untold.encode() == b'{"following":true}', "a crash now has the next start look once more"
+    slave.topics.begin()
+    slave.topics.written()
+    slave.look(NOW + LOOK_MS)
+    assert slave.untold.due(NOW) is None
+    assert slave.untold.encode() == b'{"following":false}'
+
+
+def test_a_broker_that_always_was_a_master_looks_for_none(tmp_path: Path) -> None:
+    master = Followers(tmp_path)
+    master.has("T")
+    assert master.untold.due(NOW) is None and master.untold.encode() == b""
+    master.untold.tick(NOW, 0)
+    assert "T" not in master.topics.table
+    master.untold.load(b'{"following":true}')
+    master.untold.tick(NOW, 0)
+    assert "T" in master.topics.table
+    master.close()

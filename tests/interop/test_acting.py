@@ -1,0 +1,127 @@
+"""Acting masters, ours and Java's in one set, before a name server of Java: a Java client locks queues and reads on at
+the slave while the master is killed, and the master that returns knows how far it came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.java_artefacts import BROKER_VERSION
+from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from tests.interop.our_processes import OurBroker
+from tests.interop.processes import free_ports, until
+from tests.interop.wire import GET_ROUTE, PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+
+UPDATE_TOPIC, QUERY_OFFSET = 17, 14
+NAMES = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": "true"}
+ACTING = {"enableSlaveActingMaster": "true", "totalReplicas": "2", "slaveReadEnable": "true", "fastPortEnable": "true"}
+PATIENT = {"brokerNotActiveTimeoutMillis": "60000"}
+"""The machine may stand still; who is killed loses its connections at once."""
+HERE = {"brokerIP2": "127.0.0.1"}
+"""Java compares the address from which a slave follows with the one that it registered."""
+ONE_QUEUE = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
+
+
+class Set:
+    """A master and a slave, each ours or Java's."""
+
+    def __init__(self, home: Path, kinds: dict[str, type[JavaBroker] | type[OurBroker]]) -> None:
+        self.home = home
+        self.kinds = kinds
+        self.names = JavaNameServer(home / "names", settings=NAMES)
+        self.ports = {name: free_ports(1, -2) for name in ("master", "slave")}
+        self.master = self.start("master")
+        self.slave = self.start("slave")
+
+    def start(self, name: str) -> JavaBroker | OurBroker:
+        port = self.ports[name]
+        role = {"brokerRole": "SYNC_MASTER"} if name == "master" else {"brokerRole": "SLAVE", "brokerId": "1"}
+        settings = {**ACTING, **PATIENT, **HERE, **role, "haListenPort": str(port + 1), "autoCreateTopicEnable": "true"}
+        kind = self.kinds[name]
+        return kind(self.home / name, self.names.address, settings, port=port)
+
+    def shown(self) -> Any:
+        """Address by id, and permissions, as a client is told."""
+        with Wire(self.names.port) as wire:
+            answer = wire.ask(GET_ROUTE, {"topic": "T", "acceptStandardJsonOnly": "true"})
+        if answer.code != SUCCESS:
+            return None
+        route = json.loads(answer.body)
+        return route["brokerDatas"][0]["brokerAddrs"], {queue["perm"] for queue in route["queueDatas"]}
+
+    def shows(self, addresses: dict[str, str], perm: int) -> None:
+        until(lambda: self.shown() == (addresses, {perm}), 120, f"clients are told {addresses} and {perm}")
+
+    def both(self) -> None:
+        self.shows({"0": self.master.address, "1": self.slave.address}, 6)
+
+
+def send(port: int, first: int, count: int) -> None:
+    with Wire(port) as wire:
+        for number in range(first, first + count):
+            assert wire.ask(SEND_MESSAGE_V2, send_ext("T", e="0"), b"%d" % number).code == SUCCESS
+
+
+def holds(port: int, count: int) -> Callable[[], bool]:
+    def asked() -> bool:
+        with Wire(port) as wire:
+            return wire.ask(PULL_MESSAGE, pull_ext("T", 0, count - 1)).code == SUCCESS
+
+    return asked
+
+
+def offset_of(port: int, group: str) -> str | None:
+    with Wire(port) as wire:
+        answer = wire.ask(QUERY_OFFSET, {"consumerGroup": group, "topic": "T", "queueId": "0"})
+    return answer.ext.get("offset")
+
+
+@pytest.mark.parametrize("of", [JavaBroker, OurBroker], ids=["java", "ours"])
+def test_our_slave_acts_for_a_master_that_is_killed(tmp_path: Path, of: type[JavaBroker] | type[OurBroker]) -> None:
+    both = Set(tmp_path, {"master": of, "slave": OurBroker})
+    with Wire(both.master.port) as wire:
+        kind = {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+        assert wire.ask(UPDATE_TOPIC, {**ONE_QUEUE, **kind}).code == SUCCESS
+    both.both()
+    send(both.master.port, 0, 10)
+    until(holds(both.slave.port, 10), 120, "the slave has all, and the topic")
+    both.master.kill()
+    both.shows({"0": both.slave.address}, 4)
+    with Wire(both.slave.port) as wire:
+        assert wire.ask(SEND_MESSAGE_V2, send_ext("T"), b"refused").code == 14
+    client = JavaClient(tmp_path / "client", both.names.address, BROKER_VERSION)
+    try:
+        client.call("consume", group="g", topic="T", orderly="true")
+        client.await_until("g", lambda got: len(got) >= 10, "what the slave has, in order")
+        until(lambda: offset_of(both.slave.port, "g") == "10", 120, "the slave is told how far the group came")
+        both.master = both.start("master")
+        both.both()
+        until(lambda: offset_of(both.master.port, "g") == "10", 120, "the master knows it, too")
+        send(both.master.port, 10, 5)
+        client.await_until("g", lambda got: len(got) >= 15, "what the master got after its return")
+    finally:
+        client.close()
+    for process in (both.master, both.slave, both.names):
+        process.kill()
+
+
+def test_our_master_registers_once_javas_slave_follows(tmp_path: Path) -> None:
+    both = Set(tmp_path, {"master": OurBroker, "slave": JavaBroker})
+    with Wire(both.master.port) as wire:
+        kind = {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+        assert wire.ask(UPDATE_TOPIC, {**ONE_QUEUE, **kind}).code == SUCCESS
+    both.both()
+    send(both.master.port, 0, 10)
+    both.master.kill()
+    both.shows({"0": both.slave.address}, 4)
+    both.master = both.start("master")
+    both.both()
+    send(both.master.port, 10, 1)
+    for process in (both.master, both.slave, both.names):
+        process.kill()
