@@ -42,8 +42,8 @@ REFUSALS: Final = frozenset(
     {codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST, codes.MESSAGE_ILLEGAL}
 )
 """Answers by which a broker says that it does not keep the message."""
-AFTER_A_FAILED_SYNC: Final = "the log could not be synced"
-"""Such a refusal promises less: the record is in the page cache, and may be there after the restart."""
+NOBODY_KNOWS: Final = ("the log could not be synced", "this broker is no master any more")
+"""Such a refusal promises less: the record may be there after the restart, or at the replica that is the new master."""
 
 
 @dataclass
@@ -122,9 +122,7 @@ class Traffic:
         why = f"{type(error).__name__}: {error}"
         cause = error.__cause__ if isinstance(error.__cause__, BolideError) else error
         refused = isinstance(cause, NoQueue | TooFast) or (
-            isinstance(cause, ResponseError)
-            and cause.code in REFUSALS
-            and not cause.remark.startswith(AFTER_A_FAILED_SYNC)
+            isinstance(cause, ResponseError) and cause.code in REFUSALS and not cause.remark.startswith(NOBODY_KNOWS)
         )
         self.journal.note(journal.REFUSED if refused else journal.UNKNOWN, numbers, why[:300])
         if not isinstance(error, BolideError | TimeoutError):

@@ -153,11 +153,18 @@ class Attack:
             await self._end_all()
             self._unmount(keep=not held)
 
-    async def _run(self) -> Verdict:
-        for server in self.servers:
+    async def _start(self) -> None:
+        await self._begin(self.servers)
+
+    async def _begin(self, servers: list[Server]) -> None:
+        for server in servers:
             server.ended = self._note_tables
             server.begin()
-        await self._need(lambda: all(one.ready.is_set() for one in self.servers), START_SECONDS, "the servers to start")
+        names = ", ".join(server.name for server in servers)
+        await self._need(lambda: all(one.ready.is_set() for one in servers), START_SECONDS, f"{names} to start")
+
+    async def _run(self) -> Verdict:
+        await self._start()
         async with self.operator:
             for server in self.brokers:
                 for topic in TOPICS:

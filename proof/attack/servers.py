@@ -129,27 +129,18 @@ class Server:
             self.page.clock(0.0)
         self.strained = False
         hits = self.page.total_hits()
-        environment = {**os.environ, **self.page.environment(self.folder)}
-        said, served = "", False
         with self.log.open("ab") as log:
             process = self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "bolide.node.processes", self.kind, json.dumps(self.flags)),
+                *self.command(),
                 stdin=asyncio.subprocess.PIPE,  # it ends with us: it follows its standard input
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                env=environment,
+                env=self.environment(),
                 start_new_session=True,
             )
         self.starts += 1
-        assert process.stdout is not None
         try:
-            while line := await process.stdout.readline():
-                text = line.decode("utf-8", "replace").strip()
-                if text.startswith(READY):
-                    served = True
-                    self.ready.set()
-                elif text:
-                    said = text
+            said, served = await self.heard(process)
             status = await process.wait()
         finally:
             self.ready.clear()
@@ -158,6 +149,27 @@ class Server:
         self.struck = self.page.total_hits()
         wanted = status == -signal.SIGKILL or (status == 0 and process.pid in self._wanted)
         return End(time.monotonic(), status, said, wanted, self.strained or self.struck > hits, served)
+
+    def command(self) -> list[str]:
+        """What is run."""
+        return [sys.executable, "-m", "bolide.node.processes", self.kind, json.dumps(self.flags)]
+
+    def environment(self) -> dict[str, str]:
+        """With what: the shim."""
+        return {**os.environ, **self.page.environment(self.folder)}
+
+    async def heard(self, process: asyncio.subprocess.Process) -> tuple[str, bool]:
+        """Listen until it ends: its last words, and whether it served."""
+        said, served = "", False
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            text = line.decode("utf-8", "replace").strip()
+            if text.startswith(READY):
+                served = True
+                self.ready.set()
+            elif text:
+                said = text
+        return said, served
 
     @property
     def pid(self) -> int:

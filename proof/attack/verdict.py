@@ -114,7 +114,7 @@ def tables_of(server: Server) -> dict[tuple[str, ...], object]:
     found: dict[str, Any] = {"topics": {}, "groups": {}, "keys": {}, "settings": {}}
     if server.kind == "namesrv":
         found["keys"][server.name] = store_reader.read_keys(server.folder / "kvConfig.json")
-    else:
+    elif server.kind == "broker":
         found["topics"][server.name] = store_reader.read_topics(server.folder)
         found["groups"][server.name] = store_reader.read_groups(server.folder)
         found["settings"][server.name] = _setting(server.folder / "config" / "broker.conf")

@@ -19,6 +19,8 @@ from proof.attack.__main__ import summary
 from proof.attack.fault_shim import NoCompiler, library
 from proof.attack.run import room_for_descriptors
 from proof.attack.verdict import Verdict
+from proof.chaos.controlled import ControlledRun
+from proof.chaos.controlled_faults import faults_of
 from proof.chaos.faults import FAULTS
 from proof.chaos.run import ChaosRun, Plan
 
@@ -29,11 +31,21 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
     parser.add_argument("--minutes", type=float, default=2.0, help="how long faults happen (default: 2)")
     parser.add_argument("--seed", type=int, help="repeat the faults of an earlier run (default: a new one)")
     parser.add_argument(
-        "--faults", default=",".join(FAULTS), help=f"which, separated by commas (default: all: {', '.join(FAULTS)})"
+        "--controller",
+        choices=("file", "etcd"),
+        default="",
+        help="sets under one controller with a file, or under two with three members of etcd (default: no controller)",
+    )
+    parser.add_argument(
+        "--faults", help=f"which, separated by commas (default: all: {', '.join(FAULTS)}; others with a controller)"
     )
     parser.add_argument("--bound", type=float, default=120.0, help="seconds to resume in at the end (default: 120)")
-    parser.add_argument("--sets", type=int, default=2, help="how many; every other one does not wait for its slave")
-    parser.add_argument("--slaves", type=int, default=1, help="of each master (default: 1)")
+    parser.add_argument(
+        "--sets",
+        type=int,
+        help="how many, 2 or with a controller 1; without one every other does not wait for its slave",
+    )
+    parser.add_argument("--slaves", type=int, help="of each master (default: 1, with a controller 2)")
     parser.add_argument("--pause", type=float, default=0.1, help="mean seconds between messages of a task")
     parser.add_argument("--at-once", type=int, default=2, help="faults that may happen at once (default: 2)")
     parser.add_argument("--only-brokers", action="store_true", help="leave name servers and clients alone")
@@ -41,10 +53,14 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
     parser.add_argument("--keep", action="store_true", help="keep that folder also when all is well")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON on standard output")
     given = parser.parse_args(arguments)
-    faults = [name.strip() for name in given.faults.split(",") if name.strip()]
-    unknown = sorted(set(faults) - set(FAULTS))
+    known = faults_of(given.controller)
+    faults = list(known) if given.faults is None else [name.strip() for name in given.faults.split(",") if name.strip()]
+    unknown = sorted(set(faults) - set(known))
     if unknown or not faults:
-        parser.error(f"no fault is called {', '.join(unknown) or 'nothing'}: choose from {', '.join(FAULTS)}")
+        parser.error(f"no fault is called {', '.join(unknown) or 'nothing'}: choose from {', '.join(known)}")
+    sets, slaves = (1, 2) if given.controller else (2, 1)
+    if given.controller and given.slaves == 0:
+        parser.error("a set under a controller has a slave or more")
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
     folder = Path(given.folder) if given.folder else Path(tempfile.mkdtemp(prefix="bolide-chaos-"))
     plan = Plan(
@@ -53,12 +69,13 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
         faults,
         folder.resolve(),
         given.bound,
-        brokers=given.sets,
+        brokers=sets if given.sets is None else given.sets,
         pause=given.pause,
         at_once=given.at_once,
         mount=False,
         only_brokers=given.only_brokers,
-        slaves=given.slaves,
+        slaves=slaves if given.slaves is None else given.slaves,
+        controller=given.controller,
     )
     return plan, given.json, given.keep
 
@@ -75,6 +92,8 @@ def options_of(plan: Plan) -> list[str]:
         f"--pause {plan.pause:g}",
         f"--at-once {plan.at_once}",
     ]
+    if plan.controller:
+        options.append(f"--controller {plan.controller}")
     return options + ["--only-brokers"] * plan.only_brokers
 
 
@@ -84,7 +103,7 @@ async def chaos(plan: Plan, quiet: bool) -> tuple[Verdict, bool]:
     def say(text: str) -> None:
         print(text, file=sys.stderr if quiet else sys.stdout, flush=True)
 
-    run = ChaosRun(plan, say)
+    run = ControlledRun(plan, say) if plan.controller else ChaosRun(plan, say)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, run.interrupted.set)

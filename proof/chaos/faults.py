@@ -12,7 +12,8 @@ from typing import Final
 
 from proof.attack import faults as attack
 from proof.attack.faults import Cluster
-from proof.attack.servers import until
+from proof.attack.servers import Server, until
+from proof.chaos.etcd import Etcd
 from proof.chaos.proxy import Proxy
 from proof.chaos.sets import Set
 
@@ -31,7 +32,8 @@ class Chaos:
     """Whether the slave of a set has its master's topics and all that was acknowledged."""
     moving: set[str] = field(default_factory=set)
     """Sets whose master is being replaced."""
-    away: list[asyncio.Task[None]] = field(default_factory=list)
+    controllers: list[Server] = field(default_factory=list)
+    etcd: list[Etcd] = field(default_factory=list)
 
 
 Fault = Callable[[Chaos, random.Random], Awaitable[None]]

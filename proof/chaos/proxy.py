@@ -16,10 +16,14 @@ CONNECT_S: Final = 5.0
 class Proxy:
     """Listens at one address and passes to another."""
 
-    def __init__(self, name: str, listen: tuple[str, int], target: tuple[str, int]) -> None:
+    def __init__(
+        self, name: str, listen: tuple[str, int], target: tuple[str, int], shown: dict[bytes, bytes] | None = None
+    ) -> None:
+        """`shown`: addresses that the target names, each with that of the proxy before it, which is as long."""
         self.name = name
         self.listen = listen
         self.target = target
+        self.shown = shown or {}
         self.delay = 0.0
         """Seconds that every piece waits."""
         self.passed = 0
@@ -86,6 +90,8 @@ class Proxy:
             if self.delay:
                 await asyncio.sleep(self.delay)
             await self._open[way].wait()
+            for behind, before in self.shown.items() if way == "from" else ():
+                data = data.replace(behind, before)
             writer.write(data)
             await writer.drain()
             self.passed += len(data)

@@ -1,7 +1,6 @@
 """One run of chaos: starts sets behind proxies and their clients, lets faults happen, ends them, and judges.
 
-Everything but the sets is that of `proof.attack`. Whatever joins a cluster later, such as controllers, is one more list
-of servers, each with its proxies and the faults that aim at it.
+Everything but the sets is that of `proof.attack`. `proof.chaos.controlled` adds controllers.
 """
 
 from __future__ import annotations
@@ -55,12 +54,15 @@ class Plan(AttackPlan):
     """What to do. Sets take turns: the first acknowledges with a slave and loses masters, the next does neither."""
 
     slaves: int = 1
+    controller: str = ""
+    """Where a controller keeps its decisions, "file" or "etcd"; "": there is none."""
 
 
 class ChaosRun(Attack):
     """A run of a plan."""
 
     plan: Plan
+    kinds = FAULTS
 
     def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
         super().__init__(plan, say)
@@ -71,16 +73,18 @@ class ChaosRun(Attack):
         folder.mkdir(parents=True, exist_ok=True)
         self.name_servers, places = make_name_servers(folder, self.random, taken, 2, plan.seed)
         self.sets = [
-            make_set(
-                f"broker-{number}",
-                folder,
-                places,
-                self.random,
-                taken,
-                slaves=plan.slaves,
-                in_sync=2 - (number + 1) % 2,
-                sync=number % 2 == 1,
-                seed=plan.seed + 10 * number,
+            self._set_of(
+                make_set(
+                    f"broker-{number}",
+                    folder,
+                    places,
+                    self.random,
+                    taken,
+                    slaves=plan.slaves,
+                    in_sync=2 - (number + 1) % 2,
+                    sync=number % 2 == 1,
+                    seed=plan.seed + 10 * number,
+                )
             )
             for number in range(1, plan.brokers + 1)
         ]
@@ -154,7 +158,10 @@ class ChaosRun(Attack):
             await asyncio.sleep(chance.expovariate(1.0))
             name = chance.choice(self.plan.faults)
             self.cluster.counts[name] = self.cluster.counts.get(name, 0) + 1
-            await FAULTS[name](self.chaos, random.Random(chance.getrandbits(32)))
+            await self.kinds[name](self.chaos, random.Random(chance.getrandbits(32)))
+
+    def _set_of(self, one: Set) -> Set:
+        return one
 
     # -- what is looked at
 
@@ -224,18 +231,16 @@ class ChaosRun(Attack):
         for client in (*self.producers, *self.consumers):
             await client.stop(60.0)
         self.progress.read()
-        statuses = {server.name: await server.stop(60.0) for server in reversed(self.servers)}
+        statuses = {server.name: await server.stop(60.0) for server in self._in_stopping_order()}
         promises = Promises(early_s=0.25, late_s=self.plan.bound, faults_over_at=self.over)
         masters = {one.name: one.master.server for one in self.sets}
         members = {machine.name: one.name for one in self.sets for machine in one.machines}
         clients = [*self.producers, *self.consumers]
-        # What was delivered without a slave may be gone with its master, and consumers are beyond it.
-        replaced: list[journal.Entry] = [[at, CRASHED, one.name, True] for one in self.sets for at in one.promoted_at]
         found = await asyncio.to_thread(
             verdict.of_run,
             self.servers,
             clients,
-            [*self.progress.entries, *replaced],
+            [*self.progress.entries, *self._replaced()],
             promises,
             time.monotonic(),
             verdict.Sets(masters, members),
@@ -255,6 +260,13 @@ class ChaosRun(Attack):
             passed_bytes=sum(proxy.passed for proxy in self.proxies),
         )
         return found
+
+    def _in_stopping_order(self) -> list[Server]:
+        return self.servers[::-1]
+
+    def _replaced(self) -> list[journal.Entry]:
+        """What was delivered without a slave may be gone with its master, and consumers are beyond it."""
+        return [[at, CRASHED, one.name, True] for one in self.sets for at in one.promoted_at]
 
 
 def _has_ended(server: Server) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from bolide.admin import Admin
 from bolide.client import MessageQueue, TopicNotFound
 from bolide.errors import BolideError, ConnectionLost
+from bolide.layout.names import MASTER_ID
 from proof.ledger import Ledger, Queue, QueueView, Served, View
 from proof.ledger.facts import DEAD_PREFIX
 from proof.simulation.consumers import content_of, place_of
@@ -40,7 +41,9 @@ class Auditor:
 
     async def read(self, tables: bool = True) -> View:
         """Everything, as it is now. Raises `BolideError` while a broker does not answer, or has not registered."""
-        absent = self._brokers.keys() - (await self._admin.instance.fetch_route(TOPICS[0])).brokers.keys()
+        # Without its master a set is read at a slave, which may be behind.
+        routed = (await self._admin.instance.fetch_route(TOPICS[0])).brokers
+        absent = [name for name, master in self._brokers.items() if routed.get(name, {}).get(MASTER_ID) != master]
         if absent:
             raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
         view = View()

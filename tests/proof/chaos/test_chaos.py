@@ -13,6 +13,8 @@ import pytest
 
 from proof.attack.fault_shim import ROOT
 from proof.chaos.__main__ import options_of, plan_of
+from proof.chaos.controlled import ControlledSet
+from proof.chaos.controlled_faults import CONTROLLED, faults_of
 from proof.chaos.faults import FAULTS
 from proof.chaos.sets import Set, differs, make_set
 from tests import children
@@ -27,9 +29,11 @@ ENOUGH = 6
 @pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.xdist_group("attack")
-def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("controller", [[], ["--controller", "file"]], ids=["plain", "controller"])
+def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path, controller: list[str]) -> None:
     folder = tmp_path / "chaos"
     arguments = ["--minutes", "60", "--sets", "1", "--pause", "0.2", "--only-brokers", "--folder", str(folder)]
+    arguments += controller
     process = children.start(
         [*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -45,7 +49,7 @@ def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path
     assert found["interrupted"]
     assert found["acknowledged"] > 0
     assert found["passed_bytes"] > 0
-    assert set(found["faults"]) <= set(FAULTS)
+    assert set(found["faults"]) <= set(faults_of(controller[-1] if controller else ""))
     assert not folder.exists()
 
 
@@ -57,7 +61,8 @@ def test_an_unknown_fault_is_refused() -> None:
 
 def test_a_broken_run_says_how_to_repeat_all_of_it(tmp_path: Path) -> None:
     given = "--seed 7 --minutes 0.5 --faults kill,cut --bound 60 --sets 3 --slaves 2 --pause 0.2 --at-once 4"
-    for options in (given, f"{given} --only-brokers"):
+    under = given.replace("kill,cut", "kill-etcd,stop-two") + " --controller etcd"
+    for options in (given, f"{given} --only-brokers", under, f"{under} --only-brokers"):
         plan, _, _ = plan_of([*options.split(), "--folder", str(tmp_path)])
         assert " ".join(options_of(plan)) == options
 
@@ -81,6 +86,36 @@ def test_the_settings_of_a_set_follow_its_master(tmp_path: Path) -> None:
         "ASYNC_MASTER",
         alone.master.server.flags["haListenPort"],
     )
+
+
+def test_a_controller_comes_with_its_faults_and_with_one_set_of_three(tmp_path: Path) -> None:
+    plan, _, _ = plan_of(["--controller", "file", "--folder", str(tmp_path)])
+    assert (plan.brokers, plan.slaves, plan.controller) == (1, 2, "file")
+    assert set(CONTROLLED) - set(plan.faults) == {"kill-etcd", "stop-etcd"}
+    assert "lose-master" not in plan.faults
+    plan, _, _ = plan_of(["--controller", "etcd", "--folder", str(tmp_path)])
+    assert set(plan.faults) == set(CONTROLLED)
+    plain, _, _ = plan_of(["--folder", str(tmp_path)])
+    assert (plain.brokers, plain.slaves, set(plain.faults)) == (2, 1, set(FAULTS))
+
+
+@pytest.mark.parametrize(
+    "options", ["--faults kill-master", "--controller file --faults kill-etcd", "--controller file --slaves 0"]
+)
+def test_what_a_kind_of_run_does_not_have_is_refused(tmp_path: Path, options: str) -> None:
+    with pytest.raises(SystemExit):
+        plan_of([*options.split(), "--folder", str(tmp_path)])
+
+
+def test_machines_under_a_controller_have_the_same_settings_whoever_leads(tmp_path: Path) -> None:
+    one = ControlledSet("broker-1", made(tmp_path, 2, 2).machines, 2)
+    one.lead(one.machines[1])
+    assert one.slaves == [one.machines[0], one.machines[2]]
+    for machine in one.machines:
+        flags = machine.server.flags
+        assert (flags["enableControllerMode"], flags["inSyncReplicas"]) == (True, 2)
+        assert flags["haListenPort"] == machine.port + 1
+        assert not {"brokerRole", "brokerId"} & set(flags)
 
 
 def test_the_first_byte_that_a_slave_has_otherwise_is_named(tmp_path: Path) -> None:

@@ -71,6 +71,17 @@ def test_dropped_connections_end_at_both_ends() -> None:
     asyncio.run(scenario())
 
 
+def test_an_address_that_the_target_names_is_that_of_the_proxy() -> None:
+    async def scenario() -> None:
+        async with echo() as (proxy, reader, writer, got):
+            proxy.shown = {b"AT 127.0.0.2:10001": b"AT 127.0.0.1:20002"}
+            writer.write(b"at 127.0.0.2:10001, at 127.0.0.2:10003")
+            assert await reader.readexactly(38) == b"AT 127.0.0.1:20002, AT 127.0.0.2:10003"
+            assert got == [b"at 127.0.0.2:10001, at 127.0.0.2:10003"]
+
+    asyncio.run(scenario())
+
+
 def test_a_delay_keeps_the_order() -> None:
     async def scenario() -> None:
         async with echo() as (proxy, reader, writer, _):

@@ -1,0 +1,93 @@
+"""Members of an etcd cluster as processes, behind proxies of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+from proof.attack.fault_shim import ROOT
+from proof.attack.servers import Server, free_port
+from proof.chaos.proxy import Proxy
+from proof.chaos.sets import BEHIND, WORLD
+
+LOOK_S: Final = 0.1
+ASK_S: Final = 2.0
+
+
+class Etcd(Server):
+    """One member. It is ready once it knows a leader."""
+
+    def __init__(self, name: str, folder: Path, words: list[str], port: int, seed: int) -> None:
+        super().__init__(name, "etcd", {"listenPort": port}, folder, seed)
+        self._words = words
+        self.port = port
+
+    def command(self) -> list[str]:
+        """It does not follow its standard input, so the kernel ends it with us."""
+        return ["setpriv", "--pdeathsig", "KILL", *self._words]
+
+    def environment(self) -> dict[str, str]:
+        """Its calls pass by the shim."""
+        return dict(os.environ)
+
+    async def heard(self, process: asyncio.subprocess.Process) -> tuple[str, bool]:
+        """Ask until it is healthy, then wait for its end."""
+        ended = asyncio.ensure_future(process.wait())
+        while not ended.done() and not await asyncio.to_thread(self._asked, "health"):
+            await asyncio.wait([ended], timeout=LOOK_S)
+        if not ended.done():
+            self.ready.set()
+        await ended
+        return "", self.ready.is_set()
+
+    async def leads(self) -> bool:
+        """Whether it says that it is the leader."""
+        found = await asyncio.to_thread(self._asked, "v3/maintenance/status", b"{}")
+        return bool(found) and found.get("leader") == found.get("header", {}).get("member_id")
+
+    def _asked(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        with (
+            contextlib.suppress(OSError, ValueError),
+            urllib.request.urlopen(f"http://{BEHIND}:{self.port}/{path}", body, ASK_S) as answer,
+        ):
+            found: dict[str, Any] = json.load(answer)
+            return found
+        return {}
+
+
+def program() -> str:
+    """The path of etcd. Raises `RuntimeError`."""
+    script = [str(ROOT / "tools" / "ensure_etcd.sh")]
+    done = subprocess.run(script, stdout=subprocess.PIPE, encoding="utf-8", check=False)
+    if done.returncode:
+        raise RuntimeError("there is no etcd")
+    return done.stdout.strip()
+
+
+def make_etcd(
+    folder: Path, chance: random.Random, taken: set[int], count: int, seed: int
+) -> tuple[list[Etcd], list[Proxy]]:
+    """The members, and the way of the others to each."""
+    path = program()
+    names = [f"etcd-{number}" for number in range(1, count + 1)]
+    ports = {name: (free_port(chance, taken), free_port(chance, taken)) for name in names}
+    peers = ",".join(f"{name}=http://{WORLD}:{peer}" for name, (_, peer) in ports.items())
+    members, proxies = [], []
+    for number, (name, (port, peer)) in enumerate(ports.items()):
+        home = folder / name / "data"
+        home.mkdir(parents=True, mode=0o700, exist_ok=True)
+        words = [path, "--name", name, "--data-dir", str(home), "--logger", "zap", "--log-level", "warn"]
+        words += ["--listen-client-urls", f"http://{BEHIND}:{port}"]
+        words += ["--advertise-client-urls", f"http://{BEHIND}:{port}"]
+        words += ["--listen-peer-urls", f"http://{BEHIND}:{peer}"]
+        words += ["--initial-advertise-peer-urls", f"http://{WORLD}:{peer}", "--initial-cluster", peers]
+        members.append(Etcd(name, home, words, port, seed + number))
+        proxies.append(Proxy(f"the others to {name}", (WORLD, peer), (BEHIND, peer)))
+    return members, proxies
