@@ -36,6 +36,16 @@ def test_rates_are_numbers_per_second() -> None:
     assert [rate(text) for text in ("1.5 2 3", "", None)] == [1.5, None, None]
 
 
+def test_people_see_a_table_for_each_cluster_that_fits_a_line() -> None:
+    with Broker() as broker:
+        done = CliRunner().invoke(app, ["list", "--namesrv", broker.namesrv_addr])
+        assert done.exit_code == 0, done.output
+        title, *lines = done.output.splitlines()
+        assert title.strip() == "Cluster DefaultCluster, V5_5_0"
+        assert any("broker-a" in line and broker.broker_addr in line and "serves" in line for line in lines)
+        assert max(map(len, lines)) <= 80
+
+
 class Two(NoReplicas):
     """A slave that has all of the log, and one that lacks some."""
 

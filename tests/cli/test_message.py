@@ -24,3 +24,15 @@ def test_people_see_words_and_programs_see_json(bolide_broker: Broker) -> None:
     assert "{" not in told and "[" not in told
     shown = json.loads(CliRunner().invoke(load(), [*words, "--json"]).output)
     assert (shown["keys"], shown["properties"]["colour"], shown["body"]) == (["k1", "k2"], "red", "a body")
+
+
+def test_a_producers_id_without_its_topic_says_what_is_missing(bolide_broker: Broker) -> None:
+    with Producer("G", bolide_broker.namesrv_addr) as producer:
+        sent = producer.send(Message("Shown", b"a body"))
+    words = ["message", "get", sent.message_id, "--namesrv", bolide_broker.namesrv_addr]
+    told = CliRunner().invoke(load(), words)
+    sentence = (
+        f"no message {sent.message_id} is stored: if it is a producer's id, as `bolide produce` shows it, give --topic"
+    )
+    assert (told.exit_code, told.output) == (1, f"bolide: {sentence}\n")
+    assert CliRunner().invoke(load(), [*words, "--topic", "Shown"]).exit_code == 0

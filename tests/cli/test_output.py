@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +26,17 @@ ARGUMENTS = {
     "to": "first",
     "message_id": "7F00000100002A9F0000000000000000",
     "broker": "nobody",
+    "file": str(Path(__file__).with_name("declared_nobody.json")),
     "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),
 }
 """What stands for an argument that is more than a name."""
+GIVEN = {
+    ("user", "create"): ["--password-stdin"],
+    ("user", "change"): ["--disable"],
+    ("policy", "create"): ["--action", "Pub"],
+    ("policy", "change"): ["--deny"],
+}
+"""Options without which a verb asks nothing."""
 ON_SPARK = ("pipeline", "spark", "bench spark")
 MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull")
 """Verbs for which a topic or group that is not there is no failure: they make it, or wait for it."""
@@ -54,7 +63,7 @@ def asking() -> list[tuple[str, ...]]:
                 flag = each.opts[:1] if each.param_type_name == "option" else []
                 words = {**ARGUMENTS, "to": "1"} if path == ("cluster", "switch") else ARGUMENTS  # the id of a broker
                 named += [*flag, words.get(each.name, "nothing")]
-        named += ["a body"] if path == ("produce",) else []
+        named += ["a body"] if path == ("produce",) else GIVEN.get(path, [])
         yes = ["--yes"] if any(each.name == "yes" for each in command.params) else []
         found.append((*path, *named, *yes))
     return found

@@ -72,8 +72,8 @@ class GroupCalls(AdminCalls):
     ) -> list[str]:
         """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
 
-        Settings that are not given stay unchanged. A new group has RocketMQ's defaults: 16 attempts, one retry queue,
-        consuming enabled, also broadcasting, not orderly.
+        Settings that are not given stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry
+        queue, consuming enabled, also broadcasting, not orderly.
         """
         check_topic(group)
         changes = {

@@ -6,16 +6,19 @@ from typing import Any
 
 import typer
 
-from bolide.cli import output
+from bolide.cli import declared, output
 from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 from bolide.cli.serve import Settings, given_settings
+from bolide.cli.watch import watched
 
 app = typer.Typer()
+declared.attach(app)
 
 
 @app.command("list")
+@watched
 def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
     """List brokers, with their rates over the last ten seconds; fails unless there is one and all accept messages."""
     with boundary():
@@ -35,7 +38,14 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
             for each in brokers
         ]
         columns = ("Cluster", "Broker", "Id", "Role", "Address", "Version", "Put/s", "Get/s", "State")
-        output.table("Brokers", columns, rows, as_json)
+        if as_json or not rows:
+            output.table("Brokers", columns, rows, as_json)
+        # Without the cluster and the release in each row, a row fits a line of a terminal or a mail.
+        for cluster in sorted({each.cluster for each in brokers} if not as_json else ()):
+            releases = ", ".join(sorted({each.version for each in brokers if each.cluster == cluster and each.version}))
+            title = f"Cluster {cluster}{f', {releases}' if releases else ''}"
+            of_cluster = [(*row[1:5], *row[6:]) for row in rows if row[0] == cluster]
+            output.table(title, (*columns[1:5], *columns[6:]), of_cluster, False)
         if not brokers:
             output.fail("no broker is registered at the name servers: is one running with their address?")
         silent = [each.broker_name for each in brokers if each.error]
@@ -55,6 +65,7 @@ def rate(figures: str | None) -> float | None:
 
 
 @app.command()
+@watched
 def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
     """List the replicas of each master and how far they are behind; fails if one is not in sync."""
     with boundary():
@@ -104,6 +115,7 @@ def switch(
 
 
 @app.command()
+@watched
 def info(
     broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
 ) -> None:

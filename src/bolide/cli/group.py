@@ -8,8 +8,10 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.admin_call import call, must_exist
-from bolide.cli.options import Namesrv
+from bolide.cli.options import Cluster, Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.watch import watched
+from bolide.layout.names import is_predefined_group
 
 app = typer.Typer()
 
@@ -17,6 +19,7 @@ Name = typer.Argument(..., help="Consumer group.")
 
 
 @app.command("list")
+@watched
 def list_groups(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
     """List consumer groups and their settings."""
     with boundary():
@@ -35,6 +38,23 @@ def list_groups(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
 
 
 @app.command()
+@watched
+def lag(
+    namesrv: str = Namesrv,
+    cluster: str | None = Cluster,
+    system: bool = typer.Option(False, "--system", help="Also groups that RocketMQ itself uses."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """List the lag of every group, the largest first: messages not consumed yet, over all topics and queues."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.lag_of_groups(cluster=cluster))
+        listed = [(group, left) for group, left in found.items() if system or not is_predefined_group(group)]
+        rows = sorted(listed, key=lambda row: (-row[1], row[0]))
+        output.table("Lag of groups", ("Group", "Lag"), rows, as_json)
+
+
+@app.command()
+@watched
 def show(
     group: str = Name,
     namesrv: str = Namesrv,

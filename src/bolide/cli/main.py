@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from bolide.cli import output
+from bolide.cli.completion import ready_if_asked
 from bolide.cli.output import JsonFlag, boundary
 
 app = typer.Typer(
@@ -25,9 +26,12 @@ app = typer.Typer(
 NOUNS: Final = {
     "topic": "Create, change, list and inspect topics.",
     "group": "Consumer groups: settings, progress, connected members.",
+    "user": "Users of access control: create, change, list, show, delete.",
+    "policy": "What users may do: create, change, list, show, delete.",
     "offset": "Offsets of groups and queues.",
     "message": "Find, show and recall messages.",
     "cluster": "Brokers of a cluster.",
+    "context": "Named clusters, with addresses and credentials.",
     "store": "Inspect, verify or repair a store folder, without a broker.",
     "pipeline": "Jobs over stores and clusters, on Spark.",
     "spark": "Prepare a Spark cluster to run Bolide.",
@@ -36,7 +40,7 @@ NOUNS: Final = {
 }
 ROOMS: Final = ("pipeline", "bench")
 """Nouns whose verbs are a room of files; the others are one file."""
-VERBS: Final = ("serve", "produce", "consume", "console", "doctor")
+VERBS: Final = ("serve", "produce", "consume", "console", "doctor", "completion")
 
 
 def load() -> typer.Typer:
@@ -62,6 +66,9 @@ def _print_version(wanted: bool) -> None:
 def bolide(
     version: bool = typer.Option(
         False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+    ),
+    context: str = typer.Option(
+        "", "--context", help="The context whose name servers and credentials count; see bolide context."
     ),
 ) -> None:
     """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
@@ -112,4 +119,5 @@ def main() -> None:
     # A daemon replaces this handler. Everything else ends as with Ctrl-C, and cleans up.
     signal.signal(signal.SIGTERM, _interrupt)
     with boundary():
+        ready_if_asked()
         command()()

@@ -27,7 +27,12 @@ def get(
     with boundary():
         found = call(namesrv, lambda admin: admin.message(message_id, topic))
         if found is None:
-            output.fail(f"no message {message_id} is stored{'' if topic is None else ' in topic ' + topic}")
+            where = (
+                f" in topic {topic}"
+                if topic
+                else ": if it is a producer's id, as `bolide produce` shows it, give --topic"
+            )
+            output.fail(f"no message {message_id} is stored{where}")
         show(found, as_json)
 
 

@@ -11,6 +11,7 @@ from bolide.cli.admin_call import call, must_exist
 from bolide.cli.moment import FORMS, start_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.watch import watched
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -20,6 +21,7 @@ app = typer.Typer()
 
 
 @app.command()
+@watched
 def show(
     group: str = typer.Argument(..., help="Consumer group."),
     topic: str = typer.Argument(..., help="Topic."),

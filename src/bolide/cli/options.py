@@ -7,13 +7,16 @@ from typing import Final
 import typer
 
 
-def _in_force(given: str) -> str:
-    """The name servers of the flag or, without it, those that Bolide's clients would use."""
+def _in_force(asked: typer.Context, given: str) -> str:
+    """The name servers of the flag or a context or, without them, those that Bolide's clients would use."""
+    from bolide.cli.context_file import addresses_in_force
     from bolide.cli.output import boundary
     from bolide.client.instance.name_servers import configured_namesrv
 
     with boundary():
-        return ";".join(configured_namesrv(given))
+        addresses, undo = addresses_in_force(given, asked.find_root().params.get("context") or "")
+        asked.call_on_close(undo)
+        return ";".join(configured_namesrv(addresses))
 
 
 Namesrv: Final = typer.Option(
@@ -21,8 +24,10 @@ Namesrv: Final = typer.Option(
     "--namesrv",
     "-n",
     callback=_in_force,
-    show_default="variable BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then 127.0.0.1:9876",
+    show_default="variable BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, context, 127.0.0.1:9876",
     help="Name servers, host:port;host:port.",
 )
+
+Cluster: Final = typer.Option(None, "--cluster", help="Only this cluster.")
 
 Master: Final = typer.Option("local[*]", help="Spark's master; on a cluster the given paths must be valid there.")

@@ -8,8 +8,9 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.admin_call import call
-from bolide.cli.options import Namesrv
+from bolide.cli.options import Cluster, Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.watch import watched
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 Name = typer.Argument(..., help="Topic name.")
-Cluster = typer.Option(None, "--cluster", help="Only this cluster.")
 
 
 @app.command("list")
+@watched
 def list_topics(
     namesrv: str = Namesrv,
     system: bool = typer.Option(False, "--system", help="Also topics that RocketMQ itself uses."),
@@ -34,6 +35,7 @@ def list_topics(
 
 
 @app.command()
+@watched
 def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
     """Show the queues of a topic: oldest and next offset, and the time of the last message."""
     with boundary():
@@ -58,6 +60,7 @@ def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) ->
 
 
 @app.command()
+@watched
 def route(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
     """Show the route of a topic: brokers, addresses, numbers of queues, permissions."""
     with boundary():

@@ -1,0 +1,40 @@
+"""`bolide completion`: what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Final
+
+import typer
+
+VARIABLE: Final = "_BOLIDE_COMPLETE"
+"""Set by the script of a shell: the program completes instead of running a command."""
+
+
+class Shell(StrEnum):
+    """The shells."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(completion)
+
+
+def completion(shell: Shell = typer.Argument(..., help="The shell.")) -> None:
+    """Print a script for a shell that completes commands and options: eval "$(bolide completion bash)"."""
+    from typer._completion_shared import get_completion_script
+
+    print(get_completion_script(prog_name="bolide", complete_var=VARIABLE, shell=shell.value))
+
+
+def ready_if_asked() -> None:
+    """Let the program answer a shell that completes."""
+    if VARIABLE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
