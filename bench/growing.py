@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import crowd, delayed
 from bench.crowd import Crowd
-from bench.generator import Load, Shape, run_load
+from bench.generator import Load, Measurement, Shape, run_load
 from bench.machine import anonymous_mb, exact_seconds
 from bench.servers import BolideBroker
 from bench.shown import say
@@ -67,23 +67,29 @@ class Series:
 
 
 @contextmanager
-def _broker(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[BolideBroker]:
-    """A broker that is killed at the end, and its store removed."""
+def _broker(home: Path, settings: Mapping[str, str] | None = None, *, keep: bool = False) -> Iterator[BolideBroker]:
+    """A broker that is killed at the end, and its store removed; `keep` leaves it to the end of the whole run."""
     broker = BolideBroker(home, "async", _READY_SECONDS, settings=settings)
     try:
         yield broker
     finally:
         broker.kill()
-        shutil.rmtree(home, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _load(broker: BolideBroker, seconds: float, **options: object) -> Measurement:
+    load = Load(Shape(8, 32), topic="grown", queues=QUEUES, options=options)
+    sent = run_load(broker.port, load, seconds, skip=min(0.3, seconds / 4))
+    if sent.refused:
+        raise Failed(f"{sent.refused} sends were refused, by code: {sent.codes}")
+    return sent
 
 
 def _sends(broker: BolideBroker, seconds: float, **options: object) -> Figures:
     """Rate, latency and processor time of sends."""
     before = exact_seconds(broker.pid)
-    load = Load(Shape(8, 32), topic="grown", queues=QUEUES, options=options)
-    sent = run_load(broker.port, load, seconds, skip=min(0.3, seconds / 4))
-    if sent.refused:
-        raise Failed(f"{sent.refused} sends were refused, by code: {sent.codes}")
+    sent = _load(broker, seconds, **options)
     spent = exact_seconds(broker.pid) - before
     return {"send_rate": sent.rate, "send_p99_ms": sent.p99_us / 1000, "send_us": spent / sent.all_count * 1e6}
 
@@ -116,12 +122,19 @@ def _create_topics(port: int, names: Sequence[str]) -> None:
 
 
 def topics(count: int, home: Path, seconds: float) -> Figures:
-    """Make so many topics, send to all their queues in turn, start again."""
-    with _broker(home) as broker:
+    """Make so many topics, send to all their queues in turn, start again.
+
+    The measured sends begin when each queue has its file. The store stays until the run ends: ext4 reuses no inode that
+    was freed in the last minutes, and looks at each of those before it makes a file, so the files of a point would pay
+    for those that were deleted after the point before.
+    """
+    with _broker(home, keep=True) as broker:
         before = exact_seconds(broker.pid)
         _create_topics(broker.port, [f"grown-{number:05}" for number in range(count)])
         figures = {"create_us": (exact_seconds(broker.pid) - before) / count * 1e6}
-        _sends(broker, seconds, topics=count)  # the first message of a queue makes its file
+        queues = home / "store" / "consumequeue"
+        while sum(1 for _ in queues.glob("*/*/*")) < count * QUEUES:
+            _load(broker, seconds, topics=count)
         figures |= _sends(broker, seconds, topics=count)
         figures["memory_mb"] = anonymous_mb(broker.pid)
         return figures | _restarts(broker, home)
@@ -338,13 +351,19 @@ def chosen_series(only: str, sizes: str, small: bool) -> list[tuple[Series, tupl
 def grown(chosen: Iterable[tuple[Series, tuple[float, ...]]], work: Path, seconds: float) -> list[dict[str, Any]]:
     """Every point of every series, as values for a file. A point that fails ends the run with its reason."""
     values = []
-    for series, sizes in chosen:
-        points: list[tuple[float, Figures]] = []
-        for size in sizes:
-            figures = series.measure(int(size), work / f"{series.name}-{size:g}", seconds)
-            points.append((size, figures))
-            told = {one.name: round(figures[one.name], 3) for one in series.figures}
-            say(f"{size:,g} {series.along}: {json.dumps(told)}")
-        figures_told = [vars(one) for one in series.figures]
-        values.append({"name": series.name, "along": series.along, "figures": figures_told, "points": points})
+    homes: list[Path] = []
+    try:
+        for series, sizes in chosen:
+            points: list[tuple[float, Figures]] = []
+            for size in sizes:
+                homes.append(work / f"{series.name}-{size:g}")
+                figures = series.measure(int(size), homes[-1], seconds)
+                points.append((size, figures))
+                told = {one.name: round(figures[one.name], 3) for one in series.figures}
+                say(f"{size:,g} {series.along}: {json.dumps(told)}")
+            figures_told = [vars(one) for one in series.figures]
+            values.append({"name": series.name, "along": series.along, "figures": figures_told, "points": points})
+    finally:
+        for home in homes:
+            shutil.rmtree(home, ignore_errors=True)
     return values
