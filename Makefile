@@ -1,5 +1,5 @@
-# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock | clean, and
-# what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
+# make demo | quick | test | lint | docs | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock |
+# clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -10,9 +10,10 @@ WORKERS ?= 5
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -q
 QUICK := not java and not spark and not slow and not crash
 # What reads files or builds them, and finds the same whatever runs.
-READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_docs.py test_house.py mutations)
+READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_docs.py test_house.py test_reference.py test_site.py mutations)
 # Rooms without a compiled module: their tests run compiled only, where they use the compiled rooms below them.
-UNCOMPILED := $(addprefix --ignore=tests/,admin cli console interop test_plugins.py test_programs.py test_spark_names.py)
+UNCOMPILED := $(addprefix --ignore=tests/,admin cli console interop test_examples.py test_howto_programs.py test_plugins.py \
+  test_programs.py test_spark_names.py)
 
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
@@ -98,6 +99,17 @@ lint: venv-test
 	@set -e; for generator in tools/generate_*.py; do \
 	  if [ -f "$$generator" ]; then echo "$(BIN)/python $$generator --check"; $(BIN)/python "$$generator" --check; fi; done
 
+# The documentation's site, into build/site. Sphinx has an environment of its own: Bolide is not needed.
+.PHONY: docs
+docs: .venv-docs/ready
+	@.venv-docs/bin/python -m tools.build_site $(ARGS)
+
+DOCS_EXTRA := 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])'
+.venv-docs/ready: pyproject.toml requirements.lock
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --constraint requirements.lock $$($(PYTHON) -c $(DOCS_EXTRA))
+	@touch $@
+
 bench: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && exec $(BIN)/python bench/run.py $(ARGS)
 
@@ -132,5 +144,5 @@ venv-fuzz:
 	.venv-fuzz/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 
 clean:
-	rm -rf $(VENV) .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-docs .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests docs demo bench proof build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +

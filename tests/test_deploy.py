@@ -149,7 +149,7 @@ def test_the_example_of_prometheus_names_its_rules_and_the_default_ports() -> No
 
 
 def test_the_page_lists_all_that_is_served(served: dict[str, set[str]]) -> None:
-    page = (DEPLOY.parent / "docs" / "monitor.md").read_text(encoding="utf-8")
+    page = (DEPLOY.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     names = {re.sub("_(bucket|count|sum)$", "", name) for name in served if name.startswith(("rocketmq_", "bolide_"))}
     assert sorted(name for name in names | set(OF_A_SLAVE) if f"`{name}`" not in page) == []
 

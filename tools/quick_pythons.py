@@ -19,7 +19,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ("3.12", "3.13")
 QUICK = "not java and not spark and not slow and not crash"
-READERS = ("test_build.py", "test_citations.py", "test_docs.py", "test_house.py", "mutations")
+READERS = (
+    "test_build.py",
+    "test_citations.py",
+    "test_docs.py",
+    "test_house.py",
+    "test_reference.py",
+    "test_site.py",
+    "mutations",
+)
 
 
 def candidates(version: str) -> Iterator[str]:

@@ -64,10 +64,12 @@ class Statistics:
 
     @property
     def messages(self) -> int:
+        """Messages of all topics."""
         return sum(topic.messages for topic in self.topics)
 
     @property
     def bytes(self) -> int:
+        """Bytes of all bodies."""
         return sum(topic.bytes for topic in self.topics)
 
 

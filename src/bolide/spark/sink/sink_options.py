@@ -30,6 +30,7 @@ _OWN: Final = (
     "mode", "commitLog", "jobId", "deadLetterPath", "batchBytes", "sendsInFlight", "deliveryTimeoutMs",
     "transactionSeconds",
 )  # fmt: skip
+KNOWN: Final = (*_SHARED, *_OWN)
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 _WHOLE: Final = ("int", "bigint", "smallint", "tinyint")
 
@@ -88,12 +89,11 @@ class SinkOptions:
 def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOptions:
     """Check and convert the options of a write. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    known = {name.lower() for name in (*_SHARED, *_OWN)} | _OF_SPARK
+    known = {name.lower() for name in KNOWN} | _OF_SPARK
     for name in given:
         if name not in known:
             raise OptionError(
-                f"option {name} is unknown to a write with format rocketmq; known are "
-                f"{', '.join(sorted((*_SHARED, *_OWN)))}"
+                f"option {name} is unknown to a write with format rocketmq; known are {', '.join(sorted(KNOWN))}"
             )
     wait = str(whole_number(1, 86_400_000)("deliveryTimeoutMs", given.get("deliverytimeoutms", "60000")))
     connection = write_options(

@@ -1,0 +1,65 @@
+"""The programs of the how-to pages do what their pages say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from starlette.testclient import TestClient
+
+from bolide.admin.blocking import Admin
+from bolide.client import DEAD_LETTER, Message, ReceivedMessage, RetryLater, TopicNotFound
+from bolide.client.blocking import Producer, PushConsumer
+from bolide.testing.broker import Broker
+from tests.test_programs import program, run
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Return once it holds."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_web_application_sends_and_consumes_while_it_lives(bolide_broker: Broker) -> None:
+    application = program("web_application").application(bolide_broker.namesrv_addr)
+    with TestClient(application) as client:
+        answer = client.post("/orders/order-1", content=b"one coffee")
+        assert (answer.status_code, len(answer.json()["message"])) == (202, 32)
+        refused = client.post("/orders/order-2")
+        assert refused.status_code == 400 and "is empty" in refused.json()["error"]
+        until(lambda: client.get("/orders").json() == ["order-1"])
+
+
+def test_dead_letters_are_sent_to_their_topic_again(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    bolide_broker.create_topic("Orders", queues=1)
+    given: list[tuple[bytes, int, str | None]] = []
+
+    def refuse(message: ReceivedMessage) -> None:
+        given.append((message.body, message.reconsume_times, message.get_property("table")))
+        if len(given) <= 2:
+            raise RetryLater(DEAD_LETTER)
+
+    consumer = PushConsumer("kitchen", bolide_broker.namesrv_addr, start_from="first")
+    consumer.subscribe("Orders", "*", refuse)
+    with Producer("orders", bolide_broker.namesrv_addr) as producer, consumer:
+        for body in (b"one coffee", b"one tea"):
+            producer.send(Message("Orders", body, tags="hot", keys="order-1", properties={"table": "4"}))
+        until(lambda: len(given) == 2)
+        until(lambda: dead_letters(bolide_broker) == 2)
+        run("redrive_dead_letters", bolide_broker)
+        until(lambda: len(given) == 4)
+        run("redrive_dead_letters", bolide_broker)
+    assert sorted(given[2:]) == [(b"one coffee", 0, "4"), (b"one tea", 0, "4")]
+    assert sorted(capsys.readouterr().out.splitlines()) == ["Orders b'one coffee'", "Orders b'one tea'"]
+
+
+def dead_letters(broker: Broker) -> int:
+    """How many the group has."""
+    with Admin(broker.namesrv_addr) as admin:
+        try:
+            return sum(each.end_offset for each in admin.topic_stats("%DLQ%kitchen"))
+        except TopicNotFound:
+            return 0
