@@ -21,6 +21,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis  # noqa: F401 - for the forks, which then need not import it
@@ -32,6 +33,8 @@ ENOUGH = 0.95
 TEST_SECONDS = 60
 """A test that a wrong makes run on has noticed it."""
 RUN_SECONDS = 300
+WHOLE_SECONDS = 3600
+"""All the tests at once, without any wrong."""
 POLL_SECONDS = 0.01
 PASSED, FAILED, KILLED, CRASHED = 0, 1, -9, 70  # pytest's exit codes, and ours for a run without an end
 COPIED = ("src", "tests", "proof", "tools", "docs", "pyproject.toml")
@@ -40,14 +43,24 @@ COPIED = ("src", "tests", "proof", "tools", "docs", "pyproject.toml")
 class Run:
     """One run of tests on a copy, in a process of its own."""
 
-    def __init__(self, copy: Path, words: Iterable[str], mutation: Mutation | None = None, whole: str = "") -> None:
+    def __init__(
+        self,
+        copy: Path,
+        words: Iterable[str],
+        mutation: Mutation | None = None,
+        whole: str = "",
+        limit: float = RUN_SECONDS,
+    ) -> None:
         self.copy = copy
+        self.limit = limit
         self.mutation = mutation
         self.whole = whole
         """The source without the wrong."""
         self.output = copy / "output"
         self.begin = time.monotonic()
         self.pid = os.fork()
+        with suppress(PermissionError):  # either of the two is first
+            os.setpgid(self.pid, 0)
         if self.pid == 0:
             code = CRASHED
             try:
@@ -59,14 +72,18 @@ class Run:
 
     def poll(self) -> int | None:
         """The exit code once it has ended, else None; a run without an end is ended."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() - self.begin > RUN_SECONDS:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended:
+            return self.end()
+        if time.monotonic() - self.begin > self.limit:
+            self.end()
             return KILLED
         return None
+
+    def end(self) -> int:
+        """End it, with what its tests started, and return its exit code."""
+        os.killpg(self.pid, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def run_tests(copy: Path, words: list[str], output: Path) -> int:
@@ -99,6 +116,7 @@ class Bench:
         self.broken: list[str] = []
         """Tests that fail without any wrong: they say nothing."""
         self._writes = 0
+        self._runs: list[Run] = []
         self._free = [folder / str(number) for number in range(copies)]
         for copy in self._free:
             copy.mkdir()
@@ -110,35 +128,43 @@ class Bench:
 
     def check_tests(self, chosen: list[Mutation]) -> None:
         """Find the tests that fail as it is. Raises MutationError when they cannot be run."""
-        run = Run(self._free[0], [*sorted({test for mutation in chosen for test in mutation.tests}), "-rfE"])
-        code = None
-        while code is None:
-            time.sleep(POLL_SECONDS)
-            code = run.poll()
-        said = run.output.read_text(encoding="utf-8")
-        if code not in (PASSED, FAILED):
-            raise MutationError(f"the tests cannot be run ({code}):\n{said[-2000:]}")
-        self.broken = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+        tests = sorted({test for mutation in chosen for test in mutation.tests})
+        parts = [part for part in (tests[first :: len(self._free)] for first in range(len(self._free))) if part]
+        for copy, part in zip(self._free, parts, strict=False):
+            self._runs.append(Run(copy, [*part, "-rfE"], limit=WHOLE_SECONDS))
+        while self._runs:
+            run = self._runs[0]
+            while (code := run.poll()) is None:
+                time.sleep(POLL_SECONDS)
+            self._runs.remove(run)
+            said = run.output.read_text(encoding="utf-8")
+            if code not in (PASSED, FAILED):
+                raise MutationError(f"the tests cannot be run ({code}):\n{said[-2000:]}")
+            self.broken += re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
 
     def run(self, chosen: list[Mutation]) -> Iterator[tuple[Mutation, bool]]:
         """Each wrong, in the order of their ends, with whether a test noticed it. Raises MutationError."""
         left = list(reversed(chosen))
-        runs: list[Run] = []
-        while left or runs:
+        while left or self._runs:
             while left and self._free:
-                runs.append(self._start(self._free.pop(), left.pop()))
+                self._runs.append(self._start(self._free.pop(), left.pop()))
             time.sleep(POLL_SECONDS)
-            for run in list(runs):
+            for run in list(self._runs):
                 code = run.poll()
                 if code is None or run.mutation is None:
                     continue
-                runs.remove(run)
+                self._runs.remove(run)
                 self._write(run.copy / "src/bolide" / run.mutation.file, run.whole)
                 self._free.append(run.copy)
                 if code not in (PASSED, FAILED, KILLED):
                     said = run.output.read_text(encoding="utf-8")
                     raise MutationError(f"{run.mutation.title}: the tests cannot be run ({code}):\n{said[-2000:]}")
                 yield run.mutation, code != PASSED
+
+    def end(self) -> None:
+        """End the runs that are left."""
+        for run in self._runs:
+            run.end()
 
     def _write(self, source: Path, text: str) -> None:
         """Another time at each write: byte code counts as fresh for a source of the same size and second."""
@@ -181,11 +207,14 @@ def main(arguments: list[str]) -> int:
             raise MutationError(f"no mutation has {options.only!r} in its name")
         with tempfile.TemporaryDirectory(prefix="bolide-mutations-") as folder:
             bench = Bench(Path(folder), options.workers)
-            bench.check_tests(chosen)
-            for mutation, noticed in bench.run(chosen):
-                print(f"{'noticed ' if noticed else 'SURVIVED'}  {mutation.title}", flush=True)
-                if not noticed:
-                    survivors.append(mutation)
+            try:
+                bench.check_tests(chosen)
+                for mutation, noticed in bench.run(chosen):
+                    print(f"{'noticed ' if noticed else 'SURVIVED'}  {mutation.title}", flush=True)
+                    if not noticed:
+                        survivors.append(mutation)
+            finally:
+                bench.end()
     except MutationError as error:
         print(f"mutations: {error}", file=sys.stderr)
         return 1
