@@ -72,6 +72,11 @@ def shown(answer: Response) -> str:
     return unescape(found[1]) if found else answer.text[:500]
 
 
+def text_of(page: str) -> str:
+    """What a person reads of a page: blanks for tags."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
 @contextmanager
 def browsing(broker: Broker, **options: Any) -> Iterator[Browser]:
     """A browser at a console for this broker."""

@@ -16,7 +16,7 @@ from bolide.client import Message, PushConsumer
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
 from tests.client.waiting import PATIENCE, until
-from tests.console.browsing import Browser, browsing, send
+from tests.console.browsing import Browser, browsing, send, text_of
 
 TOPIC, GROUP = "orders", "billing"
 
@@ -42,11 +42,6 @@ def broker() -> Iterator[Broker]:
 def browser(broker: Broker) -> Iterator[Browser]:
     with browsing(broker) as found:
         yield found
-
-
-def text_of(page: str) -> str:
-    """What a person reads of a page: blanks for tags."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
 def test_the_map_and_a_broker(browser: Browser, broker: Broker) -> None:

@@ -24,6 +24,9 @@ def console(
         None, help="Certificate of the console, a file in PEM: it speaks TLS.", exists=True
     ),
     key: Path | None = typer.Option(None, help="The certificate's key, a file in PEM.", exists=True),
+    avro: Path | None = typer.Option(
+        None, help="Folder of Avro schemas, a file TOPIC.avsc each: bodies are shown by them.", exists=True
+    ),
     without_login: bool = typer.Option(
         False, "--without-login", help="Serve other machines also where the cluster has no users to log in."
     ),
@@ -43,5 +46,6 @@ def console(
             None if certificate is None else str(certificate),
             None if key is None else str(key),
             without_login,
+            avro,
         )
         raise typer.Exit(run_console(listening))

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bolide.client.messages.errors import ResponseError, TopicNotFound
+from bolide.console.avro import AvroSchemas
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields, form_of
@@ -61,10 +62,12 @@ PAGES: Final[Sequence[Page]] = (
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
     """`namesrv` as clients take it. `host_names`: the names under which browsers may ask for the console; None for any.
-    A name of its own protects a console without users from pages that point their name at its address."""
+    A name of its own protects a console without users from pages that point their name at its address. `avro`: the
+    schemas by which bodies are shown."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
+    avro: AvroSchemas = field(default_factory=AvroSchemas)
     clock: Callable[[], float] = time.monotonic
     wall_ms: Callable[[], int] = now_ms
 
@@ -152,6 +155,7 @@ class Console:
             Fields(request.query_params.multi_items()),
             form,
             self.name_servers,
+            self.options.avro,
         )
 
     async def _answer(self, page: Page, visit: Visit) -> Response:

@@ -94,9 +94,9 @@ def visible(text: object) -> Markup:
     return escape(shown)
 
 
-def as_json(value: Any) -> str:
-    """JSON as it is shown to people."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def as_json(value: Any, plain: Callable[[Any], str] | None = None) -> str:
+    """JSON as it is shown to people; `plain` gives the text of a value that JSON has no form for."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=plain)
 
 
 def masked(settings: Mapping[str, str], secret: Callable[[str], bool]) -> dict[str, str]:

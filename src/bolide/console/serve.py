@@ -10,11 +10,13 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import uvicorn
 
 from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
+from bolide.console.avro import AvroSchemas
 from bolide.console.roles import AccessControl
 from bolide.errors import BolideError, ConfigError
 
@@ -27,7 +29,8 @@ ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 @dataclass(frozen=True, slots=True)
 class Listening:
     """`host` and `port` to serve on; port 0 picks a free one. With `certificate` and `key`, files in PEM, it speaks
-    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users."""
+    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users. `avro` is a folder of
+    schemas, a file TOPIC.avsc each."""
 
     host: str
     port: int
@@ -35,6 +38,7 @@ class Listening:
     certificate: str | None = None
     key: str | None = None
     without_login: bool = False
+    avro: Path | None = None
 
     @property
     def on_loopback(self) -> bool:
@@ -79,10 +83,11 @@ class Server(uvicorn.Server):
 
 
 def run_console(listening: Listening) -> int:
-    """Serve until a signal. Raises `ConfigError` where it must not listen, or cannot."""
+    """Serve until a signal. Raises `ConfigError` where it must not listen, or cannot, and for a schema that is none."""
+    avro = AvroSchemas() if listening.avro is None else AvroSchemas.read(listening.avro)
     asyncio.run(_checked(listening))
     names = LOOPBACK_NAMES if listening.on_loopback else None
-    console = Console(ConsoleOptions(listening.namesrv, names))
+    console = Console(ConsoleOptions(listening.namesrv, names, avro))
     config = uvicorn.Config(
         console.app(),
         lifespan="on",

@@ -11,6 +11,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from bolide.console.avro import AvroSchemas
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields
@@ -37,6 +38,7 @@ class Visit:
     query: Fields
     form: Fields
     name_servers: str
+    avro: AvroSchemas
 
     @property
     def here(self) -> str:

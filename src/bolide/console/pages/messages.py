@@ -14,7 +14,7 @@ from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.trace import TraceContext
-from bolide.console.body_text import FORMS, body_text, preview
+from bolide.console.body_text import AVRO, FORMS, body_text, preview
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.trace_picture import Picture, picture
@@ -78,7 +78,7 @@ async def message(visit: Visit) -> Response:
     """One message, by the broker's id."""
     found = await _stored(visit, visit.query.text("id"), visit.query.text("topic"))
     steps, untold = await _trace(visit, found)
-    form = visit.query.text("view")
+    form, schema = visit.query.text("view"), visit.avro.of(found)
     drawn: Picture | None = picture(steps)
     groups: list[str] = []
     try:
@@ -92,8 +92,8 @@ async def message(visit: Visit) -> Response:
     return visit.page(
         "message.html",
         message=found,
-        body=body_text(found, form),
-        forms=FORMS,
+        body=body_text(found, form, schema),
+        forms=FORMS if schema is None else (AVRO, *FORMS),
         own=sorted(own.items()),
         system=sorted(system.items()),
         picture=drawn,
