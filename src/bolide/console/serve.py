@@ -83,7 +83,7 @@ class Server(uvicorn.Server):
 
 
 def run_console(listening: Listening) -> int:
-    """Serve until a signal. Raises `ConfigError` where it must not listen, or cannot, and for a schema that is none."""
+    """Serve until a signal. Raises `ConfigError` if it must not listen, or cannot, or a schema is invalid."""
     avro = AvroSchemas() if listening.avro is None else AvroSchemas.read(listening.avro)
     asyncio.run(_checked(listening))
     names = LOOPBACK_NAMES if listening.on_loopback else None
