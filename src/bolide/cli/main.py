@@ -40,7 +40,7 @@ NOUNS: Final = {
 }
 ROOMS: Final = ("pipeline", "bench")
 """Nouns whose verbs are a room of files; the others are one file."""
-VERBS: Final = ("serve", "produce", "consume", "console", "doctor", "completion")
+VERBS: Final = ("serve", "produce", "consume", "console", "top", "doctor", "completion")
 
 
 def load() -> typer.Typer:
