@@ -63,6 +63,25 @@ def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker)
     with_admin(bolide_broker, work)
 
 
+def test_an_order_of_one_broker_leaves_the_others_in_it(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        (name,) = await admin.masters()
+        (cluster,) = (await admin.cluster_info()).cluster_addr_table
+        await admin.put_kv(ORDER_NAMESPACE, "Ordered", f"zz-other:4;{name}:1")
+        await admin.create_topic("Ordered", queues=3, order=True, broker=name)
+        assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") == f"{name}:3;zz-other:4"
+        await admin.create_topic("Ordered", queues=5, order=True, cluster=cluster)
+        assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") == f"{name}:5;zz-other:4"
+        await admin.create_topic("Ordered", queues=6, order=True)
+        assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") == f"{name}:6"
+        await admin.create_topic("New", queues=2, order=True, broker=name)
+        assert await admin.get_kv(ORDER_NAMESPACE, "New") == f"{name}:2"
+        await admin.create_topic("Ordered", order=False, broker=name)
+        assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") is None
+
+    with_admin(bolide_broker, work)
+
+
 class Ahead(asyncio.SelectorEventLoop):
     """A loop whose clock is put forward by hand."""
 

@@ -110,6 +110,9 @@ class Admin:
         and write queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once
         the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does
         not within the `timeout` of this object, or 5 s if that is longer.
+
+        The name servers keep the brokers of an ordered topic as one list. `order` adds those of `cluster` or `broker`
+        to it and leaves the others in it; `order=False` drops the list, and the topic is ordered nowhere.
         """
         return self._loop.run(
             lambda: self._native.create_topic(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,6 +69,9 @@ class TopicCalls(AdminCalls):
         and write queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once
         the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does
         not within the `timeout` of this object, or 5 s if that is longer.
+
+        The name servers keep the brokers of an ordered topic as one list. `order` adds those of `cluster` or `broker`
+        to it and leaves the others in it; `order=False` drops the list, and the topic is ordered nowhere.
         """
         check_topic(topic)
         masters = await self.masters(cluster, broker)
@@ -90,8 +94,8 @@ class TopicCalls(AdminCalls):
             if config.order:
                 orders[name] = config.write_queue_nums
         if orders and order:
-            conf = ";".join(f"{name}:{number}" for name, number in sorted(orders.items()))
-            await self.tell_every_namesrv(codes.PUT_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic, value=conf))
+            others = "" if cluster is None and broker is None else await self.get_kv(ORDER_NAMESPACE, topic)
+            await self.put_kv(ORDER_NAMESPACE, topic, merged_order(others or "", orders))
         if wait:
             await self._wait_for_route(topic, set(masters))
         return sorted(masters)
@@ -227,3 +231,10 @@ class TopicCalls(AdminCalls):
             codes.GET_KVLIST_BY_NAMESPACE, ext_of(namespace=namespace), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
         )
         return decode_answer(answer.body, KVTable).table if answer.code == codes.SUCCESS else {}
+
+
+def merged_order(before: str, changed: Mapping[str, int]) -> str:
+    """An order of queues, ``broker:queues;broker:queues``, with the numbers of some brokers changed or added."""
+    entries = {entry.partition(":")[0]: entry for entry in before.split(";") if entry}
+    entries.update({name: f"{name}:{number}" for name, number in changed.items()})
+    return ";".join(entries[name] for name in sorted(entries))
