@@ -183,6 +183,22 @@ def test_the_plan_spaces_ports_and_folders() -> None:
         plan("/s", 0, 0, 27, "127.0.0.1", {})
 
 
+def test_each_broker_has_a_monitoring_port_of_its_own() -> None:
+    def ports(brokers: int = 3, replicas: int = 1, **flags: object) -> list[object]:
+        children = plan("/s", 9876, 10911, brokers, "127.0.0.1", flags, replicas)
+        assert not any("metricsPromExporterPort" in each.flags for each in children if each.kind != "broker")
+        return [each.flags.get("metricsPromExporterPort") for each in children if each.kind == "broker"]
+
+    assert ports(metricsExporterType="PROM") == [5557, 5567, 5577]
+    assert ports(metricsExporterType="PROM", metricsPromExporterPort="6000", brokers=2, replicas=2) == [
+        6000, 6010, 6020, 6030,
+    ]  # fmt: skip
+    free = ports(metricsExporterType="PROM", metricsPromExporterPort=0)
+    assert len(set(free)) == 3 and all(isinstance(port, int) and port > 0 for port in free)
+    assert ports() == [None] * 3
+    assert ports(metricsExporterType="PROM", metricsPromExporterPort="many") == ["many"] * 3  # each broker refuses it
+
+
 def test_the_plan_of_sets_has_a_controller_and_replicas_of_one_name() -> None:
     _, controller, *brokers = plan("/s", 9876, 10911, 2, "127.0.0.1", {"allAckInSyncStateSet": False}, 2)
     assert controller.flags["listenPort"] == 9877

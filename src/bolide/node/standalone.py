@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.process.daemon import new_runner, on_hangup
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
@@ -25,6 +26,7 @@ log = logging.getLogger("bolide.standalone")
 
 PORT_SPACING: Final = 10
 """Between the ports of two brokers: each has listenPort - 2 (fast port) to listenPort + 1 (replication)."""
+PAGES_PORT: Final = "metricsPromExporterPort"
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 HEALTHY_S: Final = 60.0
@@ -113,8 +115,18 @@ def plan(
             "namesrvAddr": f"{loopback(host)}:{namesrv_port}",
             "storePathRootDir": str(folder),
         }
-        children.append(Child("broker", child, {**own, **flags}, "--broker-port"))
+        own_pages = port_of_pages(flags, number, host)
+        children.append(Child("broker", child, {**own, **flags, **own_pages}, "--broker-port"))
     return children
+
+
+def port_of_pages(flags: dict[str, object], number: int, host: str) -> dict[str, object]:
+    """The setting that gives each broker a monitoring port of its own, as far apart as `listenPort`; {} without one."""
+    asked = str(flags.get(PAGES_PORT, BrokerOptions().metrics_prom_exporter_port))
+    if flags.get("metricsExporterType", "DISABLE") == "DISABLE" or not asked.isdecimal():
+        return {}  # a broker refuses what is not a number, and says so
+    first = int(asked)
+    return {PAGES_PORT: first + number * PORT_SPACING if first else free_port(host)}
 
 
 def free_port(host: str) -> int:

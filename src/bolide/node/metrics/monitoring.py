@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from bolide.errors import ConfigError
 from bolide.monitor.health import Health, Pulse
 from bolide.monitor.server import MonitorServer, Page
+from bolide.node.process.addresses import host_port
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.world.contract import World
 
@@ -18,6 +20,8 @@ except ImportError as error:
         "metricsExporterType = PROM needs the client library of Prometheus: install bolide[metrics], or leave it out"
     ) from error
 
+log = logging.getLogger("bolide.monitor")
+
 
 class Monitoring:
     """Made when the other ports are bound, so that one that is taken stops the start; `serve` when all is there."""
@@ -25,6 +29,7 @@ class Monitoring:
     def __init__(self, world: World, host: str, port: int) -> None:
         """Raises `CannotListen`."""
         self._world = world
+        self._host = host
         self._port = DaemonPort(world, host, port, f"metricsPromExporterPort = {port}")
         self._server: MonitorServer | None = None
         self.number = self._port.number
@@ -42,6 +47,7 @@ class Monitoring:
         }
         self._server = MonitorServer(self._world, self._port, pages)
         await self._server.start()
+        log.info("%s are served at http://%s", ", ".join(pages), host_port(self._host, self.number))
 
     async def stop(self) -> None:
         """Close the port. A second call does nothing."""
