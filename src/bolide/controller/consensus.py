@@ -56,6 +56,10 @@ class ConsensusStore(Protocol):
     def leads(self) -> bool:
         """Whether this controller does, beyond doubt."""
 
+    @property
+    def reached(self) -> bool:
+        """Whether it keeps decisions, as far as is known: it answered lately. Asked on any thread."""
+
     async def lead(self) -> None:
         """Return once this controller leads."""
 

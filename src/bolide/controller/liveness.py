@@ -5,6 +5,7 @@ Brokers send their heartbeats to every controller, so that one that becomes the 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple
 
 from bolide.controller.replica_set import ReplicaSet
@@ -80,6 +81,10 @@ class Liveness:
             if heartbeat is not None and heartbeat.alive(now):
                 found[broker_id] = heartbeat
         return found
+
+    def counts(self, now: int) -> Counter[tuple[str, str]]:
+        """How many brokers live, by cluster and set."""
+        return Counter((who.cluster, who.name) for who, found in list(self._heard.items()) if found.alive(now))
 
     def expire(self, now: int) -> dict[Identity, int]:
         """Forget who is silent; their connections."""

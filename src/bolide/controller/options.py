@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from bolide.declaration import OURS, PositiveCount, PositiveMs, Section, check_values, java_key
+from bolide.declaration import OURS, Port, PositiveCount, PositiveMs, Section, check_values, java_key
 from bolide.remoting.listening import (
+    MONITORING,
     BindAddress,
     ListenPort,
     LogFile,
@@ -41,6 +42,13 @@ class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
 
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 9877
+    metrics_exporter_type: Annotated[
+        Literal["DISABLE", "PROM"], MONITORING("As a broker's: PROM serves /metrics, /healthz and /readyz.")
+    ] = "DISABLE"
+    metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.")] = ""
+    metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.", java="5557")] = (
+        5559
+    )
     log_format: LogFormat = "text"
     log_levels: LogLevels = ""
     log_file: LogFile = ""

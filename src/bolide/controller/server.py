@@ -6,6 +6,7 @@ as an `Open`: its owner calls `decide`, has the engine keep what comes of it, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -40,6 +41,12 @@ from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTabl
 
 NO_BROKER: Final = -1
 """As the id of the broker that asks for an election: none does."""
+ELECTED: Final = {
+    codes.SUCCESS: "new_master_elected",
+    codes.CONTROLLER_MASTER_STILL_EXIST: "keep_current_master",
+    codes.CONTROLLER_MASTER_NOT_AVAILABLE: "no_master_elected",
+    codes.CONTROLLER_ELECT_MASTER_FAILED: "no_master_elected",
+}
 MAX_NAME: Final = 1024
 """Characters of a name, an address or a check code; real ones have a quarter of that at most."""
 
@@ -49,6 +56,7 @@ class Open(NamedTuple):
 
     name: str
     decide: Decide
+    elects: bool = False
 
 
 Answer: TypeAlias = Command | Open
@@ -76,6 +84,8 @@ class Controller:
         self.live = Liveness(options.max_brokers)
         self.table: RequestTable[int, Answer] = RequestTable()
         self.table.add("Controller", self.routes())
+        self.elections: Counter[tuple[str, str, str]] = Counter()
+        """Elections decided here, by cluster, set and what came of them, in the words of RocketMQ's metrics."""
         self._engine = engine
         self._loaded = False
         self._ordinary = self.table.ordinary()
@@ -205,7 +215,13 @@ class Controller:
 
     def election(self, name: str) -> Open:
         """What the controller decides by itself when the master of a set is gone."""
-        return Open(name, lambda one, now: self._elected(one, now, None, False))
+        return Open(name, lambda one, now: self._elected(one, now, None, False), elects=True)
+
+    def decided(self, opened: Open, decision: SetDecision) -> None:
+        """A decision about a set holds: elections are counted."""
+        found, result = self.sets.get(opened.name), ELECTED.get(decision.code)
+        if opened.elects and found is not None and result is not None:
+            self.elections[found.value.cluster, opened.name, result] += 1
 
     def channel_closed(self, channel_id: int, now: int) -> None:
         """A connection ended: the brokers whose heartbeats came over it are gone."""
@@ -260,7 +276,10 @@ class Controller:
         """CONTROLLER_ELECT_MASTER."""
         asking = None if header.broker_id == NO_BROKER else header.broker_id
         return self._open(
-            command, header.broker_name, lambda one, at: self._elected(one, at, asking, header.designate_elect)
+            command,
+            header.broker_name,
+            lambda one, at: self._elected(one, at, asking, header.designate_elect),
+            elects=True,
         )
 
     def on_register(
@@ -352,8 +371,8 @@ class Controller:
 
     # ---- inside
 
-    def _open(self, command: Command, name: str, decide: Decide) -> Answer:
-        return Open(name, decide) if self.leads else not_leader(command)
+    def _open(self, command: Command, name: str, decide: Decide, *, elects: bool = False) -> Answer:
+        return Open(name, decide, elects) if self.leads else not_leader(command)
 
     def _elected(self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool) -> SetDecision:
         unclean = self.settings.options.enable_elect_unclean_master

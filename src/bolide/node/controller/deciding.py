@@ -110,6 +110,7 @@ class Deciding:
                 del self._under_way[opened.name]
             else:
                 self._under_way[opened.name] = (lock, waiting - 1)
+        controller.decided(opened, decision)
         if decision.after is not None:
             self._changed()
         return decision

@@ -59,6 +59,11 @@ class EtcdStore:
         """While the lease lives without doubt, and no decision is of unknown fate."""
         return self._holds() and not self._in_doubt
 
+    @property
+    def reached(self) -> bool:
+        """While the lease lives: etcd has renewed it."""
+        return self._world.monotonic() < self._lives_until
+
     async def lead(self) -> None:
         """Wait for the key `leader`. After a doubt etcd is asked whose it is."""
         if self._in_doubt:

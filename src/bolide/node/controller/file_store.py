@@ -70,6 +70,11 @@ class FileStore:
         """While the disk takes what is decided."""
         return self._certain
 
+    @property
+    def reached(self) -> bool:
+        """Until a write fails, and again once one succeeds."""
+        return self._certain
+
     async def lead(self) -> None:
         """Wait until the disk holds what is in memory: after a failed write it may hold either."""
         async with self._writing:

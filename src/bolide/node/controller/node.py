@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bolide.controller.consensus import ConsensusStore, LeadershipLost, Member, StoreUnavailable
 from bolide.controller.decisions import SetDecision
@@ -25,6 +26,7 @@ from bolide.node.controller.etcd import Etcd
 from bolide.node.controller.etcd_place import endpoints
 from bolide.node.controller.etcd_store import RENEWALS, EtcdStore
 from bolide.node.controller.file_store import FileStore
+from bolide.node.metrics.asked_for import made_monitoring
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
@@ -43,6 +45,9 @@ from bolide.remoting.command import Command, make_response
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
+
+if TYPE_CHECKING:
+    from bolide.node.metrics.monitoring import Monitoring
 
 log = logging.getLogger("bolide.controller")
 FOLDER: Final = "~/controller"
@@ -75,6 +80,9 @@ class ControllerNode:
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
         self._peers = Peers(self, self._clock, log, self._unfinished)
         self._most = ENOUGH
+        self._answers: Counter[tuple[int, bool]] = Counter()
+        """Answers by the code of the request, and whether it was done."""
+        self.monitoring: Monitoring | None = None
 
     @property
     def address(self) -> str:
@@ -108,6 +116,7 @@ class ControllerNode:
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
         self.port = port.number
+        self.monitoring = made_monitoring(options, self.world, life)
         self._store = await self._engine(life, Member(options.controller_d_leger_self_id, self.address))
         self._controller = Controller(options, self._store)
         life.push_async_callback(self._kept.stop)
@@ -122,6 +131,27 @@ class ControllerNode:
         for work in (self._lead(), self._keep_time(), self._peers.close_idle()):
             life.push_async_callback(ended, asyncio.create_task(work))
         life.callback(port.close)
+        if self.monitoring is not None:
+            await self._watch(self.monitoring)
+            life.push_async_callback(self.monitoring.stop)
+
+    async def _watch(self, monitoring: Monitoring) -> None:
+        from bolide.node.metrics.controller_figures import ControllerFigures, ControllerSource, controller_troubles
+
+        source = ControllerSource(
+            self._controller,
+            self._store,
+            self.address,
+            answers=lambda: list(self._answers.items()),
+            deciding=lambda: self._deciding.in_progress,
+            connections=lambda: len(self._peers),
+            requests=lambda: self._peers.requests,
+        )
+        figures = ControllerFigures(source)
+        labels = {"node_type": "controller", "node_id": self.address, "group": self.options.controller_d_leger_group}
+        await monitoring.serve(
+            labels, lambda families: figures.add_all(families, self._clock.now()), lambda: controller_troubles(source)
+        )
 
     async def _engine(self, life: AsyncExitStack, me: Member) -> ConsensusStore:
         """The engine that `controllerStore` names. Raises ConfigError."""
@@ -159,10 +189,13 @@ class ControllerNode:
         """The answer to send now; None when there is none, or when it follows once something is kept."""
         answer = self._controller.handle(peer.id, peer.remote, command, now)
         if answer is None or isinstance(answer, Command):
+            self._count(command, answer)
             return None if self._carry_out(peer, command, answer) else answer
         if self._deciding.in_progress >= self._controller.settings.options.max_requests_in_progress:
             remark = "too many requests wait for their decision to be kept (maxRequestsInProgress)"
-            return None if command.is_oneway else make_response(command, codes.SYSTEM_BUSY, remark)
+            refusal = make_response(command, codes.SYSTEM_BUSY, remark)
+            self._count(command, refusal)
+            return None if command.is_oneway else refusal
         self._deciding.answer(answer, partial(self._decided, peer, command))
         return None
 
@@ -178,8 +211,14 @@ class ControllerNode:
     # ---- inside
 
     def _decided(self, peer: Peer, command: Command, decision: SetDecision) -> None:
+        answer = answer_of(command, decision)
+        self._count(command, answer)
         if not command.is_oneway:
-            self._peers.send(peer, command, answer_of(command, decision))
+            self._peers.send(peer, command, answer)
+
+    def _count(self, command: Command, answer: Command | None) -> None:
+        if answer is not None and command.code in self._controller.table.handlers:
+            self._answers[command.code, answer.code == codes.SUCCESS] += 1
 
     def _carry_out(
         self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None

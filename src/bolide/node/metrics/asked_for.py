@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.world.contract import World
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from bolide.node.metrics.monitoring import Monitoring
 
 
-def made_monitoring(options: BrokerOptions | NamesrvOptions, world: World, life: AsyncExitStack) -> Monitoring | None:
+def made_monitoring(
+    options: BrokerOptions | NamesrvOptions | ControllerOptions, world: World, life: AsyncExitStack
+) -> Monitoring | None:
     """Its port, bound; `life` closes it. None where metricsExporterType is DISABLE. Raises `CannotListen`."""
     if options.metrics_exporter_type == "DISABLE":
         return None

@@ -207,10 +207,9 @@ _CONTROLLER: Final = {
         controllerStorePath controllerType jraftConfig mappedFileSize""",
     "a controller whose lead is in doubt answers no reads": "processReadEvent",
     "nothing of RocketMQ's installation is read, and a controller logs to standard error": "rocketmqHome",
-    "there are no metrics of a controller yet": """
+    "a controller serves its metrics to Prometheus only, all of them and with these labels": """
         metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
-        metricsExporterType metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel
-        metricsPromExporterHost metricsPromExporterPort""",
+        metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel""",
 }
 
 
