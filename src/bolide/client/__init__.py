@@ -1,7 +1,8 @@
 """Producers and consumers, and every name a program needs to use them.
 
 `bolide.client` and `bolide.client.blocking` are the public modules of the client: what is below them may move without
-notice. `OpenTelemetry` is imported when it is used, because it needs the extra ``bolide[otel]``.
+notice. `OpenTelemetry` and `PrometheusMetrics` are imported when they are used, because they need the extras
+``bolide[otel]`` and ``bolide[metrics]``.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ from bolide.world.contract import World
 
 if TYPE_CHECKING:
     from bolide.client.tracing.otel import OpenTelemetry
+    from bolide.client.tracing.prometheus import PrometheusMetrics
 
 __all__ = [
     # clients
@@ -76,7 +78,7 @@ __all__ = [
     "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
-    "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
+    "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry", "PrometheusMetrics",
     "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors
     "BolideError", "LocalError", "PeerError", "ArgumentError", "ClientForked", "ClientStateError", "CodecError",
@@ -90,4 +92,8 @@ def __getattr__(name: str) -> Any:
         from bolide.client.tracing.otel import OpenTelemetry
 
         return OpenTelemetry
+    if name == "PrometheusMetrics":
+        from bolide.client.tracing.prometheus import PrometheusMetrics
+
+        return PrometheusMetrics
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

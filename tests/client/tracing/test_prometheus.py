@@ -1,0 +1,61 @@
+"""Figures of a producer and its consumers, read back from a registry."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from bolide.client import Message, MessageRefused, Producer, PullConsumer, PushConsumer, ReceivedMessage, RetryLater
+from bolide.client.tracing.prometheus import PrometheusMetrics
+from bolide.testing.broker import Broker
+from tests.client.waiting import until
+
+
+def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> None:
+    registry, namesrv = CollectorRegistry(), bolide_broker.namesrv_addr
+    metrics = PrometheusMetrics(registry)
+
+    def figure(name: str, **labels: str) -> float:
+        return registry.get_sample_value(name, {"topic": "T", **labels}) or 0
+
+    async def main() -> None:
+        async def listener(message: ReceivedMessage) -> None:
+            if message.body == b"bad" and not message.reconsume_times:
+                raise RetryLater
+
+        consumer = PushConsumer("G", namesrv, start_from="first", interceptors=(metrics,))
+        consumer.subscribe("T", "*", listener)
+        async with Producer("P", namesrv, interceptors=(metrics,)) as producer:
+            for body in (b"good", b"good", b"bad"):
+                await producer.send(Message("T", body))
+            with pytest.raises(MessageRefused):
+                await producer.send(Message("T", bytes(5 << 20)))
+            sends = "rocketmq_send_cost_time_count"
+            assert figure(sends, producer_group="P", invocation_status="success") == 3
+            assert figure(sends, producer_group="P", invocation_status="failure") == 1
+            async with consumer:
+                good = {"consumer_group": "G", "invocation_status": "success"}
+                await until(lambda: figure("bolide_client_consumed_total", **good) == 2, "two messages to be consumed")
+                bad = {"consumer_group": "G", "invocation_status": "failure"}
+                await until(lambda: figure("rocketmq_process_time_count", **bad) == 1, "the third to fail")
+            assert figure("rocketmq_process_time_count", **good) == 2
+            assert figure("rocketmq_await_time_count", consumer_group="G") == 3
+        async with PullConsumer("Polls", namesrv, start_from="first", interceptors=(metrics,)) as polls:
+            polls.subscribe("T")
+            found: list[ReceivedMessage] = []
+            while len(found) < 3:
+                found += await polls.poll(timeout=1.0)
+        polled = {"consumer_group": "Polls", "invocation_status": "success"}
+        assert figure("bolide_client_consumed_total", **polled) == 3
+        assert figure("rocketmq_process_time_count", **polled) == 0
+
+    asyncio.run(main())
+
+
+def test_a_registry_takes_one() -> None:
+    registry = CollectorRegistry()
+    PrometheusMetrics(registry)
+    with pytest.raises(ValueError, match="rocketmq_send_cost_time"):
+        PrometheusMetrics(registry)
