@@ -63,3 +63,11 @@ def dead_letters(broker: Broker) -> int:
             return sum(each.end_offset for each in admin.topic_stats("%DLQ%kitchen"))
         except TopicNotFound:
             return 0
+
+
+def test_a_task_takes_what_has_come_since_the_last_run(
+    bolide_broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bolide_broker.create_topic("Invoices", queues=2)
+    run("batch_tasks", bolide_broker)
+    assert capsys.readouterr().out == "2 published\n2 taken\n0 taken\n"
