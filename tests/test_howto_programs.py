@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
+from typing import Any
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 from starlette.testclient import TestClient
@@ -31,6 +34,25 @@ def test_a_web_application_sends_and_consumes_while_it_lives(bolide_broker: Brok
         refused = client.post("/orders/order-2")
         assert refused.status_code == 400 and "is empty" in refused.json()["error"]
         until(lambda: client.get("/orders").json() == ["order-1"])
+
+
+def test_an_application_without_asyncio_shares_one_producer(bolide_broker: Broker) -> None:
+    module = program("wsgi_application")
+
+    def post(body: bytes) -> tuple[str, bytes]:
+        environ: dict[str, Any] = {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        setup_testing_defaults(environ)
+        environ["namesrv"] = bolide_broker.namesrv_addr
+        statuses: list[str] = []
+        told = module.application(environ, lambda status, headers: statuses.append(status))
+        return statuses[0], b"".join(told)
+
+    status, message_id = post(b"one coffee")
+    assert (status, len(message_id)) == ("202 Accepted", 32)
+    status, told = post(b"")
+    assert status == "400 Bad Request" and b"is empty" in told
+    assert module.producer.cache_info().currsize == 1
+    module.producer(bolide_broker.namesrv_addr).close()
 
 
 def test_dead_letters_are_sent_to_their_topic_again(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
