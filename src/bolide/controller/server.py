@@ -38,6 +38,7 @@ from bolide.remoting.headers.controller import (
 )
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
 from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTable, Route, Row
+from bolide.remoting.unsupported import unsupported
 
 NO_BROKER: Final = -1
 """As the id of the broker that asks for an election: none does."""
@@ -169,8 +170,7 @@ class Controller:
             return None
         handler = self.table.handlers.get(command.code)
         if handler is None:
-            remark = f" request type {command.code} not supported"
-            answer: Answer = make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, remark)
+            answer: Answer = unsupported(command)
         else:
             try:
                 answer = handler(channel_id, command, now)

@@ -14,6 +14,7 @@ from bolide.namesrv.topic_lists import TopicListService
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import ORDINARY, RequestTable
+from bolide.remoting.unsupported import unsupported
 
 
 class NameServer:
@@ -47,9 +48,7 @@ class NameServer:
             return None
         handler = self.table.handlers.get(command.code)
         if handler is None:
-            answer = make_response(
-                command, codes.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
-            )
+            answer = unsupported(command)
         else:
             try:
                 answer = handler(channel_id, command, now)

@@ -33,6 +33,7 @@ from bolide.broker.operator.acl_admin import AclAdminService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.controlled import ControlledService
+from bolide.broker.operator.engines import EngineService
 from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
@@ -176,7 +177,7 @@ class BrokerParts:
         self.controlled = ControlledService(options, store, self.role)
         self.members = MembersService(store, self.role)
         self.untold = UntoldTopics(store, self.topics, self.role, effects, log)
-        return self.user_admin, acl_admin, self.controlled, self.members, self.untold
+        return self.user_admin, acl_admin, self.controlled, EngineService(options), self.members, self.untold
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """What every request passes first, with aclEnable."""

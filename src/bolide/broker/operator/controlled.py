@@ -47,7 +47,7 @@ class ControlledService(Service):
     def on_epochs(self, channel: Channel, command: Command, now: int) -> Outcome:
         """GET_BROKER_EPOCH_CACHE."""
         if self.epochs is None:
-            remark = "this request only for controllerMode"
+            remark = "this request only for controllerMode "  # with the blank of 5.5.0
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         entries = self.epochs().entries
         ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]

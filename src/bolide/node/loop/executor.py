@@ -34,6 +34,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.remoting.request_routes import ORDINARY, AtMaster
+from bolide.remoting.unsupported import unsupported
 from bolide.store.files import SyncFailed
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
@@ -166,11 +167,7 @@ class Executor:
                 return
         handler = self._handlers.get(code)
         if handler is None or code in not_served:
-            self._send(
-                channel,
-                command,
-                make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
-            )
+            self._send(channel, command, unsupported(command))
             return
         if self._refused and code in self._refused:
             at_master = self._refused[code]

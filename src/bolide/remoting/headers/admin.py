@@ -19,3 +19,9 @@ class ViewBrokerStatsDataRequestHeader(Header, rename="camel"):
 
     stats_name: str
     stats_key: str
+
+
+class ExportRocksDBConfigToJsonRequestHeader(Header, rename="camel"):
+    """Request 355 EXPORT_ROCKSDB_CONFIG_TO_JSON: `config_type` are names of tables, each with a semicolon behind it."""
+
+    config_type: str

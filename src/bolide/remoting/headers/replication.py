@@ -19,3 +19,9 @@ class ExchangeHAInfoResponseHeader(Header, rename="camel"):
     master_ha_address: str | None = None
     master_flush_offset: Int64 | None = None
     master_address: str | None = None
+
+
+class ResetMasterFlushOffsetHeader(Header, rename="camel"):
+    """Request 908 RESET_MASTER_FLUSH_OFFSET: how far a slave believes that its master is on disk."""
+
+    master_flush_offset: Int64

@@ -1,0 +1,85 @@
+"""Requests about engines of RocketMQ that a broker may choose (AdminBrokerProcessor.java of 5.5.0).
+
+This broker has one of each: tables in JSON files and timers in a wheel of files. So it answers as a Java broker does
+that has chosen these, and refuses a change to another.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.admin import ExportRocksDBConfigToJsonRequestHeader
+from bolide.remoting.headers.replication import ResetMasterFlushOffsetHeader
+from bolide.remoting.request_access import GET_CLUSTER, SIGNED_UPDATE, UPDATE_CLUSTER
+from bolide.remoting.request_routes import AtMaster, Kind, RawRoute, Route
+
+_TABLES: Final = ("topics", "subscriptionGroups", "consumerOffsets")
+"""RocksDBConfigToJsonRequestHeader.ConfigType."""
+_OF_MASTER: Final = AtMaster(codes.SYSTEM_ERROR, "a slave learns its master's offsets from its master alone")
+
+
+class EngineService(Service):
+    """Of one broker."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self._options = options
+
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.EXPORT_ROCKSDB_CONFIG_TO_JSON,
+                ExportRocksDBConfigToJsonRequestHeader,
+                self.on_export,
+                Kind.READ,
+                access=GET_CLUSTER,
+            ),
+            Route(
+                codes.RESET_MASTER_FLUSH_OFFSET,
+                ResetMasterFlushOffsetHeader,
+                self.on_reset,
+                Kind.READ,
+                at_master=_OF_MASTER,
+                access=UPDATE_CLUSTER,
+            ),
+            RawRoute(codes.SWITCH_TIMER_ENGINE, None, self.on_timers, Kind.READ, access=SIGNED_UPDATE),
+        ]
+
+    def on_export(
+        self, channel: Channel, command: Command, header: ExportRocksDBConfigToJsonRequestHeader, now: int
+    ) -> Outcome:
+        """EXPORT_ROCKSDB_CONFIG_TO_JSON: the tables are JSON files already."""
+        for name in header.config_type.split(";"):
+            if name and name.lower() not in map(str.lower, _TABLES):
+                return _no(command, codes.SYSTEM_ERROR, f"Unknown config type: {name}: one of {', '.join(_TABLES)}")
+        return _yes(command, "export done.")
+
+    def on_reset(self, channel: Channel, command: Command, header: ResetMasterFlushOffsetHeader, now: int) -> Outcome:
+        """RESET_MASTER_FLUSH_OFFSET: RocketMQ's master ignores it, too."""
+        return _yes(command, None)
+
+    def on_timers(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """SWITCH_TIMER_ENGINE."""
+        engine = command.ext().get("E_T")
+        if not self._options.timer_wheel_enable:
+            return _no(command, codes.INVALID_PARAMETER, "broker timerWheelEnable is false")
+        if engine is None:
+            return _no(command, codes.INVALID_PARAMETER, "param error, extFields is null")
+        if engine == "R":
+            return _no(command, codes.INVALID_PARAMETER, "there is no timer engine on RocksDB here")
+        if engine != "F":
+            return _no(command, codes.INVALID_PARAMETER, "param error")
+        return _yes(command, "switch timer engine success")
+
+
+def _yes(command: Command, remark: str | None) -> Outcome:
+    return reply(make_response(command, codes.SUCCESS, remark))
+
+
+def _no(command: Command, code: int, why: str) -> Outcome:
+    return reply(make_response(command, code, why))

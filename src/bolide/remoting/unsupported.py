@@ -1,0 +1,38 @@
+"""Request codes that nothing in Bolide answers: what RocketMQ's servers say to a code they do not know, and why."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.remoting.codes import REQUEST_CODE_NOT_SUPPORTED
+from bolide.remoting.command import Command, make_response
+
+_FILES: Final = "users and permissions of 4.9 are kept in files: change plain_acl.yml, which is read again"
+_COLD: Final = "reads of old messages are not limited by group"
+_POP: Final = "there is no POP consumption"
+_LITE: Final = "there are no lite topics"
+REASONS: Final[list[tuple[range, str]]] = [
+    (range(50, 55), _FILES),
+    (range(354, 355), "consume queues are files, not RocksDB"),
+    (range(513, 514), "there are no static topics"),
+    (range(902, 904), "each broker is a process of its own"),
+    (range(2001, 2004), _COLD),
+    (range(2004, 2005), "how far the log is read ahead is left to the kernel"),
+    (range(200050, 200057), _POP),
+    (range(200070, 200072), _LITE),
+    (range(200073, 200080), _LITE),
+    (range(200151, 200152), _POP),
+]
+"""Codes that servers of RocketMQ answer, and why ours do not."""
+
+
+def why_unsupported(code: int) -> str:
+    """Why nothing here answers a code; "" for one that is answered somewhere, or that nobody knows."""
+    return next((reason for codes, reason in REASONS if code in codes), "")
+
+
+def unsupported(command: Command) -> Command:
+    """The answer to a request that this server does not serve: RocketMQ's code and words, and the reason."""
+    reason = why_unsupported(command.code)
+    remark = f" request type {command.code} not supported"  # with RocketMQ's leading blank
+    return make_response(command, REQUEST_CODE_NOT_SUPPORTED, f"{remark}: {reason}" if reason else remark)
