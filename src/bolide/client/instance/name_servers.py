@@ -1,7 +1,7 @@
 """Where the name servers are: a list of addresses, or an address server asked over HTTP (RocketMQ's TopAddressing).
 
 The address server answers a GET with ``host:port;host:port`` in its first line. It is asked before the first request
-and every two minutes; when it cannot be reached, or answers nonsense, what it said before stays.
+and every two minutes. While it cannot be reached, or its answer cannot be read, its last answer counts.
 Java's system properties are environment variables here: `rocketmq.namesrv.addr` is ROCKETMQ_NAMESRV_ADDR, and so on.
 """
 

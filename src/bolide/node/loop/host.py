@@ -111,7 +111,7 @@ class NodeHost:
 
     def store_failed(self, error: BaseException) -> None:
         """The log can no longer be trusted: shut the broker down."""
-        self.log.critical("the log cannot be trusted any more, stopping: %s", error)
+        self.log.critical("the log cannot be written, and the broker stops: %s", error)
         self._owner.store_failed(error)
 
     def failed(self, what: str, error: BaseException) -> None:
