@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -19,6 +20,10 @@ from tests.jvm_flags import UNVERIFIED
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
 # its jars for what they are than to verify each.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData {UNVERIFIED}")
+
+# A shell starts what runs in its background with SIGINT ignored, and so would be the children to which tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure: what must be fast is measured by the bench.
 settings.register_profile("bolide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
