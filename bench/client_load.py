@@ -34,10 +34,11 @@ class Meter:
         self._counted, self._began, self._cpu = self.count, time.perf_counter(), time.process_time()
 
     def end(self) -> dict[str, float]:
-        """What was counted since then."""
+        """What was counted since then, and `all` from the first on."""
         seconds, cpu = time.perf_counter() - self._began, time.process_time() - self._cpu
         count = self.count - self._counted
-        return {"count": count, "seconds": seconds, "rate": count / seconds, "cpu_us": cpu / max(1, count) * 1e6}
+        each = cpu / max(1, count) * 1e6
+        return {"count": count, "all": self.count, "seconds": seconds, "rate": count / seconds, "cpu_us": each}
 
 
 async def one_by_one(producer: Producer, topic: str, meter: Meter) -> None:

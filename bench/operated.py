@@ -1,0 +1,195 @@
+"""What a broker costs with the things that an operator turns on: `python bench/operated.py`.
+
+One broker for each of them, and one with none. They take the same load in turns, while the others are stopped
+(SIGSTOP). The figures are the processor time of the broker for a message, user and kernel with all its threads, and the
+rate, both beside the broker with none of them in the same round; medians over the rounds. A second broker with none
+says how far two of one kind are apart. Unsigned sends are those of the C generator. Signed ones are a Bolide client's,
+which is slower than the broker: there the rate says little.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.request import urlopen
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.generator import Shape, generate
+from bench.machine import Watch, load_average
+from bench.shown import say
+from bench.stopping import Failed, measured
+
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.processes import free_ports
+
+ACCESS, SECRET = "operator", "a secret of the bench"
+PLAIN, AGAIN = "nothing", "nothing, once more"
+SHAPES = {"send 64x1": Shape(64, 1), "send 8x32": Shape(8, 32)}
+SIGNED = "256 signed sends in flight"
+_PLAIN_ACL = f"""\
+accounts:
+- accessKey: {ACCESS}
+  secretKey: {SECRET}
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: SUB
+"""
+_USERS = {
+    "authenticationEnabled": "true",
+    "initAuthenticationUser": json.dumps({"username": ACCESS, "password": SECRET}),
+}
+
+
+@dataclass
+class Variant:
+    """A broker with some settings. `scraped` is the port of its metrics; `signed` means that it refuses others."""
+
+    name: str
+    settings: Mapping[str, str]
+    signed: bool = False
+    scraped: int = 0
+    found: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """By load: microseconds of processor time a message, and messages a second."""
+    server: OurBroker | None = None
+    namesrv: str = ""
+
+
+def variants(folder: Path) -> list[Variant]:
+    """All of them; the first is what the others are compared with."""
+    acl = folder / "acl"
+    acl.mkdir()
+    (acl / "plain_acl.yml").write_text(_PLAIN_ACL, encoding="utf-8")
+    (acl / "plain_acl.yml").chmod(0o600)
+    port = free_ports()
+    metrics = {"metricsExporterType": "PROM", "metricsPromExporterHost": "127.0.0.1"}
+    return [
+        Variant(PLAIN, {}),
+        Variant(AGAIN, {}),
+        Variant("metrics, scraped each second", {**metrics, "metricsPromExporterPort": str(port)}, scraped=port),
+        Variant("access control of 4.9", {"aclEnable": "true", "aclFolder": str(acl)}, signed=True),
+        Variant("authentication", _USERS, signed=True),
+        Variant("authentication, authorization", {**_USERS, "authorizationEnabled": "true"}, signed=True),
+    ]
+
+
+@contextmanager
+def scraping(port: int, every: float = 1.0) -> Iterator[None]:
+    """Ask for the metrics once a second, as Prometheus does each 15 seconds."""
+    over = threading.Event()
+    failed: list[str] = []
+
+    def scrape() -> None:
+        while not over.is_set():
+            try:
+                with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+                    answer.read()
+            except OSError as error:
+                failed.append(str(error))
+            over.wait(every)
+
+    thread = threading.Thread(target=scrape)
+    if port:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if port:
+            thread.join()
+    if failed:
+        raise Failed(f"the metrics were not answered: {failed[0]}")
+
+
+def unsigned(variant: Variant, shape: Shape, seconds: float) -> tuple[float, float]:
+    """A load of the generator."""
+    assert variant.server is not None
+    watch = Watch(variant.server.pid)
+    with scraping(variant.scraped):
+        seen = generate(variant.server.port, shape, 128, seconds, skip=0.3)
+    if seen.refused:
+        raise Failed(f"{variant.name}: {seen.refused} sends were refused: {seen.codes}")
+    spent = watch.end(seen.all_count, seen.cpu_seconds)
+    return spent["user_us"] + spent["system_us"], seen.rate
+
+
+def signed(variant: Variant, seconds: float) -> tuple[float, float]:
+    """A load of our client."""
+    assert variant.server is not None
+    watch = Watch(variant.server.pid)
+    words = [str(Path(__file__).with_name("client_load.py")), "in_flight", variant.namesrv, "Signed", str(seconds), "0"]
+    keys = {"BOLIDE_ACCESS_KEY": ACCESS, "BOLIDE_SECRET_KEY": SECRET}
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=180, check=False, env={**os.environ, **keys}
+    )
+    if done.returncode:
+        raise Failed(f"{variant.name}: the client failed: {done.stderr.strip()[-500:]}")
+    values = json.loads(done.stdout)
+    spent = watch.end(values["all"], 0.0)
+    return spent["user_us"] + spent["system_us"], values["rate"]
+
+
+def run(rounds: int, seconds: float, work: Path, running: ExitStack) -> list[Variant]:
+    """Measure them all; round 0 does not count."""
+    all_of = variants(work)
+    for variant in all_of:
+        home = work / variant.name.replace(" ", "-").replace(",", "")
+        name_server = OurNameServer(home / "namesrv")
+        running.callback(name_server.kill)
+        variant.namesrv = name_server.address
+        variant.server = OurBroker(home / "broker", name_server.address, variant.settings, as_shipped=True)
+        running.callback(variant.server.kill)
+        variant.server.pause()
+    for number in range(rounds + 1):
+        for variant in all_of if number % 2 else list(reversed(all_of)):
+            _round(variant, seconds, number > 0)
+        say(f"round {number} of {rounds}, load {load_average():.1f}" + ("" if number else ", not counted"))
+    return all_of
+
+
+def _round(variant: Variant, seconds: float, counts: bool) -> None:
+    assert variant.server is not None
+    os.sync()
+    variant.server.resume()
+    try:
+        found = {SIGNED: signed(variant, 3 * seconds)}
+        if not variant.signed:
+            found |= {name: unsigned(variant, shape, seconds) for name, shape in SHAPES.items()}
+    finally:
+        variant.server.pause()
+    if counts:
+        for load, figures in found.items():
+            variant.found.setdefault(load, []).append(figures)
+
+
+def table(all_of: list[Variant]) -> str:
+    """The figures, as Markdown."""
+    lines = ["| turned on | load | µs a message | to nothing | rate to nothing |", "|---|---|---|---|---|"]
+    base = all_of[0]
+    for variant in all_of:
+        for load, figures in variant.found.items():
+            pairs = list(zip(figures, base.found[load], strict=True))
+            spent = statistics.median(own[0] / other[0] for own, other in pairs)
+            rate = statistics.median(own[1] / other[1] for own, other in pairs)
+            each = statistics.median(own[0] for own in figures)
+            lines.append(f"| {variant.name} | {load} | {each:.1f} | {spent:.2f} | {rate:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="operated", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that count (5)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of a measurement (2)")
+    chosen = parser.parse_args()
+    print(table(measured("operated", None, lambda work, ends: run(chosen.rounds, chosen.seconds, work, ends))))
+
+
+if __name__ == "__main__":
+    main()
