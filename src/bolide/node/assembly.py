@@ -60,6 +60,7 @@ from bolide.layout.timer import wheel_precision
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.services import Services
 from bolide.node.loop.store_watch import StoreUpkeep, StoreWatch
+from bolide.node.settings.tool_keys import with_tool_keys
 from bolide.store.message_store import MessageStore
 from bolide.store.timer_files import TimerFiles
 
@@ -157,7 +158,7 @@ class BrokerParts:
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, self._address),
             self.inspection,
             followed,
-            BrokerConfigService(options, topics, around.settings, around.update, now),
+            BrokerConfigService(options, topics, lambda: with_tool_keys(around.settings()), around.update, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,

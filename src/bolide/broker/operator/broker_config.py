@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Final
 
@@ -51,7 +50,7 @@ class BrokerConfigService(Service):
         ]
 
     def on_config(self, channel: Channel, command: Command, now: int) -> Outcome:
-        text = write_properties(_for_tools(self._settings()))
+        text = write_properties(self._settings())
         version = encode_body(self._version.to_json()).decode()
         return reply(make_response(command, codes.SUCCESS, ext={"version": version}, body=text))
 
@@ -70,13 +69,3 @@ class BrokerConfigService(Service):
         if "brokerPermission" in changes:
             self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
         return reply(make_response(command, codes.SUCCESS))
-
-
-def _for_tools(settings: dict[str, str]) -> dict[str, str]:
-    """With the keys that mqadmin reads of every broker: exportConfigs of 4.9 fails without, exportMetrics shows less.
-
-    A Java broker's useTLS is that of its client, its clientCallbackExecutorThreads the number of processors.
-    """
-    out = settings.get("tlsEnable") or str(settings.get("tlsMode") == "enforcing").lower()
-    processors = str(os.cpu_count() or 1)
-    return {"useTLS": out, "clientCallbackExecutorThreads": processors, "filterServerNums": "0", **settings}
