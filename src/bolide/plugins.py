@@ -54,7 +54,7 @@ ALLOCATE_STRATEGIES: Final = PluginKind(
     },
 )
 DISPATCHERS: Final = PluginKind("bolide.dispatchers", "dispatcher")
-HOOKS: Final = PluginKind("bolide.hooks", "broker hook")
+HOOKS: Final = PluginKind("bolide.hooks", "broker hook", {"requestLog": "bolide.node.plugins.request_log:RequestLog"})
 SINKS: Final = PluginKind(
     "bolide.sinks",
     "sink",
