@@ -31,7 +31,7 @@ async def _take(namesrv: str) -> int:
         while any((await consumer.lag()).values()):
             rows = [json.loads(message.body) for message in await consumer.poll(1.0)]
             await store(rows)
-            await consumer.commit()  # after the work: what is not committed comes again in the next run
+            await consumer.commit()  # after the work: what is not committed is repeated in the next run
             taken += len(rows)
     return taken
 

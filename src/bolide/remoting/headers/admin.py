@@ -22,6 +22,6 @@ class ViewBrokerStatsDataRequestHeader(Header, rename="camel"):
 
 
 class ExportRocksDBConfigToJsonRequestHeader(Header, rename="camel"):
-    """Request 355 EXPORT_ROCKSDB_CONFIG_TO_JSON: `config_type` are names of tables, each with a semicolon behind it."""
+    """Request 355 EXPORT_ROCKSDB_CONFIG_TO_JSON: `config_type` are names of tables, each with a semicolon after it."""
 
     config_type: str
