@@ -207,6 +207,7 @@ class _Driver:
                 stderr=errors,
                 encoding="utf-8",
                 env={**os.environ, "ROCKETMQ_HOME": str(home)},
+                cwd=home,  # where consumerStatus makes a folder
             )
         self._answer()
 
@@ -290,6 +291,18 @@ class MqAdmin(_Driver):
 
     def run(self, *words: str) -> str:
         """Run one command and return what it printed; AssertionError if that is an error."""
-        printed = str(self._ask(" ".join(words)))
+        printed = self.told(" ".join(words))
         assert "Exception" not in printed, f"mqadmin {' '.join(words)}:\n{printed}"
         return printed
+
+    def told(self, line: str) -> str:
+        """Run one command and return what it printed, errors too; "" lists the verbs."""
+        return str(self._ask(line))
+
+
+def endless_mqadmin(home: Path, version: str, *words: str) -> ServerProcess:
+    """A command of `mqadmin` that runs until it is ended, in a JVM of its own."""
+    _prepare(home)
+    command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
+    main = "org.apache.rocketmq.tools.command.MQAdminStartup"
+    return ServerProcess([*command, main, *words], home / "mqadmin.out", {"ROCKETMQ_HOME": str(home)})

@@ -47,7 +47,7 @@ public class MqAdmin {
         PrintStream both = new PrintStream(printed, true, "UTF-8");
         System.setOut(both);
         System.setErr(both);
-        MQAdminStartup.main0(line.split(" "), null);
+        MQAdminStartup.main0(line.isEmpty() ? new String[0] : line.split(" "), null);
         return printed.toString("UTF-8");
     }
 }
