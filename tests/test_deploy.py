@@ -1,4 +1,4 @@
-"""What is in deploy/: dashboard, alert rules and units name what a broker and a name server really serve."""
+"""What is in deploy/: dashboard, alert rules and units name what a broker, name server and controller really serve."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
@@ -26,6 +27,7 @@ from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.interop.processes import ServerProcess
+from tests.node.controller.test_node import brokers, controller, paired
 from tests.node.metrics.scraping import Samples, scraped
 from tests.node.test_broker import options, pull_request, send_request
 
@@ -41,7 +43,7 @@ SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """Each name that a broker and a name server serve after some traffic, with its labels."""
+    """Each name that a broker, a name server and a controller with a set serve after some traffic, with its labels."""
 
     async def scenario(folder: Path) -> dict[str, set[str]]:
         prom: dict[str, Any] = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
@@ -55,12 +57,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "1"}
         await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 0, committed), PATIENCE)
         found: dict[str, set[str]] = {}
-        for port in (node.monitoring, server.monitoring):
-            assert port is not None
-            samples: Samples = await scraped(port.number)
-            for name, rows in samples.items():
-                for labels, _ in rows:
-                    found.setdefault(name, set()).update(labels)
+        async with controller(folder, **prom) as decides, brokers(decides, "127.0.0.1:1", "127.0.0.1:2") as both:
+            await paired(*both)
+            for port in (node.monitoring, server.monitoring, decides.monitoring):
+                assert port is not None
+                samples: Samples = await scraped(port.number)
+                for name, rows in samples.items():
+                    for labels, _ in rows:
+                        found.setdefault(name, set()).update(labels)
         client.close()
         await client.wait_closed()
         await node.stop()
@@ -145,6 +149,7 @@ def test_the_example_of_prometheus_names_its_rules_and_the_default_ports() -> No
     assert ports == [
         str(options(Path("/")).metrics_prom_exporter_port),
         str(NamesrvOptions().metrics_prom_exporter_port),
+        str(ControllerOptions().metrics_prom_exporter_port),
     ]
 
 
