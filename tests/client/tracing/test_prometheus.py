@@ -54,6 +54,36 @@ def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> Non
     asyncio.run(main())
 
 
+def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) -> None:
+    registry, namesrv = CollectorRegistry(), bolide_broker.namesrv_addr
+    metrics = PrometheusMetrics(registry)
+    labels = {"topic": "Cached", "consumer_group": "Slow"}
+
+    def figure(name: str) -> float | None:
+        return registry.get_sample_value(name, labels)
+
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def listener(message: ReceivedMessage) -> None:
+            await go_on.wait()
+
+        consumer = PushConsumer("Slow", namesrv, start_from="first", interceptors=(metrics,))
+        consumer.subscribe("Cached", "*", listener)
+        async with Producer("P", namesrv) as producer:
+            for _ in range(3):
+                await producer.send(Message("Cached", b"four"))
+        async with consumer:
+            await until(lambda: figure("rocketmq_consumer_cached_messages") == 3, "three messages to wait")
+            assert figure("rocketmq_consumer_cached_bytes") == 12
+            go_on.set()
+            await until(lambda: figure("rocketmq_consumer_cached_messages") == 0, "all to be done")
+            assert figure("rocketmq_consumer_cached_bytes") == 0
+        assert figure("rocketmq_consumer_cached_messages") is None
+
+    asyncio.run(main())
+
+
 def test_a_registry_takes_one() -> None:
     registry = CollectorRegistry()
     PrometheusMetrics(registry)

@@ -374,6 +374,14 @@ class GroupMember:
                 del self.owned[queue]
                 self.rebalance_soon()
 
+    def cached(self) -> dict[str, tuple[int, int]]:
+        """By topic, the messages pulled and not done, and the bytes of their bodies. On any thread."""
+        found: dict[str, tuple[int, int]] = {}
+        for each in list(self.owned.values()):
+            count, size = found.get(each.queue.topic, (0, 0))
+            found[each.queue.topic] = (count + each.cached_count, size + each.cached_bytes)
+        return found
+
     def queues_of(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic held now."""
         return [queue for queue in self.owned if queue.topic == topic]

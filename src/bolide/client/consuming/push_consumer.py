@@ -50,7 +50,7 @@ from bolide.client.messages.received import ReceivedMessage, topics_of
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all
+from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all, tell_joined, tell_left
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -218,6 +218,7 @@ class PushConsumer(Closeable):
                     await asyncio.shield(close_all(self._interceptors))
                     raise
                 self._started = True
+                tell_joined(self._interceptors, self.group, self._member.cached)
                 self._opened(f"PushConsumer of group {self.group}")
                 self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
                 if self.orderly:
@@ -258,6 +259,7 @@ class PushConsumer(Closeable):
     async def _leave(self) -> None:
         self._pulls.stop()
         await self._consumption.close()
+        tell_left(self._interceptors, self.group, self._member.cached)
         await close_all(self._interceptors)
         await self._member.leave()
 

@@ -6,7 +6,7 @@ Unlike an `RpcHook` they see messages, not requests: a send is one, however many
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,11 @@ class EndTransactionCall:
     began: int = field(default_factory=now_ms)
 
 
+Cached = Callable[[], Mapping[str, tuple[int, int]]]
+"""By topic: how many messages a push consumer has pulled that are not done, and the bytes of their bodies.
+It may be called on any thread."""
+
+
 class Interceptor:
     """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
 
@@ -84,6 +89,12 @@ class Interceptor:
 
     async def close(self) -> None:
         """It is closed; nothing comes any more."""
+
+    def joined(self, group: str, cached: Cached) -> None:
+        """A push consumer is in its group; what `cached` gives is that consumer's. What this raises is logged."""
+
+    def left(self, group: str, cached: Cached) -> None:
+        """The push consumer that came with this `cached` leaves its group. What this raises is logged."""
 
     def before_send(self, call: SendCall) -> None:
         """Before a message is checked and sent: may replace `call.message`, or raise to refuse the send."""
@@ -114,6 +125,24 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
             await interceptor.close()
         except Exception as failure:
             log.error("closing %r failed", interceptor, exc_info=failure)
+
+
+def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: Cached) -> None:
+    """A push consumer is in its group."""
+    for interceptor in interceptors:
+        try:
+            interceptor.joined(group, cached)
+        except Exception as failure:
+            log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
+
+
+def tell_left(interceptors: Sequence[Interceptor], group: str, cached: Cached) -> None:
+    """A push consumer leaves its group."""
+    for interceptor in interceptors:
+        try:
+            interceptor.left(group, cached)
+        except Exception as failure:
+            log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
 
 
 def begin_send(

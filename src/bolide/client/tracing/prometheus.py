@@ -6,11 +6,14 @@ place of their ``client_id``, which is another one for each process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
-from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
+from bolide.client.tracing.interceptor import Cached, ConsumeCall, Interceptor, SendCall
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -52,6 +55,16 @@ class PrometheusMetrics(Interceptor):
             registry=registry,
         )
         self._consumed = Counter("bolide_client_consumed", "Messages given to listeners.", consumed, registry=registry)
+        self._caches: list[tuple[str, Cached]] = []
+        registry.register(_CachedMessages(self._caches))
+
+    def joined(self, group: str, cached: Cached) -> None:
+        """Its cached messages are counted whenever the registry is asked."""
+        self._caches.append((group, cached))
+
+    def left(self, group: str, cached: Cached) -> None:
+        """They are not shown any more."""
+        self._caches.remove((group, cached))
 
     def before_send(self, call: SendCall) -> None:
         """The time of a send begins."""
@@ -80,3 +93,31 @@ class PrometheusMetrics(Interceptor):
 
     def _since(self, began: float) -> float:
         return (self._world.monotonic() - began) * 1000  # ms
+
+
+class _CachedMessages(Collector):
+    """What push consumers have pulled and not done; counted when it is asked for, so that a message costs nothing."""
+
+    def __init__(self, caches: Sequence[tuple[str, Cached]]) -> None:
+        self._caches = caches
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """The names, without asking anybody."""
+        labels = ("topic", "consumer_group")
+        return [
+            GaugeMetricFamily("rocketmq_consumer_cached_messages", "Messages pulled and not done.", labels=labels),
+            GaugeMetricFamily("rocketmq_consumer_cached_bytes", "Bytes of their bodies.", labels=labels),
+        ]
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """The consumers of one group in this process are one sum."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for group, cached in list(self._caches):
+            for topic, (count, size) in cached().items():
+                counted, sized = found.get((topic, group), (0, 0))
+                found[topic, group] = (counted + count, sized + size)
+        families = self.describe()
+        for labels, both in found.items():
+            for family, figure in zip(families, both, strict=True):
+                family.add_metric(labels, figure)
+        return families
