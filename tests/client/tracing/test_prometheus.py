@@ -84,6 +84,29 @@ def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) 
     asyncio.run(main())
 
 
+def test_consumers_of_a_group_are_one_sum_of_those_that_have_not_left() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(registry)
+
+    def first() -> dict[str, tuple[int, int]]:
+        return {"T": (1, 10)}
+
+    def second() -> dict[str, tuple[int, int]]:
+        return {"T": (2, 20)}
+
+    def figures() -> list[float | None]:
+        names = ("rocketmq_consumer_cached_messages", "rocketmq_consumer_cached_bytes")
+        return [registry.get_sample_value(name, {"topic": "T", "consumer_group": "G"}) for name in names]
+
+    metrics.joined("G", first)
+    metrics.joined("G", second)
+    assert figures() == [3, 30]
+    metrics.left("G", first)
+    assert figures() == [2, 20]
+    metrics.left("G", second)
+    assert figures() == [None, None]
+
+
 def test_a_registry_takes_one() -> None:
     registry = CollectorRegistry()
     PrometheusMetrics(registry)

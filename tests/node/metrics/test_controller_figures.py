@@ -83,6 +83,7 @@ def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) -> Non
         async with controller(tmp_path, world, **PROM) as node, brokers(node, "127.0.0.1:1") as (first,):
             await first.join()
             assert await asked(port_of(node), "/readyz") == (200, "ready\n")
+            assert value(await scraped(port_of(node)), "bolide_controller_sets_without_master") == 1
             files.failing = "before"
             assert (await first.elect()).code == codes.SYSTEM_ERROR
             await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
