@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-INK = "#1f2933"
-COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#64748b")
+from bolide.spark.report_page import COLOURS, INK, report_page
 
 
 @dataclass
@@ -54,13 +53,23 @@ def write_report(
         f"<td>{'✓' if check.good else '✗'}</td></tr>"
         for check in checks
     )
-    known = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd>" for key, value in facts.items())
+    known = "".join(
+        f"<tr><td>{html.escape(key)}</td><td>{html.escape(value)}</td></tr>" for key, value in facts.items()
+    )
     images = "".join(
         f'<figure><figcaption>{html.escape(caption)}</figcaption><img alt="{html.escape(caption)}" '
         f'src="data:image/png;base64,{image}"></figure>'
         for caption, image in plots
     )
-    path.write_text(PAGE.format(title=html.escape(title), rows=rows, facts=known, plots=images), encoding="utf-8")
+    wrong = sum(not check.good for check in checks)
+    said = f"{wrong} of {len(checks)} checks failed" if wrong else f"all {len(checks)} checks passed"
+    heads = "<tr><th>What</th><th>Expected</th><th>Found</th><th></th></tr>"
+    parts = [
+        f'<div class="scroll"><table><thead>{heads}</thead><tbody>{rows}</tbody></table></div>',
+        images,
+        f'<h2>This run</h2><div class="scroll"><table>{known}</table></div>',
+    ]
+    path.write_text(report_page(title, said, not wrong, "make demo", parts), encoding="utf-8")
 
 
 def _axes(height: float) -> tuple[Any, Any]:
@@ -135,23 +144,3 @@ def delays(table: dict[tuple[str, str], tuple[int, int, int]]) -> str:
     axes.set_xlabel("hour of departure, UTC")
     figure.colorbar(image, ax=axes, fraction=0.02, pad=0.02)
     return _png(figure)
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }} table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #e4e7eb; }}
-.good td:last-child {{ color: #047857; }} .bad td {{ color: #b91c1c; font-weight: 600; }}
-figure {{ margin: 2rem 0; }} figcaption {{ font-weight: 600; }} img {{ max-width: 100%; }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }}
-dt {{ color: #616e7c; }} dd {{ margin: 0; }}
-</style></head><body>
-<h1>{title}</h1>
-<table><thead><tr><th>What</th><th>Expected</th><th>Found</th><th></th></tr></thead><tbody>{rows}</tbody></table>
-{plots}
-<h2>This run</h2><dl>{facts}</dl>
-</body></html>
-"""

@@ -71,15 +71,17 @@ def test_the_page_holds_its_plots_and_escapes_what_peers_wrote() -> None:
             [Count(hostile, "0", 2, 4), Count(hostile, "120000", 1, 5)], 60,
         ),
         "What <is> there",
+        "bolide pipeline stats 'a & b'",
     )  # fmt: skip
+    assert "<code>bolide pipeline stats &#x27;a &amp; b&#x27;</code>" in page
     assert page.count("<svg") == 2
     assert "<script" not in page
     assert "&lt;key&gt;" in page
     assert "&amp;tag" in page
     assert "1.9 MiB" in page
     assert "<th>key</th>" in page
-    assert '<th class="number">messages</th>' in page
-    assert '<td>&lt;key&gt;</td><td class="number">3</td>' in page
+    assert '<th class="n">messages</th>' in page
+    assert '<td>&lt;key&gt;</td><td class="n">3</td>' in page
     assert "http://" not in page.replace("http://www.w3.org", "")  # names of the SVG, nothing that is fetched
     assert size(10) == "10 B"
     assert size(3 * 1024**4) == "3.0 TiB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,7 +50,10 @@ def stats(
                 counted = run(rows.where(where) if where else rows, step)
         if html is not None:
             title = f"Messages of {store or archive or topics}"
-            html.write_text(stats_page(counted, title), encoding="utf-8")
+            given = {"--store": store, "--archive": archive, "--where": where, "--step": str(step) if step else None}
+            options = [word for name, value in given.items() if value for word in (name, value)]
+            command = shlex.join(["bolide", "pipeline", "stats", *filter(None, [topics]), *options])
+            html.write_text(stats_page(counted, title, command), encoding="utf-8")
             output.note(f"page: {html}")
         if as_json:
             output.print_json(asdict(counted))

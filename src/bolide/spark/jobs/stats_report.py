@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from bolide.spark.errors import SparkMissing
 from bolide.spark.jobs.stats import Count, Statistics
+from bolide.spark.report_page import COLOURS, report_page
 
-COLOURS: Final = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b")
 SHOWN: Final = 6
 """Topics with their own line in a plot; the others are summed."""
 ROWS: Final = 25
@@ -27,8 +27,8 @@ def check_plots() -> None:
         raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or ask for --json')
 
 
-def stats_page(counted: Statistics, title: str) -> str:
-    """The page. Raises SparkMissing without matplotlib."""
+def stats_page(counted: Statistics, title: str, command: str) -> str:
+    """The page; `command` made it. Raises SparkMissing without matplotlib."""
     topics = [
         (
             one.topic, f"{one.messages:,}", size(one.bytes), f"{one.rate:,.1f}", f"{one.mean_size:,.0f}",
@@ -42,14 +42,14 @@ def stats_page(counted: Statistics, title: str) -> str:
         "p99 ms", "most ms", "first", "last",
     )  # fmt: skip
     parts = [
-        f"<p>{counted.messages:,} messages, {size(counted.bytes)} of bodies in {len(counted.topics):,} topics.</p>",
         plot(counted, f"Messages a second, by points of {counted.step:,} s", lambda one: one.messages / counted.step),
         plot(counted, "Bytes of bodies a second", lambda one: one.bytes / counted.step),
         "<h2>Topics</h2>", table(heads, topics),
         "<h2>Hot keys</h2>", _counts("key", counted.keys),
         "<h2>Tags</h2>", _counts("tag", counted.tags),
     ]  # fmt: skip
-    return PAGE.format(title=html.escape(title), parts="\n".join(parts))
+    said = f"{counted.messages:,} messages, {size(counted.bytes)} of bodies in {len(counted.topics):,} topics"
+    return report_page(title, said, True, command, parts)
 
 
 def size(count: float) -> str:
@@ -70,10 +70,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """An HTML table; text from messages is escaped."""
     if not rows:
         return "<p>(none)</p>"
-    kinds = ["" if name in TEXTS else ' class="number"' for name in heads]
+    kinds = ["" if name in TEXTS else ' class="n"' for name in heads]
     head = _row("th", kinds, heads)
     body = "".join(_row("td", kinds, row) for row in rows)
-    return f'<div class="wide"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 
 def _row(cell: str, kinds: Sequence[str], texts: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ def plot(counted: Statistics, caption: str, value: Any) -> str:
     locator = untyped.AutoDateLocator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
-    axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
+    axes.yaxis.set_major_formatter(lambda number, _: f"{number:,g}")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0, 1.22))
     out = io.StringIO()
@@ -125,19 +125,3 @@ def plot(counted: Statistics, caption: str, value: Any) -> str:
     pyplot.close(figure)
     drawing = out.getvalue()
     return f"<figure><figcaption>{html.escape(caption)}</figcaption>{drawing[drawing.index('<svg') :]}</figure>"
-
-
-PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.15rem; margin-top: 2rem; }} .wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-size: 13px; white-space: nowrap; }}
-th, td {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #e4e7eb; }}
-.number {{ text-align: right; }}
-figure {{ margin: 1.5rem 0; }} figcaption {{ font-weight: 600; }} svg {{ max-width: 100%; height: auto; }}
-</style></head><body><h1>{title}</h1>
-{parts}
-</body></html>
-"""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Final
+
+from bolide.spark.report_page import numbers, report_page
 
 if TYPE_CHECKING:
     from bolide.spark.verify.verdict import Verdict
@@ -13,27 +16,9 @@ if TYPE_CHECKING:
 _ROWS: Final = 2_000
 """Maximum rows of a table on the page; the page says how many are left out."""
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; --soft: #8881 }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-.verdict { display: inline-block; padding: .1rem .7rem; border-radius: 1rem; color: #fff; font-weight: 600 }
-.clean { background: var(--good) } .found { background: var(--bad) }
-.path { overflow-wrap: anywhere; opacity: .75; margin: 0 }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .8rem; margin: 1.2rem 0 }
-dl div { background: var(--soft); border-radius: .5rem; padding: .5rem .8rem }
-dt { font-size: .8rem; opacity: .75 } dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums }
-.scroll { overflow-x: auto } table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
-td.w { overflow-wrap: anywhere; min-width: 7rem } tr.bad td { color: var(--bad) }
-svg { width: 8rem; height: .6rem; vertical-align: middle } rect { fill: currentColor; opacity: .5 }
-"""
-
 
 def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
     """The whole page as HTML. `when` is the time of the audit, by default now."""
-    stamp = (when or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     state = "clean" if verdict.clean else f"{verdict.count:,} finding{'s' if verdict.count > 1 else ''}"
     rate = verdict.log_bytes / max(verdict.seconds, 1e-9) / 1e6
     facts = {
@@ -48,11 +33,7 @@ def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
         "Time": f"{verdict.seconds:,.1f} s, {rate:,.0f} MB/s",
     }
     root = f"{verdict.store}/"
-    parts = [
-        f"<h1>Store audit <span class='verdict {'clean' if verdict.clean else 'found'}'>{state}</span></h1>",
-        f"<p class='path'>{escape(verdict.store)}, {stamp}</p>",
-        "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items()) + "</dl>",
-    ]
+    parts = [numbers(facts)]
     if verdict.findings:
         rows = [(one.path.removeprefix(root), one.position, one.sentence) for one in verdict.findings]
         parts.append(_table("Findings", ("File", "Place", "Finding"), rows, verdict.count))
@@ -68,13 +49,8 @@ def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
     parts.append(_table("Queues", names, queues, len(queues)))
     files = [(row.name, row.entries, row.slots, row.findings) for row in verdict.index]
     parts.append(_table("Index files", ("Name", "Entries", "Slots used", "Findings"), files, len(files)))
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Store audit: {escape(state)}</title><style>{_STYLE}</style></head>\n<body>"
-        + "\n".join(parts)
-        + "</body></html>\n"
-    )
+    command = f"bolide pipeline verify {shlex.quote(verdict.store)}"
+    return report_page("Store audit", state, verdict.clean, command, parts, when)
 
 
 class _Bar:
