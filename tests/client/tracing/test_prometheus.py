@@ -68,9 +68,9 @@ def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) 
         async def listener(message: ReceivedMessage) -> None:
             await go_on.wait()
 
-        consumer = PushConsumer("Slow", namesrv, start_from="first", interceptors=(metrics,))
+        consumer = PushConsumer("Slow", namesrv, start_from="first", interceptors=(metrics,), namespace="N")
         consumer.subscribe("Cached", "*", listener)
-        async with Producer("P", namesrv) as producer:
+        async with Producer("P", namesrv, namespace="N") as producer:
             for _ in range(3):
                 await producer.send(Message("Cached", b"four"))
         async with consumer:

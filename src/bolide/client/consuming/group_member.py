@@ -23,7 +23,7 @@ from bolide.client.instance.process_id import process_id
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.moment import moment_ms
-from bolide.client.messages.namespace import with_namespace
+from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.start_from import StartFrom, start_name
 from bolide.client.messages.subscription import Selector, Subscription, subscription
@@ -375,11 +375,12 @@ class GroupMember:
                 self.rebalance_soon()
 
     def cached(self) -> dict[str, tuple[int, int]]:
-        """By topic, the messages pulled and not done, and the bytes of their bodies. On any thread."""
+        """By topic as its user knows it: messages pulled and not done, and bytes of their bodies. On any thread."""
         found: dict[str, tuple[int, int]] = {}
         for each in list(self.owned.values()):
-            count, size = found.get(each.queue.topic, (0, 0))
-            found[each.queue.topic] = (count + each.cached_count, size + each.cached_bytes)
+            topic = without_namespace(self.options.namespace, each.queue.topic)
+            count, size = found.get(topic, (0, 0))
+            found[topic] = (count + each.cached_count, size + each.cached_bytes)
         return found
 
     def queues_of(self, topic: str) -> list[MessageQueue]:

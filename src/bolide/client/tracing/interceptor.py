@@ -72,11 +72,6 @@ class EndTransactionCall:
     began: int = field(default_factory=now_ms)
 
 
-Cached = Callable[[], Mapping[str, tuple[int, int]]]
-"""By topic: how many messages a push consumer has pulled that are not done, and the bytes of their bodies.
-It may be called on any thread."""
-
-
 class Interceptor:
     """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
 
@@ -90,10 +85,11 @@ class Interceptor:
     async def close(self) -> None:
         """It is closed; nothing comes any more."""
 
-    def joined(self, group: str, cached: Cached) -> None:
-        """A push consumer is in its group; what `cached` gives is that consumer's. What this raises is logged."""
+    def joined(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+        """A push consumer is in its group. By topic, `cached()` gives how many messages it has pulled that are not
+        done, and the bytes of their bodies; it may be called on any thread. What this raises is logged."""
 
-    def left(self, group: str, cached: Cached) -> None:
+    def left(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
         """The push consumer that came with this `cached` leaves its group. What this raises is logged."""
 
     def before_send(self, call: SendCall) -> None:
@@ -127,7 +123,9 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
             log.error("closing %r failed", interceptor, exc_info=failure)
 
 
-def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: Cached) -> None:
+def tell_joined(
+    interceptors: Sequence[Interceptor], group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]
+) -> None:
     """A push consumer is in its group."""
     for interceptor in interceptors:
         try:
@@ -136,7 +134,9 @@ def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: Cached)
             log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
 
 
-def tell_left(interceptors: Sequence[Interceptor], group: str, cached: Cached) -> None:
+def tell_left(
+    interceptors: Sequence[Interceptor], group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]
+) -> None:
     """A push consumer leaves its group."""
     for interceptor in interceptors:
         try:

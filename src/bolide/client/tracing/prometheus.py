@@ -6,14 +6,14 @@ place of their ``client_id``, which is another one for each process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from bolide.client.tracing.interceptor import Cached, ConsumeCall, Interceptor, SendCall
+from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -55,14 +55,14 @@ class PrometheusMetrics(Interceptor):
             registry=registry,
         )
         self._consumed = Counter("bolide_client_consumed", "Messages given to listeners.", consumed, registry=registry)
-        self._caches: list[tuple[str, Cached]] = []
+        self._caches: list[tuple[str, Callable[[], Mapping[str, tuple[int, int]]]]] = []
         registry.register(_CachedMessages(self._caches))
 
-    def joined(self, group: str, cached: Cached) -> None:
+    def joined(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
         """Its cached messages are counted whenever the registry is asked."""
         self._caches.append((group, cached))
 
-    def left(self, group: str, cached: Cached) -> None:
+    def left(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
         """They are not shown any more."""
         self._caches.remove((group, cached))
 
@@ -98,7 +98,7 @@ class PrometheusMetrics(Interceptor):
 class _CachedMessages(Collector):
     """What push consumers have pulled and not done; counted when it is asked for, so that a message costs nothing."""
 
-    def __init__(self, caches: Sequence[tuple[str, Cached]]) -> None:
+    def __init__(self, caches: Sequence[tuple[str, Callable[[], Mapping[str, tuple[int, int]]]]]) -> None:
         self._caches = caches
 
     def describe(self) -> list[GaugeMetricFamily]:
