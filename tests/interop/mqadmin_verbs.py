@@ -380,7 +380,7 @@ _BLANKED = [
     (r"\d+(\.\d+){3}@\d+", "CLIENT"),
     (r"\d{4}-\d\d-\d\d[ T#]\d\d:\d\d:\d\d[,.:]?\d*\S*", "TIME"),
     (r"\b1[6-9]\d{11}\b", "MS"),
-    (r"\b20\d{12}\b", "TIME"),
+    (r"\b20\d{12}(\d{3})?\b", "TIME"),
     (r"\b(commitLogOffset=|MasterCommitLogMaxOffset\s+)\d+", r"\1AT"),  # a trace tells how long it took
     (r"[0-9A-F]{20,}", "ID"),
     (r"(\$\$Lambda\S*)?@[0-9a-f]{5,8}\b", "@OBJECT"),

@@ -203,7 +203,7 @@ def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     ("setting", "sentence"),
     [
         ("dispatchers=search", "the dispatcher 'search' is unknown, known are journal"),
-        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown, known are guard"),
+        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown, known are requestLog, guard"),
     ],
 )
 def test_an_unknown_name_stops_the_start_and_lists_the_known(
