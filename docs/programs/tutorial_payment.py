@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 
 from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
 
@@ -24,8 +25,8 @@ class Payments:
         return TransactionState.COMMIT if found else TransactionState.ROLLBACK
 
 
-async def main(namesrv: str = "") -> None:
-    async with TransactionProducer("payments", namesrv, Payments(sqlite3.connect(":memory:"))) as producer:
+async def pay(namesrv: str, payments: Payments) -> None:
+    async with TransactionProducer("payments", namesrv, payments) as producer:
         for number, cents in (("order-1", 320), ("order-2", -5)):
             outcome = await producer.send_in_transaction(Message("Payments", b"paid", keys=number), cents)
             print(number, outcome.state.name)
@@ -39,6 +40,11 @@ async def main(namesrv: str = "") -> None:
         consumer.subscribe("Payments", "*", book)
         async with consumer:
             await done.wait()
+
+
+async def main(namesrv: str = "") -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        await pay(namesrv, Payments(database))
 
 
 if __name__ == "__main__":
