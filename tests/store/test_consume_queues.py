@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.dispatch.row import Dispatch
-from bolide.store.consume_queues import AT_ONCE, FEW, MAX_WAITING, QUEUE_COST, ConsumeQueues
+from bolide.store.consume_queues import AT_ONCE, FEW, MAX_WAITING, OLDEST, QUEUE_COST, ConsumeQueues
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.segments import HandleCache
 from bolide.testing.files import SimulatedFiles
@@ -86,13 +86,13 @@ def test_of_many_queues_a_round_writes_the_oldest_and_a_whole_one_all() -> None:
     for number in range(3 * FEW):
         queues.put(record("T", number, 0, number * 100))
     assert queues.flush_some(3 * FEW, False)
-    assert [queue.queue_id for queue in queues.all_queues() if queue.dirty] == list(range(FEW, 3 * FEW))
+    assert [queue.queue_id for queue in queues.all_queues() if queue.dirty] == list(range(OLDEST, 3 * FEW))
     before = files.calls
     for number in range(3 * FEW):
         queues.put(record("T", number, 1, (3 * FEW + number) * 100))
     assert files.calls == before, "a put writes nothing"
     assert queues.flush_some(3 * FEW, False)
-    assert min(queue.queue_id for queue in queues.all_queues() if queue.dirty and queue.queue_id >= FEW) == 2 * FEW
+    assert min(queue.queue_id for queue in queues.all_queues() if queue.dirty and queue.queue_id >= OLDEST) == 2 * OLDEST
     assert queues.flush_some(3 * FEW, True)
     assert not any(queue.dirty for queue in queues.all_queues())
     assert all(queue.max_offset == 2 for queue in queues.all_queues())

@@ -22,8 +22,10 @@ from bolide.store.segments import HandleCache
 
 _MAX_REFUSALS: Final = 100
 FEW: Final = 512
-"""Most queues that one round of flushing writes, the oldest first. The others wait, because each costs a write and
-usually an open and a close; recovery begins at the last thorough flush anyway, which writes all."""
+"""Most queues that a round of flushing writes all of."""
+OLDEST: Final = 128
+"""Of more queues a round writes these. The others wait, because each costs a write and usually an open and a close, and
+what waits longer is written with more; recovery begins at the last thorough flush anyway, which writes all."""
 MAX_WAITING: Final = 64 * 1024 * 1024
 """Bytes that all queues together may keep in memory, before dispatch writes the oldest."""
 QUEUE_COST: Final = 400
@@ -234,8 +236,8 @@ class ConsumeQueues:
             self._round = self._dirty + self._round if self._round else self._dirty
             self._dirty = []
         elif not self._round:
-            self._round = self._dirty[:FEW]
-            self._dirty = self._dirty[FEW:]
+            self._round = self._dirty[:OLDEST]
+            self._dirty = self._dirty[OLDEST:]
 
     def begin_at(self, min_physical_offset: int) -> None:
         """The log begins here now: move each queue's `min_offset`."""
