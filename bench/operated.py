@@ -1,4 +1,4 @@
-"""What a broker costs with the things that an operator turns on: `python bench/operated.py`.
+"""What a broker costs with the things that an operator turns on, and with a slave: `python bench/operated.py`.
 
 One broker for each of them, and one with none. They take the same load in turns, while the others are stopped
 (SIGSTOP). The figures are the processor time of the broker for a message, user and kernel with all its threads, and the
@@ -27,8 +27,10 @@ from bench.machine import Watch, load_average
 from bench.shown import say
 from bench.stopping import Failed, measured
 
+from bolide.remoting import codes
 from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import free_ports
+from tests.interop.processes import free_ports, until
+from tests.interop.wire import Wire
 
 ACCESS, SECRET = "operator", "a secret of the bench"
 PLAIN, AGAIN = "nothing", "nothing, once more"
@@ -45,19 +47,24 @@ _USERS = {
     "authenticationEnabled": "true",
     "initAuthenticationUser": json.dumps({"username": ACCESS, "password": SECRET}),
 }
+_PATIENT_SET = {"haHousekeepingInterval": "3600000"}
+"""Master and slave are stopped while others are measured, and keep their connection."""
 
 
 @dataclass
 class Variant:
-    """A broker with some settings. `scraped` is the port of its metrics; `signed` means that it refuses others."""
+    """A broker with some settings. `scraped` is the port of its metrics; `signed`: it refuses others."""
 
     name: str
     settings: Mapping[str, str]
     signed: bool = False
     scraped: int = 0
+    followed: bool = False
+    """A slave has its log, and nobody waits for it."""
     found: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """By load: microseconds of processor time a message, and messages a second."""
     server: OurBroker | None = None
+    slave: OurBroker | None = None
     namesrv: str = ""
 
 
@@ -73,6 +80,7 @@ def variants(folder: Path) -> list[Variant]:
         Variant(PLAIN, {}),
         Variant(AGAIN, {}),
         Variant("metrics, scraped each second", {**metrics, "metricsPromExporterPort": str(port)}, scraped=port),
+        Variant("a slave, ASYNC_MASTER", {**_PATIENT_SET, "brokerRole": "ASYNC_MASTER"}, followed=True),
         Variant("access control of 4.9", {"aclEnable": "true", "aclFolder": str(acl)}, signed=True),
         Variant("authentication", _USERS, signed=True),
         Variant("authentication, authorization", {**_USERS, "authorizationEnabled": "true"}, signed=True),
@@ -135,16 +143,24 @@ def signed(variant: Variant, seconds: float) -> tuple[float, float]:
     return spent["user_us"] + spent["system_us"], values["rate"]
 
 
-def run(rounds: int, seconds: float, work: Path, running: ExitStack) -> list[Variant]:
-    """Measure them all; round 0 does not count."""
-    all_of = variants(work)
+def run(rounds: int, seconds: float, only: str, work: Path, running: ExitStack) -> list[Variant]:
+    """Measure them all, or those with `only` in their name; round 0 does not count."""
+    all_of = [variant for variant in variants(work) if only in variant.name or variant.name in (PLAIN, AGAIN)]
     for variant in all_of:
         home = work / variant.name.replace(" ", "-").replace(",", "")
         name_server = OurNameServer(home / "namesrv")
         running.callback(name_server.kill)
         variant.namesrv = name_server.address
-        variant.server = OurBroker(home / "broker", name_server.address, variant.settings, as_shipped=True)
+        port = free_ports(1, -2)
+        settings = {"haListenPort": str(port + 1), **variant.settings}
+        variant.server = OurBroker(home / "broker", name_server.address, settings, as_shipped=True, port=port)
         running.callback(variant.server.kill)
+        if variant.followed:
+            settings = {**_PATIENT_SET, "brokerRole": "SLAVE", "brokerId": "1"}
+            variant.slave = OurBroker(home / "slave", name_server.address, settings, as_shipped=True)
+            running.callback(variant.slave.kill)
+            caught_up(variant)
+            variant.slave.pause()
         variant.server.pause()
     for number in range(rounds + 1):
         for variant in all_of if number % 2 else list(reversed(all_of)):
@@ -153,16 +169,35 @@ def run(rounds: int, seconds: float, work: Path, running: ExitStack) -> list[Var
     return all_of
 
 
+def _log_end(broker: OurBroker) -> int:
+    with Wire(broker.port) as wire:
+        return int(json.loads(wire.ask(codes.GET_BROKER_RUNTIME_INFO).body)["table"]["commitLogMaxOffset"])
+
+
+def caught_up(variant: Variant) -> None:
+    """Wait until the slave has its master's log."""
+    master, slave = variant.server, variant.slave
+    assert master is not None
+    if slave is not None:
+        until(lambda: _log_end(slave) == _log_end(master), 120, "the slave has its master's log")
+
+
 def _round(variant: Variant, seconds: float, counts: bool) -> None:
     assert variant.server is not None
     os.sync()
     variant.server.resume()
+    if variant.slave is not None:
+        variant.slave.resume()
     try:
+        caught_up(variant)
         found = {SIGNED: signed(variant, 3 * seconds)}
         if not variant.signed:
             found |= {name: unsigned(variant, shape, seconds) for name, shape in SHAPES.items()}
+        caught_up(variant)
     finally:
         variant.server.pause()
+        if variant.slave is not None:
+            variant.slave.pause()
     if counts:
         for load, figures in found.items():
             variant.found.setdefault(load, []).append(figures)
@@ -187,8 +222,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="operated", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count (5)")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a measurement (2)")
+    parser.add_argument("--only", default="", help="beside nothing, only what has this in its name")
     chosen = parser.parse_args()
-    print(table(measured("operated", None, lambda work, ends: run(chosen.rounds, chosen.seconds, work, ends))))
+    found = measured("operated", None, lambda work, ends: run(chosen.rounds, chosen.seconds, chosen.only, work, ends))
+    print(table(found))
 
 
 if __name__ == "__main__":
