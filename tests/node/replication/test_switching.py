@@ -166,6 +166,26 @@ def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path)
     asyncio.run(run())
 
 
+def test_a_master_that_returns_serves_nobody_what_another_could_be_elected_without(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a", all_ack_in_sync_state_set=True)
+            await of.leads(first)
+            assert codes_of(await send(first, 5)) == OK
+            role, switching = first.parts.role, first._joining.switching
+            assert switching is not None
+            await switching.lead(Told(1, first.address, 1, frozenset((1, 2)), 0), 1)
+            assert not role.may_write
+            assert not role.may_serve
+            assert codes_of(await send(first, 1)) == {codes.SYSTEM_BUSY}
+            # The controller is asked for a set of this broker alone: nobody else can be elected any more.
+            await of.leads(first)
+            assert of.in_sync() == {1}
+            assert codes_of(await send(first, 1)) == OK
+
+    asyncio.run(run())
+
+
 def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
     async def run() -> None:
         async with controlled(tmp_path) as of:

@@ -1,7 +1,7 @@
 """A broker changes its role while it runs, as its controller says: master of an epoch, or slave of one.
 
-A master begins with its epoch on disk and all of its log dispatched. A slave takes no more sends, refuses those that
-wait, and gives up what its master does not have before it takes a byte.
+A master begins with its epoch on disk, all of its log dispatched, and held by every replica in sync. A slave takes no
+more sends, refuses those that wait, and gives up what its master does not have before it takes a byte.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from bolide.broker.core.options import BrokerOptions
@@ -108,6 +109,9 @@ class Switching(Service):
         self._slaves: SlaveLinks | None = None
         self._link: SwitchLink | None = None
         self._confirming: Confirming | None = None
+        self._opens_at = -1
+        """Where the log ended when this master began, while it serves nobody; else -1."""
+        self._opener: Callable[[], bool] = lambda: False
         self._nobody = Nobody()
         self._unknown: dict[str, None] = {}
         """Topics that were asked for because a message of them came."""
@@ -151,10 +155,31 @@ class Switching(Service):
         self._progress_due = False
         self._begin_slaves(told, own_id)
         node.names.master_is("")
+        self._opens_at = int(self._raw.end)
+        if not self._open(told.epoch, own_id):
+            log.info("this broker serves nobody until its log is held by %s", sorted(told.members))
+            if node.role.may_write:
+                node.role.become(SLAVE, own_id, now, fenced=True)
+            self._opener = partial(self._open, told.epoch, own_id)
+            self._parts.another_turn()
+
+    def _open(self, epoch: int, own_id: int) -> bool:
+        """Serve clients, once every replica that could be elected holds what they would be given; False before that.
+
+        The log of a master that returns may end with records that no other replica has, and that nobody was given.
+        """
+        confirming, node = self._confirming, self.node
+        if confirming is None or self._opens_at < 0:
+            return False
+        if confirming.waits and not confirming.sync_set.held_by_all(self._opens_at):
+            return False
+        self._opens_at = -1
+        now = self._parts.clock()
         node.role.become(SYNC_MASTER, own_id, now)
         self.set_changed()
-        self._announce(told.epoch, now)
-        log.info("this broker is the master of epoch %d, whose log begins at %d", told.epoch, int(self._raw.end))
+        self._announce(epoch, now)
+        self._parts.log.info("this broker is the master of epoch %d, whose log begins at %d", epoch, int(self._raw.end))
+        return True
 
     def _begin_slaves(self, told: Told, own_id: int) -> None:
         options, store, parts, pace = self._options, self._store, self._parts, self._pace
@@ -206,6 +231,7 @@ class Switching(Service):
     async def _leave(self) -> None:
         """End what the last part was."""
         slaves, self._slaves, self._confirming = self._slaves, None, None
+        self._opens_at = -1
         if slaves is not None:
             self._store.replicated_offset = min(self._store.confirm_offset, self._store.dispatched_offset)
             slaves.stop()
@@ -315,6 +341,9 @@ class Switching(Service):
             side.turn(now)
         if self._confirming is not None and self._confirming.sync_set.wanted(now) is not None:
             self.look_at_set()
+        if self._opens_at >= 0:
+            # Not within the turn: a role changes between two.
+            asyncio.get_running_loop().call_soon(self._opener)
 
     def late(self, end: int) -> bool:
         """True when a record that ends here is not held by enough machines."""
