@@ -323,9 +323,10 @@ class Admin:
         """
         return self._loop.run(lambda: self._native.consume_directly(group, client_id, message))
 
-    def timed_messages(self, *, cluster: str | None = None) -> dict[str, int]:
-        """How many messages of each topic wait in the timers of all masters; a broker of 4.9 has none."""
-        return self._loop.run(lambda: self._native.timed_messages(cluster=cluster))
+    def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait in the timers of all masters (of a cluster, of one broker); a broker of
+        4.9 has none."""
+        return self._loop.run(lambda: self._native.timed_messages(cluster=cluster, broker=broker))
 
     def resume_check(self, message: ReceivedMessage) -> None:
         """Have a broker ask again about a half message that it gave up (one of the topic TRANS_CHECK_MAX_TIME_TOPIC).
@@ -363,6 +364,10 @@ class Admin:
         Raises `ResponseError` when the controller elects nobody. The brokers change their parts a moment later.
         """
         return self._loop.run(lambda: self._native.switch_master(broker, to, controllers))
+
+    def forget_member(self, broker: str, broker_id: int, controllers: str = "") -> None:
+        """Have the controllers forget a replica that is stopped. Raises `ResponseError` while it lives."""
+        self._loop.run(lambda: self._native.forget_member(broker, broker_id, controllers))
 
     def broker_runtime(self, broker: str) -> dict[str, str]:
         """Runtime figures of a broker (name or address): counters, disk, queues."""

@@ -153,6 +153,12 @@ class ClusterCalls(AdminCalls):
         answer = await self.ask(controller, codes.CONTROLLER_ELECT_MASTER, ext)
         return decode_header(answer, ElectMasterResponseHeader).master_epoch or 0
 
+    async def forget_member(self, broker: str, broker_id: int, controllers: str = "") -> None:
+        """Have the controllers forget a replica that is stopped. Raises `ResponseError` while it lives."""
+        controller = await self._leading(broker, controllers)
+        ext = ext_of(brokerName=broker, brokerControllerIdsToClean=str(broker_id), isCleanLivingBroker=False)
+        await self.ask(controller, codes.CLEAN_BROKER_DATA, ext)
+
     async def _leading(self, broker: str, controllers: str) -> str:
         """The controller that leads."""
         addresses = split_addresses(controllers or await self._controllers_of(broker))

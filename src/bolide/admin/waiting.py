@@ -32,11 +32,12 @@ class _TimerMetrics(Body):
 class WaitingCalls(MessageCalls, AdminCalls):
     """Calls on what is not delivered yet, and on what became of a message."""
 
-    async def timed_messages(self, *, cluster: str | None = None) -> dict[str, int]:
-        """How many messages of each topic wait in the timers of all masters; a broker of 4.9 has none."""
+    async def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
+        """How many messages of each topic wait in the timers of all masters (of a cluster, of one broker); a broker of
+        4.9 has none."""
         found: dict[str, int] = {}
         accept = (codes.SUCCESS, codes.REQUEST_CODE_NOT_SUPPORTED)
-        for address in (await self.masters(cluster)).values():
+        for address in (await self.masters(cluster, broker)).values():
             answer = await self.ask(address, codes.GET_TIMER_METRICS, accept=accept)
             if answer.code != codes.SUCCESS:
                 continue

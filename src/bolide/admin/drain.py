@@ -1,0 +1,112 @@
+"""Taking a set out of service: producers avoid it, and consumers finish what it holds (mqadmin's wipeWritePerm)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.admin.client import Admin
+from bolide.errors import LocalError
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX, is_predefined_group
+from bolide.layout.permissions import PERM_WRITE
+from bolide.remoting import codes
+from bolide.remoting.bodies.stats import ConsumeStatsList
+
+LOOK_S: Final = 2.0
+SETTLE_S: Final = 35.0
+"""Clients look at the route every 30 s."""
+DELAYED: Final = "(delayed)"
+SENDS: Final = "(sends a second)"
+_LEVEL: Final = "scheduleMessageOffset_"
+
+
+class NotDrained(LocalError):
+    """Something is left in a set when the time is over; its producers stay away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Messages that a set holds for a group, in one topic. In place of a group also `DELAYED` or `SENDS`."""
+
+    group: str
+    topic: str
+    messages: int
+
+
+async def only_at(admin: Admin, broker: str) -> list[str]:
+    """Topics that producers can send to at this set alone. Raises `NoQueue` if it has no master."""
+    await admin.masters(broker=broker)
+    shown = await admin.topics()
+    found = await admin.all_topic_configs()
+    alone = []
+    for topic in shown:
+        takes = [
+            name
+            for name, config in found.get(topic, {}).items()
+            if config.perm & PERM_WRITE and config.write_queue_nums > 0
+        ]
+        # Each broker has its own retry topics and dead letters.
+        if takes == [broker] and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            alone.append(topic)
+    return alone
+
+
+async def left_at(admin: Admin, broker: str) -> list[Left]:
+    """What a set still holds for its groups, waits to deliver, or still takes. Raises `NoQueue` if it has no master."""
+    address = (await admin.masters(broker=broker))[broker]
+    told = await admin.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})
+    lags: dict[tuple[str, str], int] = {}
+    for of_groups in told.consume_stats_list:
+        for group, of_topics in of_groups.items():
+            if is_predefined_group(group):
+                continue
+            for stats in of_topics:
+                for queue, place in stats.offset_table.items():
+                    key = group, queue.topic
+                    lags[key] = lags.get(key, 0) + place.broker_offset - place.consumer_offset
+    left = [Left(group, topic, lag) for (group, topic), lag in sorted(lags.items()) if lag > 0]
+    runtime = await admin.broker_runtime(broker)
+    waiting = 0
+    for name, value in runtime.items():
+        if name.startswith(_LEVEL):
+            offset, _, end = value.partition(",")
+            waiting += max(int(end) - int(offset), 0)
+    if waiting:
+        left.append(Left(DELAYED, "delay levels", waiting))
+    timed = sum((await admin.timed_messages(broker=broker)).values())
+    if timed:
+        left.append(Left(DELAYED, "timers", timed))
+    rate = float((runtime.get("putTps") or "0").split(" ")[0])
+    if rate > 0:
+        left.append(Left(SENDS, "", max(round(rate), 1)))
+    return left
+
+
+async def drain(
+    admin: Admin, broker: str, seconds: float, told: Callable[[list[Left]], None], settle: float = SETTLE_S
+) -> None:
+    """Make producers avoid a set, and wait until it holds nothing for anybody; `told` hears what is left.
+
+    Producers learn of it with their next look at the route, for which it waits `settle` seconds at least. Raises
+    `NotDrained` after `seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    while True:
+        # Each time: a broker whose topics change tells name servers its own permissions again.
+        await admin.wipe_write_permission(broker)
+        left = await left_at(admin, broker)
+        told(left)
+        passed = loop.time() - begin
+        if not left and passed >= settle:
+            return
+        if left and passed >= max(seconds, settle):
+            first = left[0]
+            raise NotDrained(
+                f"{broker} still holds messages after {seconds:g} s, such as {first.messages:,} of "
+                f"{first.topic or 'its producers'} for {first.group}: its producers stay away; wait longer, or give "
+                f"its permission back with --undo"
+            )
+        await asyncio.sleep(min(LOOK_S, max(settle - passed, 0.01)) if not left else LOOK_S)

@@ -1,0 +1,97 @@
+"""Replicas that come and go: with which settings one joins a set, when it has caught up, and what forgets it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Final
+
+from bolide.admin.client import Admin
+from bolide.admin.cluster import MemberRow
+from bolide.client.messages.errors import NoQueue
+from bolide.errors import BolideError, LocalError
+from bolide.layout.names import MASTER_ID
+
+LOOK_S: Final = 1.0
+_SHARED: Final = (
+    "brokerClusterName", "brokerName", "namesrvAddr", "enableControllerMode", "controllerAddr", "flushDiskType",
+    "mappedFileSizeCommitLog", "inSyncReplicas", "minInSyncReplicas", "allAckInSyncStateSet", "slaveReadEnable",
+    "enableSlaveActingMaster", "totalReplicas", "haTlsEnable", "tlsEnable", "authenticationEnabled",
+    "authorizationEnabled", "aclEnable",
+)  # fmt: skip
+"""What the brokers of a set have in common, by the keys of broker.conf."""
+
+
+class NotJoined(LocalError):
+    """A replica is not in sync when the time is over, or may not leave."""
+
+
+async def settings_to_join(admin: Admin, broker_set: str) -> dict[str, str]:
+    """The lines of broker.conf with which another broker joins a set, as its master has them. Paths, ports and
+    certificates are the new machine's. Raises `NoQueue` if the set has no master."""
+    address = (await admin.masters(broker=broker_set))[broker_set]
+    found = await admin.broker_config(address)
+    lines = {key: found[key] for key in _SHARED if found.get(key, "") not in ("", "false")}
+    if found.get("enableSlaveActingMaster") != "true":
+        lines.pop("totalReplicas", None)
+    if found.get("enableControllerMode") != "true":
+        data = (await admin.cluster_info()).broker_addr_table[broker_set]
+        lines["brokerRole"] = "SLAVE"
+        lines["brokerId"] = str(next(number for number in range(1, 1 << 16) if number not in data.broker_addrs))
+    return lines
+
+
+async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
+    """Bytes of its master's log that a replica lacks; -1 while it is not registered, or not in sync for its controller.
+
+    `broker_id` is the one that the set's controller gave, without a controller that of its settings.
+    """
+    data = (await admin.cluster_info()).broker_addr_table.get(broker_set)
+    addresses = {} if data is None else data.broker_addrs
+    member = await _member(admin, broker_set, broker_id)
+    address = member.address if member is not None else addresses.get(broker_id, "")
+    master = addresses.get(MASTER_ID, "")
+    if not address or not master:
+        return -1
+    try:
+        own, whole = (await admin.broker_runtime(address), await admin.broker_runtime(master))
+        lacks = max(int(whole["commitLogMaxOffset"]) - int(own["commitLogMaxOffset"]), 0)
+    except (BolideError, KeyError, ValueError):
+        return -1
+    return lacks if lacks or member is None or (member.alive and member.in_sync) else -1
+
+
+async def _member(admin: Admin, broker_set: str, broker_id: int) -> MemberRow | None:
+    try:
+        members = await admin.members(broker_set)
+    except NoQueue:
+        return None
+    found = next((each for each in members if each.broker_id == broker_id), None)
+    return found or MemberRow(broker_set, broker_id, "", 0, False, False, False)
+
+
+async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, told: Callable[[int], None]) -> None:
+    """Wait until a replica has all of its master's log; `told` hears what it lacks, with each look, -1 for unknown.
+
+    Raises `NotJoined` after `seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while lacks := await behind(admin, broker_set, broker_id):
+        told(lacks)
+        if loop.time() >= end:
+            how = f"lacks {lacks:,} bytes of the log" if lacks > 0 else "is not registered, or not in sync"
+            raise NotJoined(f"{broker_set}: replica {broker_id} {how} after {seconds:g} s: look into its log")
+        await asyncio.sleep(LOOK_S)
+
+
+def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -> None:
+    """Raises `NoQueue` if the replica is not there, and `NotJoined` for the master or a broker that lives."""
+    chosen = next((each for each in members if each.broker_id == broker_id), None)
+    if chosen is None:
+        known = ", ".join(str(each.broker_id) for each in members) or "none"
+        raise NoQueue(f"{broker_set} has no broker with the id {broker_id}: it has {known}")
+    if chosen.master:
+        raise NotJoined(f"{broker_id} is the master of {broker_set}: hand it over first, with bolide cluster switch")
+    if chosen.alive:
+        raise NotJoined(f"{broker_id} ({chosen.address}) lives: stop it first")

@@ -1,0 +1,211 @@
+"""Restarting the brokers of a cluster one after the other: slaves first, and a master when another one has its part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from bolide.admin.client import Admin
+from bolide.admin.cluster import MemberRow
+from bolide.admin.drain import only_at
+from bolide.client.messages.errors import NoQueue
+from bolide.errors import BolideError, LocalError
+from bolide.layout.names import MASTER_ID
+
+LOOK_S: Final = 0.5
+
+
+class StepKind(StrEnum):
+    """What a step does."""
+
+    RESTART = "restart"
+    HAND_OVER = "hand over"
+    """The next master is elected; under a controller only."""
+    CLOSE = "take write permission"
+    """Producers use other sets."""
+    OPEN = "give write permission"
+
+
+class StepFailed(LocalError):
+    """A step is not done in time, or cannot be; the steps after it are not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollingStep:
+    """One step. `address` is the broker's, of HAND_OVER that of the next master; `note` says what clients notice."""
+
+    broker_name: str
+    action: StepKind
+    address: str = ""
+    broker_id: int = -1
+    note: str = ""
+
+
+async def restart_plan(admin: Admin, sets: Iterable[str] = ()) -> list[RollingStep]:
+    """The steps for these sets, for all without any. Raises `NoQueue` for a set that is not there, and `StepFailed` for
+    one that is not whole: it could lose its last replica in sync."""
+    info = await admin.cluster_info()
+    known = sorted(info.broker_addr_table)
+    wanted = list(dict.fromkeys(sets)) or known
+    strange = [name for name in wanted if name not in info.broker_addr_table]
+    if strange:
+        raise NoQueue(f"no broker of {', '.join(strange)} is registered; known brokers: {', '.join(known) or 'none'}")
+    steps: list[RollingStep] = []
+    for name in wanted:
+        members = await _members(admin, name)
+        if members:
+            steps += _under_a_controller(name, members)
+        else:
+            steps += await _plain(admin, name, info.broker_addr_table[name].broker_addrs)
+    return steps
+
+
+async def _members(admin: Admin, name: str) -> list[MemberRow]:
+    """The set as its controller has it; nothing without a controller."""
+    try:
+        return await admin.members(name)
+    except NoQueue:
+        return []
+
+
+def _under_a_controller(name: str, members: list[MemberRow]) -> list[RollingStep]:
+    missing = [f"{each.broker_id} ({each.address})" for each in members if not (each.alive and each.in_sync)]
+    if missing:
+        raise StepFailed(
+            f"{name} is not whole: {', '.join(missing)} does not live or is not in sync; start it, or forget it with "
+            f"bolide cluster leave"
+        )
+    master = next((each for each in members if each.master), None)
+    if master is None:
+        raise StepFailed(f"{name} has no master: wait until the controller elects one")
+    others = [each for each in members if not each.master]
+    steps = [RollingStep(name, StepKind.RESTART, each.address, each.broker_id) for each in others]
+    if others:
+        steps.append(RollingStep(name, StepKind.HAND_OVER, others[0].address, others[0].broker_id))
+        steps.append(RollingStep(name, StepKind.RESTART, master.address, master.broker_id))
+    else:
+        steps.append(
+            RollingStep(name, StepKind.RESTART, master.address, master.broker_id, "takes no messages meanwhile")
+        )
+    return steps
+
+
+async def _plain(admin: Admin, name: str, addresses: dict[int, str]) -> list[RollingStep]:
+    if MASTER_ID not in addresses:
+        raise StepFailed(f"{name} has no master: start it first")
+    slaves = [
+        RollingStep(name, StepKind.RESTART, at, number)
+        for number, at in sorted(addresses.items())
+        if number != MASTER_ID
+    ]
+    master = addresses[MASTER_ID]
+    alone = await only_at(admin, name)
+    if alone:
+        note = f"no messages of {alone[0]}{f' and {len(alone) - 1} more topics' if len(alone) > 1 else ''} meanwhile"
+        return [*slaves, RollingStep(name, StepKind.RESTART, master, MASTER_ID, note)]
+    return [
+        *slaves,
+        RollingStep(name, StepKind.CLOSE, master, MASTER_ID),
+        RollingStep(name, StepKind.RESTART, master, MASTER_ID),
+        RollingStep(name, StepKind.OPEN, master, MASTER_ID),
+    ]
+
+
+class Rolling:
+    """Takes the steps of a plan. `restart` ends and starts one broker's process, and raises if it cannot."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        restart: Callable[[RollingStep], Awaitable[None]],
+        seconds: float,
+        settle: float,
+        told: Callable[[str], None],
+    ) -> None:
+        """`seconds` is how long one step may take, `settle` how long producers need to see a changed permission."""
+        self._admin = admin
+        self._restart = restart
+        self._seconds = seconds
+        self._settle = settle
+        self._told = told
+
+    async def take(self, steps: Iterable[RollingStep]) -> int:
+        """Take them one after the other; returns how many. Raises `StepFailed`, with the set and the address."""
+        count = 0
+        closed = ""
+        try:
+            for step in steps:
+                await self._take(step)
+                closed = {StepKind.CLOSE: step.broker_name, StepKind.OPEN: ""}.get(step.action, closed)
+                count += 1
+        except BaseException:
+            if closed:
+                self._told(f"{closed} has no write permission: bolide cluster drain {closed} --undo gives it back")
+            raise
+        return count
+
+    async def _take(self, step: RollingStep) -> None:
+        name = step.broker_name
+        if step.action is StepKind.CLOSE:
+            await self._admin.wipe_write_permission(name)
+            self._told(f"{name}: waiting {self._settle:g} s until producers use other sets")
+            await asyncio.sleep(self._settle)
+        elif step.action is StepKind.OPEN:
+            await self._admin.add_write_permission(name)
+        elif step.action is StepKind.HAND_OVER:
+            epoch = await self._admin.switch_master(name, step.broker_id)
+            await self._until(step, lambda: self._leads(step), "is not the registered master")
+            self._told(f"{name}: {step.address} is the master of epoch {epoch}")
+        else:
+            before = await self._booted(step.address)
+            if not before:
+                raise StepFailed(f"{name}: {step.address} does not answer: start it first")
+            await self._restart(step)
+            await self._until(step, lambda: self._is_another(step, before), "has not started again")
+            await self._until(step, lambda: self._has_all(step), "lacks some of its set's log")
+            self._told(f"{name}: {step.address} is back, with all of its log")
+
+    async def _until(self, step: RollingStep, done: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._seconds
+        while not await done():
+            if loop.time() >= end:
+                raise StepFailed(
+                    f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s: look into its log, and "
+                    f"run this command again once the set is whole"
+                )
+            await asyncio.sleep(LOOK_S)
+
+    async def _booted(self, address: str) -> str:
+        try:
+            return (await self._admin.broker_runtime(address)).get("bootTimestamp", "")
+        except BolideError:
+            return ""
+
+    async def _is_another(self, step: RollingStep, before: str) -> bool:
+        booted = await self._booted(step.address)
+        return bool(booted) and booted != before
+
+    async def _leads(self, step: RollingStep) -> bool:
+        data = (await self._admin.cluster_info()).broker_addr_table.get(step.broker_name)
+        return data is not None and data.broker_addrs.get(MASTER_ID) == step.address
+
+    async def _has_all(self, step: RollingStep) -> bool:
+        """Registered again; a slave with its master's log, under a controller in the set of those in sync."""
+        name = step.broker_name
+        try:
+            data = (await self._admin.cluster_info()).broker_addr_table.get(name)
+            addresses = {} if data is None else data.broker_addrs
+            if step.address not in addresses.values() or MASTER_ID not in addresses:
+                return False
+            members = await _members(self._admin, name)
+            if members:
+                return all(each.alive and each.in_sync for each in members if each.address == step.address)
+            master = await self._admin.broker_runtime(addresses[MASTER_ID])
+            own = await self._admin.broker_runtime(step.address)
+            return int(own["commitLogMaxOffset"]) >= int(master["commitLogMaxOffset"])
+        except (BolideError, KeyError, ValueError):
+            return False
