@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 
-from click.testing import Result
 from typer.testing import CliRunner
 
 from bolide.broker.core.replicas import NoReplicas
 from bolide.cli.cluster import app, rate
 from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo
 from bolide.testing.broker import Broker
-from tests.node.replication.controlled import ControlledSet, controlled
 
 
 def test_a_setting_is_changed_and_one_that_cannot_be_is_told() -> None:
@@ -82,25 +78,3 @@ def test_replicas_are_listed_and_one_that_is_not_in_sync_fails() -> None:
         assert runner.invoke(app, words).exit_code == 0
         (row,) = json.loads(runner.invoke(app, ["list", *words[1:]]).output)
         assert (row["role"], row["state"]) == ("ASYNC_MASTER", "serves")
-
-
-def test_a_set_is_handed_over_only_with_yes_and_to_a_member_in_sync(tmp_path: Path) -> None:
-    def switch(of: ControlledSet, *words: str) -> Result:
-        return CliRunner().invoke(app, ["switch", "broker-a", "--namesrv", of.names.address, "--json", *words])
-
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a")
-            await of.leads(first)
-            second = await of.start("b")
-            await of.all_in_sync(1, 2)
-            plan = await asyncio.to_thread(switch, of, "--to", "2")
-            assert plan.exit_code == 0, plan.output
-            assert [row["next_master"] for row in json.loads(plan.stdout)] == [False, True]
-            for wrong in ("1", "3"):
-                assert (await asyncio.to_thread(switch, of, "--to", wrong, "--yes")).exit_code == 1
-            assert first.parts.role.may_write
-            assert (await asyncio.to_thread(switch, of, "--to", "2", "--yes")).exit_code == 0
-            await of.leads(second)
-
-    asyncio.run(run())

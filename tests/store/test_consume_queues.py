@@ -92,7 +92,9 @@ def test_of_many_queues_a_round_writes_the_oldest_and_a_whole_one_all() -> None:
         queues.put(record("T", number, 1, (3 * FEW + number) * 100))
     assert files.calls == before, "a put writes nothing"
     assert queues.flush_some(3 * FEW, False)
-    assert min(queue.queue_id for queue in queues.all_queues() if queue.dirty and queue.queue_id >= OLDEST) == 2 * OLDEST
+    assert (
+        min(queue.queue_id for queue in queues.all_queues() if queue.dirty and queue.queue_id >= OLDEST) == 2 * OLDEST
+    )
     assert queues.flush_some(3 * FEW, True)
     assert not any(queue.dirty for queue in queues.all_queues())
     assert all(queue.max_offset == 2 for queue in queues.all_queues())

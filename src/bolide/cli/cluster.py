@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from bolide.cli import declared, output
+from bolide.cli import declared, output, planned
 from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
@@ -15,6 +15,7 @@ from bolide.cli.watch import watched
 
 app = typer.Typer()
 declared.attach(app)
+planned.attach(app)
 
 
 @app.command("list")
@@ -82,36 +83,6 @@ def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
         late = [each.replica for each in found if not each.in_sync]
         if late:
             output.fail(f"{', '.join(late)} lacks too much of its master's log")
-
-
-@app.command()
-def switch(
-    broker_set: str = typer.Argument(..., metavar="SET", help="Broker name of the set."),
-    to: int = typer.Option(..., "--to", help="Id of the next master at the controller; the plan lists the ids."),
-    namesrv: str = Namesrv,
-    controller: str = typer.Option("", "--controller", help="Controllers; without it a broker of the set is asked."),
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
-    as_json: bool = JsonFlag,
-) -> None:
-    """Hand a set under a controller over to another of its brokers; fails unless that one is in sync."""
-    with boundary():
-        members = call(namesrv, lambda admin: admin.members(broker_set, controller))
-        rows = [
-            (each.broker_id, each.address, each.epoch, each.master, each.in_sync, each.alive, each.broker_id == to)
-            for each in members
-        ]
-        columns = ("Id", "Address", "Epoch", "Master", "In sync", "Alive", "Next master")
-        output.table(f"Members of {broker_set}", columns, rows, as_json)
-        chosen = next((each for each in members if each.broker_id == to), None)
-        if chosen is None:
-            output.fail(f"{broker_set} has no broker with the id {to}")
-        if chosen.master:
-            output.fail(f"{to} is the master of {broker_set} already")
-        if not (chosen.in_sync and chosen.alive):
-            output.fail(f"{to} is not in sync or does not live: it would lack acknowledged messages")
-        if yes:
-            epoch = call(namesrv, lambda admin: admin.switch_master(broker_set, to, controller))
-            output.note(f"{to} is the master of epoch {epoch}")
 
 
 @app.command()
