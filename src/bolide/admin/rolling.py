@@ -163,6 +163,7 @@ class Rolling:
             before = await self._booted(step.address)
             if not before:
                 raise StepFailed(f"{name}: {step.address} does not answer: start it first")
+            self._told(f"{name}: restarting {step.address}")
             await self._restart(step)
             await self._until(step, lambda: self._is_another(step, before), "has not started again")
             await self._until(step, lambda: self._has_all(step), "lacks some of its set's log")
