@@ -87,6 +87,35 @@ def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic() ->
         asyncio.run(main(broker))
 
 
+def test_a_copy_that_may_be_lost_does_not_count_and_the_message_is_delivered_again() -> None:
+    answers = [codes.FLUSH_DISK_TIMEOUT, codes.SLAVE_NOT_AVAILABLE, codes.FLUSH_SLAVE_TIMEOUT]
+    bodies = {b"0", b"1", b"2"}
+
+    def unsure(command: Command) -> Command:
+        return make_response(command, answers.pop(), "scripted")
+
+    async def main(broker: ScriptedBroker) -> None:
+        tries: list[bytes] = []
+
+        def listener(message: ReceivedMessage) -> bool:
+            tries.append(message.body)
+            return tries.count(message.body) == 2
+
+        push = consumer(broker)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in sorted(bodies)])
+            await until(lambda: not answers, "all of them sent back")
+            assert push.position(MessageQueue("T", "broker-a", 0)) == 0
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 3, "the offset after them")
+        assert sorted(tries) == sorted([*bodies, *bodies])
+        assert not broker.requests(codes.SEND_MESSAGE_V2), "no second copy"
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.CONSUMER_SEND_MSG_BACK] = unsure
+        asyncio.run(main(broker))
+
+
 def test_a_message_a_listener_has_for_too_long_is_sent_back_and_the_queue_goes_on() -> None:
     async def main(broker: ScriptedBroker) -> None:
         release = asyncio.Event()

@@ -11,7 +11,7 @@ from typing import Final
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.instance.send_frame import send_header
-from bolide.client.messages.errors import NoQueue
+from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.producing.publish import TopicQueues
 from bolide.errors import BolideError
@@ -24,12 +24,13 @@ log = logging.getLogger("bolide.client")
 
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 TIMEOUT: Final = 5.0
-STORED: Final = (codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE)
+UNSURE: Final = frozenset((codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE))
+"""The copy is stored, and may be gone once another broker has the master's place. RocketMQ's client counts it as kept."""
 KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
 async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: int, max_times: int) -> bool:
-    """Have `message` redelivered later; False if it could neither be sent back nor sent again."""
+    """Have `message` redelivered later; False unless a copy of it is kept for certain."""
     instance = member.instance
     address = instance.any_address(message.broker_name) or message.store_host
     ext = {
@@ -45,6 +46,11 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
     try:
         await instance.call(address, codes.CONSUMER_SEND_MSG_BACK, ext, timeout=TIMEOUT)
         return True
+    except ResponseError as error:
+        if error.code in UNSURE:
+            log.warning("%r was sent back, and its copy may be lost, so it is delivered again: %s", message, error)
+            return False
+        log.warning("%r could not be sent back, it is sent again: %s", message, error)
     except BolideError as error:
         log.warning("%r could not be sent back, it is sent again: %s", message, error)
     try:
@@ -58,7 +64,7 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
 async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max_times: int) -> None:
     """Send a copy to ``%RETRY%group``; the broker routes it to the dead letters when the tries are used up.
 
-    Raises `BolideError` when no broker takes it.
+    Raises `BolideError` when no broker takes it for certain.
     """
     instance = member.instance
     queues = TopicQueues(await instance.route(member.retry_topic), instance.world)
@@ -77,4 +83,4 @@ async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max
     header.properties = format_properties(properties)
     header.reconsume_times, header.max_reconsume_times = message.reconsume_times + 1, max_times
     ext = header.to_ext()
-    await instance.call(address, codes.SEND_MESSAGE_V2, ext, message.record.body, timeout=TIMEOUT, accept=STORED)
+    await instance.call(address, codes.SEND_MESSAGE_V2, ext, message.record.body, timeout=TIMEOUT)
