@@ -62,6 +62,17 @@ def test_a_longer_log_is_cut_where_it_left_the_common_one() -> None:
     assert (run[0].entries, run[2]) == (THREE.entries, b"")
 
 
+def test_a_log_of_which_nothing_was_confirmed_gives_way_to_one_that_begins_at_0() -> None:
+    def cut(theirs: Epochs, confirmed: int) -> int:
+        made = SwitchSlave(Hello(2), 10, Epochs([Epoch(1, 0)]), FILE, Pace(), 0, confirmed)
+        return made.received(encode_answer(theirs, 20), 0).cut
+
+    assert cut(Epochs([Epoch(2, 0)]), 0) == 0
+    for theirs, confirmed in ((Epochs([Epoch(2, 0)]), 1), (Epochs([Epoch(2, 0)]), -1), (Epochs([Epoch(2, 5)]), 0)):
+        with pytest.raises(NotReplicated, match="ends at 10, have no epoch in common"):
+            cut(theirs, confirmed)
+
+
 def test_a_log_with_nothing_in_common_is_not_cut() -> None:
     with pytest.raises(NotReplicated, match="ends at 10, have no epoch in common"):
         slave(10, Epochs([Epoch(2, 0)])).received(encode_answer(THREE, 2856), 0)

@@ -60,6 +60,11 @@ class Epochs:
             end = entry.start
         return -1
 
+    @property
+    def begin(self) -> int:
+        """Where the oldest one starts; -1 without any."""
+        return self._entries[0].start if self._entries else -1
+
     def common_end(self, own_end: int, other: Epochs, other_end: int) -> int:
         """Up to where this log and another are the same; -1 when they have no epoch in common."""
         theirs = set(other.entries)

@@ -26,9 +26,12 @@ class Arrived:
 
 
 class SwitchSlave:
-    """One connection. `end` and `epochs` are those of the own log, `now` is ms."""
+    """One connection. `end` and `epochs` are those of the own log, of which the set confirmed what is below
+    `confirmed`; `now` is ms."""
 
-    def __init__(self, hello: Hello, end: int, epochs: Epochs, file_size: int, pace: Pace, now: int) -> None:
+    def __init__(
+        self, hello: Hello, end: int, epochs: Epochs, file_size: int, pace: Pace, now: int, confirmed: int = 1
+    ) -> None:
         """Raises `NotReplicated` when the own log has bytes of no epoch: nobody can say what it has in common."""
         if end > 0 and epochs.last is None:
             raise NotReplicated(
@@ -38,6 +41,7 @@ class SwitchSlave:
         self._hello = hello
         self._end = end
         self._epochs = epochs
+        self._confirmed = confirmed
         self._file_size = file_size
         self._pace = pace
         self._reader = SendingReader()
@@ -95,6 +99,9 @@ class SwitchSlave:
         if self._end == 0:
             return 0
         common = self._epochs.common_end(self._end, answer.epochs, answer.end)
+        if common < 0 and self._confirmed == 0 and answer.epochs.begin == 0:
+            # A first master that was lost before a slave had a byte: nobody was answered for what is here.
+            return 0
         if common < 0:
             raise NotReplicated(
                 f"its log and this one, which ends at {self._end}, have no epoch in common: this one does not follow; "

@@ -58,8 +58,9 @@ class SwitchLink(LinkToMaster):
         file_size = int(self._store.shape.commit_log_segment_size)
         self._later = []
         self._session = session = SwitchSlave(
-            self._hello, int(self._raw.end), self._epoch_log.epochs, file_size, self._pace, now
-        )
+            self._hello, int(self._raw.end), self._epoch_log.epochs, file_size, self._pace, now,
+            int(self._store.replicated_offset),
+        )  # fmt: skip
         return session.hello(now)
 
     def _drop(self) -> None:
