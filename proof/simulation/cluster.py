@@ -35,9 +35,11 @@ from typing import Any, Final, TextIO, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.client.instance.unclosed import Closeable
+from bolide.controller.options import ControllerOptions
 from bolide.declaration import Options, options_of, settings_of, text_of
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
+from bolide.node.controller.node import ControllerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
 from bolide.testing.files import SimulatedFiles
@@ -51,9 +53,10 @@ from proof.simulation.world import ProcessWorld
 
 T = TypeVar("T")
 Main = Callable[[Process], Coroutine[Any, Any, Any]]
-Node = BrokerNode | NamesrvNode
+Node = BrokerNode | NamesrvNode | ControllerNode
 CONTROL: Final = "scenario"
 NAMESRV_CONF: Final = "/namesrv/namesrv.conf"
+CONTROLLER_CONF: Final = "/controller/controller.conf"
 BROKER_CONF: Final = "/store/broker.conf"
 SMALL: Final[Mapping[str, Any]] = {
     "mapped_file_size_commit_log": 1 << 18,
@@ -63,6 +66,8 @@ SMALL: Final[Mapping[str, Any]] = {
     "mapped_file_size_timer_log": 1 << 16,
 }
 """Sizes of files with which a simulated broker rolls, deletes and recovers as often as a real one in months."""
+QUICK: Final[Mapping[str, Any]] = {"scan_not_active_broker_interval": 500, "scan_inactive_master_interval": 500}
+"""How often a controller looks for masters that are gone."""
 SAID: Final = 500
 COLLECT_EVERY_S: Final = 30.0
 """Virtual seconds between two collections of cycles: never at a moment that depends on the build."""
@@ -256,6 +261,12 @@ class Cluster:
         await self._served(process)
         return process
 
+    async def start_controller(self, name: str) -> Process:
+        """Start a controller with a file and wait until it serves. Raises what the start raises."""
+        process = self.start(name, self._controller)
+        await self._served(process)
+        return process
+
     def _settings(
         self, name: str, settings: Mapping[str, Any] | None, addresses: list[str]
     ) -> tuple[dict[str, Any], list[str]]:
@@ -277,6 +288,11 @@ class Cluster:
         known = {**self.defaults(name), **settings}
         options = await self._options(BrokerOptions, known, BROKER_CONF, process)
         return await self._serve(process, BrokerNode(options, BROKER_CONF, process.world))
+
+    async def _controller(self, process: Process) -> object:
+        known = {"bind_address": process.host.ip, "controller_store": "file:/controller/sets.json", **QUICK}
+        options = await self._options(ControllerOptions, known, CONTROLLER_CONF, process)
+        return await self._serve(process, ControllerNode(options, CONTROLLER_CONF, process.world))
 
     def defaults(self, name: str) -> dict[str, Any]:
         """The settings of a broker, where a scenario gives no other."""

@@ -21,6 +21,8 @@ LOOK_EVERY_S: Final = 0.5
 FOLLOWED_S: Final = 29.5
 """A clock that is wrong for less leaves no trace."""
 STOP_S: Final = 120.0
+CONTROLLER: Final = "controller"
+"""The machine of the controller, in a run that has one."""
 DELIVERY_CALLS: Final = 3
 """Calls to the disk that a broker still makes before it is killed "at a delivery"."""
 
@@ -33,6 +35,7 @@ class Faults:
         self._ledger = ledger
         self.brokers = brokers
         self.namesrvs = namesrvs
+        self.controllers: Sequence[str] = ()
         self.clients: dict[str, list[str]] = {"producer": [], "consumer": [], "operator": []}
         self.armed: list[tuple[str, Action]] = []
         """Kills that wait for a telling moment."""
@@ -119,6 +122,24 @@ class Faults:
             self._down[namesrv] = action.seconds("down")
             self._cluster.kill(namesrv)
 
+    def _controller(self, name: str, action: Action) -> None:
+        """The controller is killed, loses its power, stands still, or fails to write."""
+        how = action.text("how")
+        for controller in self.controllers:
+            if how == "disk":
+                self.disk(controller).fail(action.text("error"), action.text("call"), times=action.number("times"))
+            elif how == "pause":
+                self._pause(controller, action)
+            else:
+                self.lose(controller, action)
+
+    def lose(self, name: str, action: Action) -> None:
+        """A machine is killed or loses its power, as the plan says; it is started again by itself."""
+        if action.text("how") == "power":
+            self._power(name, action)
+        else:
+            self._kill(name, action)
+
     def _pause(self, name: str, action: Action) -> None:
         if self._alive(name):
             self._cluster.pause(name)
@@ -167,6 +188,8 @@ class Faults:
             return self.peers(name)
         if whom == "name_server":
             return list(self.namesrvs)
+        if whom == CONTROLLER:
+            return list(self.controllers)
         if whom in self.clients:
             return self.clients[whom]
         return [name for names in self.clients.values() for name in names]
@@ -272,7 +295,10 @@ class Faults:
         self._noted.add(self._cluster.processes[name].number)
 
     async def _start(self, name: str) -> None:
-        start = self._cluster.start_namesrv if name in self.namesrvs else self._cluster.start_broker
+        if name in self.controllers:
+            start = self._cluster.start_controller
+        else:
+            start = self._cluster.start_namesrv if name in self.namesrvs else self._cluster.start_broker
         while name not in self.held and not self._cluster.processes[name].alive:
             self.unsure_s += abs(self.clock_off.get(name, 0.0))
             try:
@@ -294,7 +320,7 @@ class Faults:
         for action in pending:
             action()
         self._cluster.heal()
-        for name in self.brokers:
+        for name in (*self.brokers, *self.controllers):
             disk = self.disk(name)
             disk.faults_over()
             disk.capacity = None

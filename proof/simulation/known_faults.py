@@ -16,6 +16,9 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIST: Final = Path(__file__).with_name("known_faults.toml")
+SEEDS: Final = "seeds"
+SETS: Final = "sets"
+CONTROLLED: Final = "controlled"
 MINUTES: Final = 10.0
 FIRST_SEED: Final = 1
 SEED_S: Final = 60.0
@@ -31,8 +34,8 @@ class KnownFault:
     """Those that it breaks; a seed that breaks only others has found something else."""
     changes: tuple[tuple[str, str, str], ...]
     """A file below src/bolide, a text in it, and the text in its place."""
-    sets: bool = False
-    """Only seeds whose brokers have slaves can find it."""
+    among: str = SEEDS
+    """Which seeds can find it: all, those whose brokers have slaves in plain replication, or under a controller."""
 
     def put_into(self, package: Path) -> None:
         """Bring the fault back in a copy of the package. Raises `ValueError` if the sources have moved on."""
@@ -51,7 +54,7 @@ def known_faults() -> list[KnownFault]:
             fault["name"],
             tuple(fault["promises"]),
             tuple((change["file"], change["old"], change["new"]) for change in fault["changes"]),
-            fault.get("sets", False),
+            fault.get("among", SEEDS),
         )
         for fault in tomllib.loads(LIST.read_text())["fault"]
     ]
@@ -80,9 +83,7 @@ def find_all(only: str, minutes: float | None) -> int:
 
 def look_for(fault: KnownFault, minutes: float) -> dict[str, object] | None:
     """The first seed that finds a fault, with what it found; None if none does in time."""
-    found: dict[str, object] | None = json.loads(
-        in_a_copy(fault, "sets" if fault.sets else "seeds", str(minutes), *fault.promises)
-    )
+    found: dict[str, object] | None = json.loads(in_a_copy(fault, fault.among, str(minutes), *fault.promises))
     return found
 
 
@@ -105,15 +106,20 @@ def in_a_copy(fault: KnownFault, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def look(minutes: float, promises: set[str], sets: bool) -> dict[str, object] | None:
-    """In the copy: run seeds from the first on until one breaks one of the promises; with `sets` those with slaves."""
+def look(minutes: float, promises: set[str], among: str) -> dict[str, object] | None:
+    """In the copy: run seeds of this kind from the first on until one breaks one of the promises."""
     from proof.simulation.run import run_plan
-    from proof.simulation.swarm import draw, slaves_of
+    from proof.simulation.swarm import controlled, draw, slaves_of
+
+    def can_find(seed: int) -> bool:
+        if among == SETS:
+            return slaves_of(seed) > 0 and not controlled(seed)
+        return controlled(seed) if among == CONTROLLED else True
 
     began, seconds, spent, seed = time.monotonic(), 0.0, 0.0, FIRST_SEED
     seeds = 0
     while time.monotonic() - began < minutes * 60:
-        if sets and not slaves_of(seed):
+        if not can_find(seed):
             seed += 1
             continue
         seeds += 1
@@ -146,4 +152,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "corpus":
         print(json.dumps(look_in_corpus(sys.argv[2])))
     else:
-        print(json.dumps(look(float(sys.argv[2]), set(sys.argv[3:]), sys.argv[1] == "sets")))
+        print(json.dumps(look(float(sys.argv[2]), set(sys.argv[3:]), sys.argv[1])))

@@ -25,11 +25,14 @@ def queues_lack(slave: BrokerNode, master: BrokerNode, deleted: Container[str]) 
     return ""
 
 
-def tables_lack(slave: BrokerNode, master: BrokerNode, groups: list[str]) -> str:
-    """A topic, a group or an offset of these groups that is not as the master has it; "" for none."""
+def tables_lack(slave: BrokerNode, master: BrokerNode, groups: list[str], more_topics: bool = False) -> str:
+    """A topic, a group or an offset of these groups that is not as the master has it; "" for none. With `more_topics` a
+    slave may have topics that its master was never told of.
+    """
     mine, theirs = (_tables_of(node, groups) for node in (slave, master))
     for kind, table in theirs.items():
-        known = mine[kind].keys() if kind != "offsets" else set[object]()  # what only the slave was told stays there
+        stays = kind == "offsets" or (kind == "topic" and more_topics)  # what only the slave was told
+        known = set[object]() if stays else mine[kind].keys()
         for key in sorted(table.keys() | known, key=str):
             if table.get(key) != mine[kind].get(key):
                 return f"{kind} {key} is {mine[kind].get(key)}, the master's {table.get(key)}"

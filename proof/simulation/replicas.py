@@ -40,6 +40,9 @@ LOG: Final = "a slave's log is its master's"
 class Replicas:
     """All sets of a run; without slaves there is nothing to do."""
 
+    keeps_more_topics = False
+    """Whether a slave keeps topics that its master was never told of."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -129,6 +132,11 @@ class Replicas:
         if in_sync > 1:
             return {**drawn, "broker_role": "SYNC_MASTER", "in_sync_replicas": in_sync}
         return {**drawn, "broker_role": "ASYNC_MASTER", "ha_listen_port": HA_PORT}
+
+    async def begin(self, namesrvs: list[Any]) -> None:
+        """Start every machine."""
+        for name in self.names:
+            await self._cluster.start_broker(name, self.settings_of(name), namesrvs)
 
     # -- what the plan says
 
@@ -324,9 +332,8 @@ class Replicas:
                 continue
             for node in self._slaves(name):
                 slave = self._running(node)
-                if slave is None or (node in self._own_tail and not self._follows_again(name, node)):
+                if slave is None or not self._compares(name, node, slave, master):
                     continue
-                self._own_tail.discard(node)
                 self._acknowledges(node, slave, master)
                 kept, end = settled(master), int(slave.store.log.written_offset)
                 if end > kept:
@@ -343,6 +350,13 @@ class Replicas:
             if one.addr.startswith(f"{ip}:") and one.slave_ack_offset > settled(slave):
                 text = f"{node} has acknowledged {one.slave_ack_offset} and keeps what is below {settled(slave)}"
                 self.findings.append(Finding("a slave acknowledges what it keeps", text))
+
+    def _compares(self, name: str, node: str, slave: BrokerNode, master: BrokerNode) -> bool:
+        """Whether a slave's log must be its master's now."""
+        if node in self._own_tail and not self._follows_again(name, node):
+            return False
+        self._own_tail.discard(node)
+        return True
 
     def _follows_again(self, name: str, node: str) -> bool:
         """Whether a slave that may have a log of its own was found to have its master's."""
@@ -457,7 +471,11 @@ class Replicas:
         if ends[0] != ends[1]:
             return f"its log ends at {ends[0]}, and the master's at {ends[1]}"
         groups = list(self._ledger.groups)
-        return (queues_lack(slave, master, self._deleted(name)) or tables_lack(slave, master, groups)) if tables else ""
+        if not tables:
+            return ""
+        return queues_lack(slave, master, self._deleted(name)) or tables_lack(
+            slave, master, groups, self.keeps_more_topics
+        )
 
 
 def machines(sets: list[str], slaves: int) -> list[str]:

@@ -16,8 +16,9 @@ from proof.ledger import Content, Finding, Group, Ledger, Promises, View, judge,
 from proof.simulation.auditor import Auditor, readable
 from proof.simulation.cluster import Cluster, Simulation
 from proof.simulation.consumers import Failing, Member
+from proof.simulation.controlled import ControlledReplicas
 from proof.simulation.disk import Disk
-from proof.simulation.faults import Faults
+from proof.simulation.faults import CONTROLLER, Faults
 from proof.simulation.operators import Operator
 from proof.simulation.plan import Action, Plan
 from proof.simulation.process import MOST_DRIFT, Process
@@ -97,7 +98,10 @@ class Run:
         self.namesrvs = [f"names-{at}" for at in range(int(size["name_servers"]))]
         names = machines(self.brokers, int(size.get("slaves", 0)))
         self.faults = Faults(cluster, self.ledger, names, self.namesrvs)
-        self.replicas = Replicas(cluster, self.faults, self.ledger, self.brokers, size, plan.settings)
+        self.controllers = [CONTROLLER] if size.get("controller") else []
+        self.faults.controllers = self.controllers
+        kind = ControlledReplicas if self.controllers else Replicas
+        self.replicas = kind(cluster, self.faults, self.ledger, self.brokers, size, plan.settings)
         self.senders: list[Sender] = []
         self.members: dict[str, Member] = {}
         self.operator: Operator
@@ -140,7 +144,8 @@ class Run:
         await self._start_servers()
         await self._start_clients()
         names = self.replicas.names
-        supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in [*names, *self.namesrvs]]
+        supervised = [*names, *self.namesrvs, *self.controllers]
+        supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in supervised]
         if self.replicas.slaves:
             supervisors.append(asyncio.ensure_future(self.replicas.watch()))
         begin = cluster.now
@@ -178,8 +183,7 @@ class Run:
         names = [await self.cluster.start_namesrv(name) for name in self.namesrvs]
         self.namesrv_addr = ";".join(f"{process.host.ip}:9876" for process in names)
         self.cluster.network.doubled = float(plan.cluster.get("doubled", 0.0))
-        for name in self.replicas.names:
-            await self.cluster.start_broker(name, self.replicas.settings_of(name), names)
+        await self.replicas.begin(names)
 
     def _address(self, name: str) -> str:
         if name in self.brokers:
@@ -288,7 +292,7 @@ class Run:
     async def _all_up(self) -> None:
         """Servers whose machine was switched off before the last fault begin when their time has come."""
         end = self.cluster.now + RESUME_S
-        servers = (*self.replicas.names, *self.namesrvs)
+        servers = (*self.replicas.names, *self.namesrvs, *self.controllers)
         while self.cluster.now < end and not all(
             self.cluster.processes[name].alive or name in self.faults.held for name in servers
         ):

@@ -24,6 +24,8 @@ FAULT_KINDS: Final = (
 SET_FAULT_KINDS: Final = (*FAULT_KINDS, "promote", "promote", "empty", "cut", "cut")
 REPLICATED_SHARE: Final = 0.25
 """Of the seeds: their brokers have slaves. Chance of its own decides it, and a seed without slaves is as it was."""
+CONTROLLED_SHARE: Final = 0.4
+"""Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
 TOPICS: Final = ("Orders", "Clicks")
 """Topics that live as long as the run; groups read them."""
 SHORT_LIVED: Final = ("Draft", "Scratch")
@@ -59,6 +61,11 @@ def slaves_of(seed: int) -> int:
     return chance.choice((1, 1, 2)) if chance.random() < REPLICATED_SHARE else 0
 
 
+def controlled(seed: int) -> bool:
+    """Whether the sets of a seed are under a controller."""
+    return slaves_of(seed) > 0 and random.Random(f"controlled {seed}").random() < CONTROLLED_SHARE
+
+
 class _Draw:
     def __init__(self, seed: int, seconds: float | None) -> None:
         self.chance = random.Random(f"plan {seed}")
@@ -76,6 +83,7 @@ class _Draw:
         likely = 0.25 if self.small else 0.5
         self.features = {name for name in FEATURES if chance.random() < likely}
         self.slaves = slaves_of(seed)
+        self.controlled = controlled(seed)
         kinds = chance.choice((1, 1, 1, 2)) if self.small else chance.choice((0, 1, 1, 2, 3, 6))
         self.faults = sorted({chance.choice(SET_FAULT_KINDS if self.slaves else FAULT_KINDS) for _ in range(kinds)})
         self.theme = {**THEMES, **SET_THEMES}.get(theme_of(seed))
@@ -98,6 +106,8 @@ class _Draw:
             few, many = (1.6, 3.0) if self.theme is not None else (1.0, 2.2 if self.small else 5.0)
             for _ in range(int(self.chance.uniform(few, many) ** 2)):
                 self._fault()
+        if self.controlled:
+            self._faults_of_controllers(random.Random(f"controller {self.seed}"))
         self.actions.sort(key=lambda action: action.at)
         return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
 
@@ -172,6 +182,8 @@ class _Draw:
         if self.theme is not None:
             for name, values in self.theme.settings.items():
                 drawn[name] = chance.choice(values)
+        if self.controlled:  # what a machine says that it has, it has after a loss of power
+            drawn["flush_disk_type"] = "SYNC_FLUSH"
         return drawn
 
     def _of_theme(self, values: Values, name: str, drawn: Value) -> Value:
@@ -202,6 +214,8 @@ class _Draw:
                 "in_sync": self._of_set("in_sync", chance.choice((1, 2, 2))),
                 "fast_port": chance.random() < 0.5,
             }
+        if self.controlled:
+            drawn["controller"] = 1
         return drawn
 
     def _of_set(self, name: str, drawn: Value) -> Value:
@@ -361,3 +375,21 @@ class _Draw:
         elif do in ("clock", "disk_error", "disk_full", "no_new_files", "pause", "slow_disk"):
             for _ in range(chance.randint(1, 8) if kinds else 0):
                 self._send(round(before + chance.uniform(0.0, 0.2), 3), chance.choice(kinds))
+
+    def _faults_of_controllers(self, chance: random.Random) -> None:
+        """Of the controller itself, and of the way to it."""
+        for _ in range(chance.choice((0, 1, 1, 2) if self.small else (0, 2, 4, 8))):
+            at = round(chance.uniform(1.0, self.seconds), 3)
+            if self.moments and chance.random() < 0.5:
+                at = round(max(1.0, chance.choice(self.moments) + chance.uniform(-0.3, 1.0)), 3)
+            lasts = round(min(10 ** chance.uniform(-1.0, 1.5), self.seconds / 2), 2)
+            if chance.random() < 0.4:
+                broker = chance.randrange(self.brokers * (1 + self.slaves))
+                ways = chance.choice(("both", "to", "from"))
+                self._do(at, "cut", broker=broker, lasts=lasts, ways=ways, whom="controller")
+                continue
+            of: dict[str, Value] = {"how": chance.choice(("kill", "power", "pause", "disk"))}
+            of |= {"lasts": lasts, "down": round(10 ** chance.uniform(-1.0, 1.3), 2), "seed": chance.randrange(1 << 30)}
+            of |= {"error": "EIO", "call": chance.choice(("write_file", "rename", "sync"))}
+            of["times"] = chance.choice((1, 3))
+            self._do(at, "controller", **of)
