@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bolide.broker.append.log_writer import LogWriter
@@ -39,6 +40,8 @@ class Timer:
         self.sync = sync
         self.settings = settings
         flush = "SYNC_FLUSH" if sync else "ASYNC_FLUSH"
+        self.aways: list[tuple[BrokerMessage, Callable[[str, int], None]]] = []
+        """What was to be sent to other sets, and who is told."""
         self.options = BrokerOptions(flush_disk_type=flush, **settings)
         self.effects = Effects()
         limits = StoreOptions(flush_disk_type=flush, max_message_size=1 << 16)
@@ -86,6 +89,7 @@ class Timer:
             store_job.run()
             self.store.job_done(store_job)
         taken = self.effects.take()
+        self.aways += taken.aways
         if self.followed.persist_name in taken.persists:
             self.files.make_dir(f"{ROOT}/config")
             self.files.write_file(FOLLOWED, self.followed.encode())

@@ -53,6 +53,7 @@ from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
 from bolide.broker.tables.untold_topics import UntoldTopics
+from bolide.broker.transactions.halves_away import HalvesAway
 from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
@@ -178,7 +179,8 @@ class BrokerParts:
         self.controlled = ControlledService(options, store, self.role)
         self.members = MembersService(store, self.role)
         self.untold = UntoldTopics(store, self.topics, self.role, effects, log)
-        return self.user_admin, acl_admin, self.controlled, EngineService(options), self.members, self.untold
+        self._halves_away = away = HalvesAway(options, self.role, store, self.transactions.halves, effects)
+        return self.user_admin, acl_admin, self.controlled, EngineService(options), self.members, self.untold, away
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """What every request passes first, with aclEnable."""
@@ -217,6 +219,12 @@ class BrokerParts:
         """Of a slave: takes over its master's tables."""
         self.following.before_offsets.append(forget_restarted)
         self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
+
+    def work_changed(self, now: int) -> None:
+        """What this broker does in the background has changed, or where the messages of that go."""
+        for service in (self.delay, self.timers, self.transactions, self._halves_away):
+            service.role_changed(self.role, now)
+        self.services.start(now)
 
     def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
         """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next

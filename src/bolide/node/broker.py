@@ -254,7 +254,7 @@ class BrokerNode:
             routes.ask if routes is not None else None,
             self._log,
         )
-        loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
+        self._loop = loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
         more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report.abnormal)]
         self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
@@ -309,14 +309,13 @@ class BrokerNode:
     async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
         options = self.options
         place = Place(self.address, host_port(options.broker_ip2 or self.ip, self._joining.port))
-        told = None
-        if not parts.role.may_write:
+        told = None if parts.role.may_write else self._master_told
+        if told is not None:
             self.master_tables = tables = MasterTables(
                 parts.following, self.address, self._log_end, self.another_turn, tls, self.world
             )
             tables.credentials = options.inner_credentials
             life.push_async_callback(tables.stop)
-            told = self._master_told
         self._registration = registration = Registration(
             options, place, parts.topics, tls, self.world, parts.role, told
         )
@@ -336,7 +335,8 @@ class BrokerNode:
         if self.master_tables is not None:
             self.master_tables.start()
         if options.enable_slave_acting_master:
-            acting = ActingSet(options, parts, registration, self._joining, tls, self.world, self._log)
+            acting = ActingSet(options, parts, registration, self._joining, self._loop._replace(tls=tls))
+            self._executor.send_away = acting.others.send
             life.push_async_callback(acting.stop)
             await acting.start(place, FIRST_REGISTRATION_S)
         else:

@@ -65,6 +65,29 @@ def test_the_slave_with_the_smallest_id_acts_while_there_is_no_master() -> None:
     assert (role.masterless, role.acting) == (False, False)
 
 
+ESCAPE: dict[str, Any] = {**ACTING, "enable_remote_escape": True}
+
+
+def test_an_acting_slave_that_may_send_elsewhere_does_the_background_work() -> None:
+    role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=2, **ESCAPE))
+    assert not role.may_deliver and not role.sends_away
+    assert role.least_is(1) and not role.may_deliver
+    assert role.least_is(2) and role.may_deliver and role.sends_away
+    assert not role.may_write and not role.may_check, "it stores nothing, and ends no transaction"
+    assert role.least_is(0) and not role.may_deliver and not role.sends_away
+
+
+@pytest.mark.parametrize(("more", "held"), [({}, False), ({"total_replicas": 2}, True)])
+def test_a_master_of_such_a_set_delivers_once_it_has_asked_the_set(more: dict[str, Any], held: bool) -> None:
+    role = Role.of(BrokerOptions(**ESCAPE, **more))
+    assert role.may_write and role.may_deliver is not held and role.may_check is not held
+    assert role.come_online() is held
+    assert role.may_deliver and role.may_check and not role.sends_away
+    assert not role.come_online()
+    at_once = Role.of(BrokerOptions(**ESCAPE, **more, skip_pre_online=True))
+    assert at_once.may_deliver
+
+
 def test_who_may_not_act_does_not() -> None:
     assert not Role.of(BrokerOptions(broker_role=SLAVE, broker_id=1)).least_is(1)
     assert not Role.of(BrokerOptions(**ACTING)).least_is(1)
@@ -79,6 +102,10 @@ def test_who_may_not_act_does_not() -> None:
             "enableSlaveActingMaster = true is not allowed with enableControllerMode",
         ),
         ({"enable_auto_in_sync_replicas": True}, "enableAutoInSyncReplicas = true needs enableSlaveActingMaster"),
+        (
+            {"enable_remote_escape": True},
+            "enableRemoteEscape = true needs enableSlaveActingMaster",
+        ),
         ({**ACTING, "min_in_sync_replicas": 2}, "minInSyncReplicas = 2 needs enableControllerMode = true or"),
         (
             {**ACTING, "enable_auto_in_sync_replicas": True, "min_in_sync_replicas": 2},

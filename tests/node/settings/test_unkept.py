@@ -23,7 +23,6 @@ BROKEN = {
     "authorizationMetadataProvider": "com.example.Policies",
     "tls.server.authClient": "true",
     "controllerDLegerPeers": "n0-127.0.0.1:9877",
-    "enableRemoteEscape": "true",
     "enableDLegerCommitLog": "true",
     "enableControllerInNamesrv": "true",
     "storeType": "defaultRocksDB",

@@ -6,12 +6,16 @@ A service only notes them here; the node's executor carries them out at the end 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import TypeAlias, final
 
 from bolide.broker.core.channel import Channel
+from bolide.layout.broker_message import BrokerMessage
 from bolide.remoting.command import Command
 from bolide.store.extents import Extent
 from bolide.store.jobs import Job
+
+SendAway: TypeAlias = Callable[[BrokerMessage, Callable[[str, int], None]], None]
+"""Sends a message to another set, and calls `then(error, now)`."""
 
 
 @final
@@ -29,6 +33,7 @@ class Effects:
         self.jobs: list[tuple[Job, Callable[[Job, str], None]]] = []
         self.wakes: list[object] = []
         self.releases: list[tuple[str, int]] = []
+        self.aways: list[tuple[BrokerMessage, Callable[[str, int], None]]] = []
         self.pending: bool = False
         self._asked: dict[str, int] = {}
         self._saved: dict[str, int] = {}
@@ -82,6 +87,12 @@ class Effects:
         self.jobs.append((job, done))
         self.pending = True
 
+    def send_away(self, message: BrokerMessage, then: Callable[[str, int], None]) -> None:
+        """Send a message to another set of the cluster, then call `then(error, now)` on the loop; "" means that it is
+        stored there. Nothing is tried twice."""
+        self.aways.append((message, then))
+        self.pending = True
+
     def wake(self, service: object) -> None:
         """Ask this service's `due` again: its next tick has moved."""
         self.wakes.append(service)
@@ -103,5 +114,6 @@ class Effects:
         taken.jobs, self.jobs = self.jobs, []
         taken.wakes, self.wakes = self.wakes, []
         taken.releases, self.releases = self.releases, []
+        taken.aways, self.aways = self.aways, []
         self.pending = False
         return taken

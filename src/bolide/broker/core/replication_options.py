@@ -102,11 +102,23 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
         ),
     ] = False
 
+    enable_remote_escape: Annotated[
+        bool,
+        ACTING(
+            "A slave that acts as master delivers delayed messages and timers, and hands half messages over: it sends "
+            "them to other sets of the cluster. Needs enableSlaveActingMaster; set it at all brokers of the set."
+        ),
+    ] = False
+
     def check_acting(self, namesrv_addr: str) -> None:
         """Raise `ConfigError` for settings of acting masters that do not fit together."""
         if self.enable_auto_in_sync_replicas and not self.enable_slave_acting_master:
             raise ConfigError(
                 "enableAutoInSyncReplicas = true needs enableSlaveActingMaster = true: else nobody counts who lives"
+            )
+        if self.enable_remote_escape and not self.enable_slave_acting_master:
+            raise ConfigError(
+                "enableRemoteEscape = true needs enableSlaveActingMaster = true: else no slave delivers for its master"
             )
         if not self.enable_slave_acting_master:
             return

@@ -31,10 +31,15 @@ class Role:
         slave_reads: bool = False,
         fenced: bool = False,
         may_act: bool = False,
+        may_escape: bool = False,
+        held: bool = False,
     ) -> None:
-        """`slave_reads` is slaveReadEnable, `may_act` is enableSlaveActingMaster."""
+        """`slave_reads` is slaveReadEnable, `may_act` enableSlaveActingMaster, `may_escape` enableRemoteEscape. One
+        that is `held` delivers nothing before `come_online`."""
         self._slave_reads: bool = slave_reads
         self.may_act: bool = may_act
+        self.may_escape: bool = may_act and may_escape
+        self._held: bool = held
         self.told: list[Callable[[Role, int], None]] = []
         self.short: bool = False
         """A master takes no sends, because fewer replicas are in sync than minInSyncReplicas."""
@@ -46,7 +51,11 @@ class Role:
         if options.enable_controller_mode:
             return Role(SLAVE, NO_ID, options.slave_read_enable, True)
         may_act = options.enable_slave_acting_master
-        return Role(options.broker_role, options.broker_id, options.slave_read_enable, False, may_act)
+        may_escape = options.enable_remote_escape
+        # What a slave of the set sent elsewhere meanwhile is not to be delivered before the master has heard of it.
+        held = may_act and may_escape and options.total_replicas > 1 and not options.skip_pre_online
+        reads = options.slave_read_enable
+        return Role(options.broker_role, options.broker_id, reads, False, may_act, may_escape, held)
 
     def become(self, name: str, broker_id: int, now: int, fenced: bool = False) -> None:
         """Take another role: who does background work stops it or resumes it. `fenced`: serve nobody until the next."""
@@ -64,12 +73,28 @@ class Role:
         """Records are made here: sends, retries, ends of transactions, and all that the broker stores by itself."""
         self.may_serve: bool = not fenced and (master or self._slave_reads)
         """Consumers may pull here."""
-        self.may_deliver: bool = master
-        """Delays, timers and checks of transactions are this broker's work."""
         self.masterless: bool = False
         """A slave of a set without a master: its readers stay."""
         self.acting: bool = False
         """The slave with the smallest id of such a set: name servers show it as the master."""
+        self._work()
+
+    def _work(self) -> None:
+        """Who does the background work of the set, and where its messages go."""
+        self.sends_away: bool = self.acting and self.may_escape
+        """The messages of delays and timers, and half messages, go to other sets (`broker/core/away.py`)."""
+        self.may_check: bool = self.may_write and not self._held
+        """Ends of transactions and checks of those without one are written here."""
+        self.may_deliver: bool = self.may_check or self.sends_away
+        """Delays and timers are this broker's work."""
+
+    def come_online(self) -> bool:
+        """The set was asked what it did without this broker: its work may begin. False when none waited for that."""
+        if not self._held:
+            return False
+        self._held = False
+        self._work()
+        return self.may_write
 
     def least_is(self, least_id: int) -> bool:
         """The smallest id of the set is this one, as name servers tell; False when that is nothing new."""
@@ -79,4 +104,5 @@ class Role:
             return False
         self.masterless = masterless
         self.acting = acting
+        self._work()
         return True

@@ -18,6 +18,7 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from bolide.broker.append.log_writer import LogWriter
+from bolide.broker.core.away import Journeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
@@ -27,6 +28,7 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Table
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.properties import property_value
@@ -122,6 +124,9 @@ class DelayService(Table):
         self.role: Role = writer.role
         self._effects: Effects = effects
         self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
+        self._away: list[Journeys] = [Journeys(effects, self) for _ in levels_ms]
+        """What of each level is on its way to other sets: an acting slave's."""
+        self._sent_away: bool = False
         self._runs: RecordRuns = RecordRuns(store.log)
         self._version: DataVersion = DataVersion(start, 0, 0)
         self._next_check: int = start + 1_000
@@ -167,9 +172,24 @@ class DelayService(Table):
         if before != self._persisted:
             self._effects.persist(self.persist_name)
 
+    def take_back(self, data: bytes) -> None:
+        """Of a master that returns: what an acting slave delivered meanwhile (45). Progress never goes back."""
+        stored: Any = parse_long(data)
+        for key, offset in (stored.get("offsetTable") or {}).items():
+            index = int(key) - 1
+            if 0 <= index < len(self._levels):
+                level = self._levels[index]
+                told = min(int(offset), int(self._store.max_queue_offset(SCHEDULE_TOPIC, index)))
+                if told > level.offset:
+                    self._shrunk(level, told)
+
     def role_changed(self, role: Role, now: int) -> None:
         """A slave's progress is its master's; a master delivers on from there."""
-        for level in self._levels:
+        if self._sent_away:
+            self._advance_away()
+        self._sent_away = role.sends_away
+        for level, away in zip(self._levels, self._away, strict=True):
+            away.forget()
             level.offset = level.confirmed
             level.fresh = []
             level.waiting.clear()
@@ -191,9 +211,17 @@ class DelayService(Table):
 
     def _advance(self) -> None:
         """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
+        if self.role.sends_away:
+            self._advance_away()
+            return
         safe = int(min(self._store.confirm_offset, self._store.flushed_offset))
         for level in self._levels:
             level.advance(safe)
+
+    def _advance_away(self) -> None:
+        """What other sets have is certain."""
+        for level, away in zip(self._levels, self._away, strict=True):
+            level.confirmed = away.first(level.offset)
 
     def taken_back(self, written_offset: int) -> None:
         """A write failed: deliver again what was in it, after a pause."""
@@ -224,6 +252,8 @@ class DelayService(Table):
         self._now = now
         if not self.role.may_deliver:
             return
+        for away in self._away:
+            away.go_on(now)
         written = int(self._store.written_offset)
         for level in self._levels:
             level.written(written)
@@ -357,6 +387,8 @@ class DelayService(Table):
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
             message = copy_of(record, topic, queue_id, stored_properties(record.properties))
+            if self.role.sends_away:
+                return self._send_away(level, message)
             appended = self._writer.put(message, now)
         except BolideError as error:
             self.failures += 1
@@ -365,4 +397,12 @@ class DelayService(Table):
                 self._store.maintenance.problem = waits
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))
+        return True
+
+    def _send_away(self, level: Level, message: BrokerMessage) -> bool:
+        """Send the message to another set; False when enough of its level are under way."""
+        away = self._away[level.level - 1]
+        if away.full:
+            return False
+        away.begin(message, level.offset)
         return True

@@ -12,6 +12,8 @@ from typing import Final, final
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
+from bolide.broker.core.away import Journeys
+from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.refused import response_code
@@ -24,6 +26,8 @@ from bolide.layout.record import Record, copy_of
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 
 RETRY_MS: Final = 500
+FULL_MS: Final = 20
+"""Pause while enough messages are on their way to other sets."""
 NEVER_WAITED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message that was due before it came to the wheel."""
 
@@ -60,8 +64,13 @@ class Entry:
 class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 
-    def __init__(self, writer: LogWriter, metrics: TimerMetrics, precision: int) -> None:
+    def __init__(
+        self, writer: LogWriter, metrics: TimerMetrics, precision: int, effects: Effects, service: object
+    ) -> None:
+        """`service` is whose tick delivers."""
         self.retry_at: int = 0
+        self.away: Journeys = Journeys(effects, service)
+        """What is on its way to other sets: an acting slave's."""
         self.failures: int = 0
         self.again: deque[Stored] = deque()
         """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
@@ -76,10 +85,22 @@ class Delivery:
         """Nothing is to be delivered again: another broker is the master."""
         self.again.clear()
         self._fresh = []
+        self.away.forget()
+
+    @property
+    def sends_away(self) -> bool:
+        """True on an acting slave that sends to other sets."""
+        return self._writer.role.sends_away
+
+    @property
+    def open(self) -> bool:
+        """True while something that was delivered may have to be delivered again."""
+        return len(self.again) > 0 or self.away.count > 0
 
     def begin(self, now: int) -> None:
         """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
         self._now = now
+        self.away.go_on(now)
         if self.retry_at - now > self._pause:
             self.retry_at = now  # the clock went back
         if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._writer.store.written_offset:
@@ -158,6 +179,12 @@ class Delivery:
     def _put(self, record: Record, message: BrokerMessage, added: dict[str, str], stored: Stored, now: int) -> bool:
         """Store a message with these properties added, or without them where that makes it too long."""
         message.properties.extend(added)
+        if self.sends_away:
+            if self.away.full:
+                self.retry_at = now + FULL_MS
+                return False
+            self.away.begin(message, 0)
+            return True
         for _ in range(2):
             try:
                 stored.end = int(self._writer.put(message, now).end_offset)

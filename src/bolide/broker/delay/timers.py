@@ -77,7 +77,7 @@ class TimerService(Service):
         self._files = files
         self._precision = rules.precision
         self._followed = followed if followed is not None else FollowedTimer(effects)
-        self._delivery = Delivery(writer, self.metrics, rules.precision)
+        self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self)
         self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
         self._on = options.timer_wheel_enable and writer.role.may_deliver
         self._opened = False
@@ -217,7 +217,7 @@ class TimerService(Service):
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
         if not self._options.timer_wheel_enable:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The checkpoint is null"))
-        if not self._on:
+        if not self._on or self._delivery.sends_away:
             return reply(make_response(command, codes.SUCCESS, body=self._followed.checkpoint.encode_body()))
         told = self._files.checkpoint if self._not_true() else self._checkpoint(now)
         return reply(make_response(command, codes.SUCCESS, body=told.encode_body()))
@@ -232,7 +232,7 @@ class TimerService(Service):
     def due(self, now: int) -> int | None:
         if not self._on:
             return None
-        at = self._next_clean
+        at = self._delivery.away.next_at(self._next_clean)
         if self._noted is not None:
             at = min(at, now + LOOK_MS)
         elif not self._not_true() and self._unsynced():
@@ -455,7 +455,7 @@ class TimerService(Service):
 
     def _not_true(self) -> bool:
         """True while no checkpoint may say what the wheel and the queue offset say now."""
-        return self._sync_failed or self._rebuild_to > 0 or len(self._delivery.again) > 0
+        return self._sync_failed or self._rebuild_to > 0 or self._delivery.open
 
     def taken_back(self, written_offset: int) -> None:
         """A write failed. What that turn noted refers to records that are gone; other records may get their place."""

@@ -108,10 +108,15 @@ class Following:
         self.left_out += self.offsets.follow(light)
         self.offsets.followed(answer.get("dataVersion") or {})
 
-    def take_back(self, answer: Mapping[str, Any], now: int) -> None:
-        """Of a master that returns: how far groups have come at a slave meanwhile (43)."""
+    def take_back(self, answer: Mapping[str, Any], now: int, transactions: bool = False) -> None:
+        """Of a master that returns: how far groups have come at a slave meanwhile (43); with `transactions` half
+        messages, too."""
         table = {str(key): offsets_of(queues) for key, queues in (answer.get("offsetTable") or {}).items()}
-        self.offsets.take_back(table, answer.get("dataVersion") or {}, self.end_of, now)
+        self.offsets.take_back(table, answer.get("dataVersion") or {}, self.end_of, now, transactions)
+
+    def take_back_delays(self, answer: bytes) -> None:
+        """Of a master that returns: what a slave delivered meanwhile (45)."""
+        self._delay.take_back(answer)
 
     def take_delays(self, answer: bytes) -> None:
         """How far delays are delivered (45)."""

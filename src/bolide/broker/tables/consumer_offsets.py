@@ -22,7 +22,7 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
-from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
+from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX, TRANSACTION_GROUP
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
@@ -270,17 +270,20 @@ class ConsumerOffsets(Table):
         version: Mapping[str, Any],
         end_of: Callable[[str, int], int],
         now: int,
+        transactions: bool = False,
     ) -> None:
         """Of a master that was away: have what groups committed at a slave, where that is further and is here.
 
-        Nothing of a copy that is older than this table: a group may have been set back since.
+        Nothing of a copy that is older than this table: a group may have been set back since. `transactions` takes how
+        far half messages are done, too: the slave handed them over to other sets.
         """
         counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
         if (counter, timestamp) < (self._version_counter, self._version_timestamp):
             return
         for key, theirs in table.items():
             topic, _, group = key.partition(SEPARATOR)
-            read = {} if is_system_group(group) else theirs
+            handed = transactions and group == TRANSACTION_GROUP
+            read = {} if is_system_group(group) and not handed else theirs
             for queue_id, offset in read.items():
                 if self.query(group, topic, queue_id) < offset <= end_of(topic, queue_id):
                     self.commit(group, topic, queue_id, offset, now)

@@ -166,6 +166,10 @@ class HalfMessages:
         before = self._deciding.get(half.queue_offset)
         self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
 
+    def leave(self, queue_offset: int) -> None:
+        """Another set holds this half message now, and checks it: it counts as decided without an op record."""
+        self.pending.pop(queue_offset, None)
+
     def renew(self, old: Half, new: Half, op_end: int) -> None:
         """A half message was stored again, in one append with the op record that names the old one: an end of the old
         one is an end of the new one."""

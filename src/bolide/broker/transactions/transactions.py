@@ -114,7 +114,7 @@ class TransactionService(Service):
         the end of the log then: after another record, a second power cut could take them away unnoticed. The first tick
         tries again what cannot be done now.
         """
-        if not self._writer.role.may_deliver:
+        if not self._writer.role.may_check:
             return
         try:
             self.halves.catch_up()
@@ -294,7 +294,7 @@ class TransactionService(Service):
 
     def due(self, now: int) -> int | None:
         """A slave asks nobody: its master does."""
-        if self._loading or not self._writer.role.may_deliver:
+        if self._loading or not self._writer.role.may_check:
             return None
         if self._questions and self._may_ask(self._questions[0]):
             return now

@@ -12,7 +12,7 @@ from typing import Final, assert_never, final
 from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.effects import Effects
+from bolide.broker.core.effects import Effects, SendAway
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
 from bolide.broker.core.service import Service
@@ -92,6 +92,7 @@ class Executor:
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
         self.replication: Replication | None = None
+        self.send_away: SendAway | None = None
         """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
@@ -428,6 +429,9 @@ class Executor:
             self._host.load(extents, then)
         for job, done in noted.jobs:
             self._host.run(job, done)
+        for message, told in noted.aways:
+            if self.send_away is not None:
+                self.send_away(message, told)
         for service in noted.wakes:
             self._services.wake(service, now)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Protocol
 
 from bolide.broker.core.options import BrokerOptions
@@ -14,11 +13,11 @@ from bolide.broker.tables.topics import TopicTable
 from bolide.layout.names import MASTER_ID
 from bolide.node.loop.services import Services
 from bolide.node.replication.joining import Joining
+from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.other_sets import OtherSets
 from bolide.node.replication.pre_online import PreOnline
 from bolide.node.routes.members import Members
 from bolide.node.routes.registrar import Place, Registration
-from bolide.transport.tls_contexts import RenewedContext
-from bolide.world.contract import World
 
 
 class PartsOfBroker(Protocol):
@@ -30,6 +29,9 @@ class PartsOfBroker(Protocol):
     members: MembersService
     following: Following
 
+    def work_changed(self, now: int) -> None:
+        """Background work begins, ends, or sends its messages elsewhere from here on."""
+
 
 class ActingSet:
     """The place of one broker in its set."""
@@ -40,18 +42,18 @@ class ActingSet:
         parts: PartsOfBroker,
         registration: Registration,
         joining: Joining,
-        tls: RenewedContext | None,
-        world: World,
-        log: logging.Logger,
+        loop: LoopParts,
     ) -> None:
+        """`loop.tls` is how other brokers and name servers are spoken to."""
         self._options = options
         self._parts = parts
         self._role = parts.role
         self._registration = registration
         self._joining = joining
-        self._tls = tls
-        self._world = world
-        self._log = log
+        self._loop = loop
+        self._tls, self._world, self._log = loop.tls, loop.world, loop.log
+        self.others = OtherSets(options, loop)
+        """Where the messages of an acting slave go."""
         self._online = False
         self._task: asyncio.Task[None] | None = None
         self._members: Members | None = None
@@ -79,10 +81,13 @@ class ActingSet:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._members is not None:
             await self._members.stop()
+        await self.others.stop()
 
     async def _come_online(self, members: Members, before: PreOnline, seconds: float) -> None:
         if self._options.total_replicas > 1 and not self._options.skip_pre_online:
             await before.run(members)
+        if self._role.come_online():
+            self._work_changed()
         self._online = True
         self._registration.start()
         await self._registration.first(seconds)
@@ -96,6 +101,10 @@ class ActingSet:
         else:
             self._log.info("sends are taken: enough machines are in sync")
 
+    def _work_changed(self) -> None:
+        self._parts.work_changed(self._loop.clock())
+        self._loop.another_turn()
+
     def told(self, members: dict[int, str]) -> None:
         """A name server says who is in the set."""
         own = self._role.broker_id
@@ -106,10 +115,12 @@ class ActingSet:
             self._registration.changed({""})  # a name server took this broker for dead
         if self._role.may_write:
             return
-        was = self._role.masterless
+        was, sent = self._role.masterless, self._role.sends_away
         least = min(members)
         if not self._role.least_is(least):
             return
+        if sent != self._role.sends_away:
+            self._work_changed()
         if self._role.acting:
             self._log.info("this slave acts as master: it has the smallest id of a set without one")
         elif least == MASTER_ID:

@@ -1,7 +1,8 @@
 """What a broker of a set with acting masters does before it registers (RocketMQ: BrokerPreOnlineService.java).
 
 A master tells each slave that runs where its log is, waits a while until the slave follows, and has the offsets that
-consumers committed there while it was away. A slave waits until it follows the master that runs. So clients are sent
+consumers committed there while it was away. With enableRemoteEscape it also has how far the slave came with delays and
+half messages, and does no such work before. A slave waits until it follows the master that runs. So clients are sent
 back to a master once it knows what was consumed without it. A slave whose log is another one never follows, and keeps
 no master away. (Java's follows any log.)
 """
@@ -112,11 +113,16 @@ class PreOnline:
         )
         await self._ask(slave, codes.EXCHANGE_BROKER_HA_INFO, told.to_ext())
         host = split_address(slave)[0]
-        if not await self._until(lambda: self._joining.followed_by(host)):
+        follows = await self._until(lambda: self._joining.followed_by(host))
+        if not follows:
             self._log.warning("the slave %d at %s does not follow after %.0f s", number, slave, self._follows_s)
         answer = await self._ask(slave, codes.GET_ALL_CONSUMER_OFFSET, {})
         found: Any = await self._world.in_thread(partial(parse_long, answer.body))
-        self._following.take_back(found, self._world.wall_ms())
+        # A slave whose log is another one has numbered other messages so.
+        delivers = follows and self._options.enable_remote_escape
+        self._following.take_back(found, self._world.wall_ms(), transactions=delivers)
+        if delivers:
+            self._following.take_back_delays((await self._ask(slave, codes.GET_ALL_DELAY_OFFSET, {})).body)
 
     async def _until(self, holds: Callable[[], bool]) -> bool:
         """Wait for something; False when that takes too long."""

@@ -11,10 +11,6 @@ from typing import Final
 
 from bolide.errors import ConfigError
 
-_ESCAPE: Final = (
-    "an acting slave sends no messages to other sets: delays, timers and transactions wait for the master, see "
-    "docs/replicas.md"
-)
 _MIGRATION: Final = "users are not made of the accounts of plain_acl.yml: use aclEnable, or make them"
 _NAMESRV: Final = "a name server asks nobody who they are, in RocketMQ neither, and only brokers keep this"
 _USERS: Final = "users and policies are kept in the broker's own files, and another class would not be asked"
@@ -37,7 +33,6 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
         "false",
         "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
     ),
-    "enableRemoteEscape": ("false", _ESCAPE),
     "enableDLegerCommitLog": ("false", _CONTROLLER),
     "enableControllerInNamesrv": ("false", _CONTROLLER),
     "controllerDLegerPeers": (
