@@ -14,11 +14,22 @@ from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
 from tests.interop.our_processes import OurBroker
 from tests.interop.processes import free_ports, until
-from tests.interop.wire import GET_ROUTE, PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from tests.interop.wire import (
+    GET_ROUTE,
+    PULL_MESSAGE,
+    SEND_MESSAGE_V2,
+    SUCCESS,
+    Wire,
+    frame,
+    header,
+    pull_ext,
+    send_ext,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
-UPDATE_TOPIC, QUERY_OFFSET = 17, 14
+UPDATE_TOPIC, QUERY_OFFSET, HEART_BEAT, END_TRANSACTION, CHECK_TRANSACTION = 17, 14, 34, 37, 39
+COMMIT = "8"
 NAMES = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": "true"}
 ACTING = {"enableSlaveActingMaster": "true", "totalReplicas": "2", "slaveReadEnable": "true", "fastPortEnable": "true"}
 PATIENT = {"brokerNotActiveTimeoutMillis": "60000"}
@@ -31,8 +42,14 @@ ONE_QUEUE = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "1", "writ
 class Set:
     """A master and a slave, each ours or Java's."""
 
-    def __init__(self, home: Path, kinds: dict[str, type[JavaBroker] | type[OurBroker]]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        kinds: dict[str, type[JavaBroker] | type[OurBroker]],
+        more: dict[str, str] | None = None,
+    ) -> None:
         self.home = home
+        self.more = more or {}
         self.kinds = kinds
         self.names = JavaNameServer(home / "names", settings=NAMES)
         self.ports = {name: free_ports(1, -2) for name in ("master", "slave")}
@@ -42,7 +59,8 @@ class Set:
     def start(self, name: str) -> JavaBroker | OurBroker:
         port = self.ports[name]
         role = {"brokerRole": "SYNC_MASTER"} if name == "master" else {"brokerRole": "SLAVE", "brokerId": "1"}
-        settings = {**ACTING, **PATIENT, **HERE, **role, "haListenPort": str(port + 1), "autoCreateTopicEnable": "true"}
+        settings = {**ACTING, **PATIENT, **HERE, **role, "haListenPort": str(port + 1), **self.more}
+        settings["autoCreateTopicEnable"] = "true"
         kind = self.kinds[name]
         return kind(self.home / name, self.names.address, settings, port=port)
 
@@ -53,7 +71,9 @@ class Set:
         if answer.code != SUCCESS:
             return None
         route = json.loads(answer.body)
-        return route["brokerDatas"][0]["brokerAddrs"], {queue["perm"] for queue in route["queueDatas"]}
+        of = [broker["brokerAddrs"] for broker in route["brokerDatas"] if broker["brokerName"] == "broker-a"]
+        perms = {queue["perm"] for queue in route["queueDatas"] if queue["brokerName"] == "broker-a"}
+        return of[0] if of else None, perms
 
     def shows(self, addresses: dict[str, str], perm: int) -> None:
         until(lambda: self.shown() == (addresses, {perm}), 120, f"clients are told {addresses} and {perm}")
@@ -124,4 +144,68 @@ def test_our_master_registers_once_javas_slave_follows(tmp_path: Path) -> None:
     both.both()
     send(both.master.port, 10, 1)
     for process in (both.master, both.slave, both.names):
+        process.kill()
+
+
+SOON = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000"}
+KIND = {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+BACKGROUND = {
+    b"level": {"i": "UNIQ_KEY\x01A\x02DELAY\x014\x02"},
+    b"timer": {"i": "UNIQ_KEY\x01B\x02TIMER_DELAY_SEC\x0125\x02"},
+    b"half": {"i": "UNIQ_KEY\x01C\x02TRAN_MSG\x01true\x02PGROUP\x01pg\x02", "f": "4", "a": "pg"},
+}
+"""What is due half a minute after it was sent, when the master is gone."""
+
+
+def delivered(port: int, body: bytes) -> bool:
+    with Wire(port) as wire:
+        answer = wire.ask(PULL_MESSAGE, pull_ext("T", 0, 0))
+    return answer.code == SUCCESS and body in answer.body
+
+
+def commit_what_is_asked(port: int) -> None:
+    """Be the producer of the half message at a broker, until it asks."""
+    with Wire(port) as wire:
+        beat = {"clientID": "pc", "producerDataSet": [{"groupName": "pg"}], "consumerDataSet": []}
+        assert wire.ask(HEART_BEAT, {}, json.dumps(beat).encode()).code == SUCCESS
+        question = wire.read()
+        assert question is not None and question.code == CHECK_TRANSACTION
+        ends = {"commitOrRollback": COMMIT, "fromTransactionCheck": "true", "producerGroup": "pg"}
+        same = {
+            name: question.ext[name] for name in ("tranStateTableOffset", "commitLogOffset", "msgId", "transactionId")
+        }
+        wire.deliver(frame(header(END_TRANSACTION, {**ends, **same}, opaque=77)))
+        while (answer := wire.read()) is not None and answer.opaque != 77:
+            assert answer.code == CHECK_TRANSACTION, "it may ask once more"
+        assert answer is not None and answer.code == SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("of", "other"), [(JavaBroker, OurBroker), (OurBroker, JavaBroker)], ids=["java, ours", "ours, java"]
+)
+def test_our_slave_sends_what_is_due_to_another_set(
+    tmp_path: Path, of: type[JavaBroker] | type[OurBroker], other: type[JavaBroker] | type[OurBroker]
+) -> None:
+    both = Set(tmp_path, {"master": of, "slave": OurBroker}, {"enableRemoteEscape": "true", **SOON})
+    name = {"brokerName": "broker-b", "autoCreateTopicEnable": "true", **SOON}
+    elsewhere = other(tmp_path / "other", both.names.address, name)
+    for port in (both.master.port, elsewhere.port):
+        with Wire(port) as wire:
+            assert wire.ask(UPDATE_TOPIC, {**ONE_QUEUE, **KIND}).code == SUCCESS
+    both.both()
+    with Wire(both.master.port) as wire:
+        for body, fields in BACKGROUND.items():
+            assert wire.ask(SEND_MESSAGE_V2, send_ext("T", **fields), body).code == SUCCESS
+    send(both.master.port, 0, 1)
+    until(holds(both.slave.port, 1), 120, "the slave has all, and the topic")
+    both.master.kill()
+    both.shows({"0": both.slave.address}, 4)
+    commit_what_is_asked(elsewhere.port)
+    for body in BACKGROUND:
+        until(lambda body=body: delivered(elsewhere.port, body), 120, f"the other set delivers {body!r}")
+    both.master = both.start("master")
+    both.both()
+    assert not delivered(both.master.port, b"level"), "the master knows that it was delivered"
+    send(both.master.port, 1, 1)
+    for process in (both.master, both.slave, elsewhere, both.names):
         process.kill()
