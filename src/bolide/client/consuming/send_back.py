@@ -25,7 +25,7 @@ log = logging.getLogger("bolide.client")
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 TIMEOUT: Final = 5.0
 UNSURE: Final = frozenset((codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE))
-"""The copy is stored, and may be gone once another broker has the master's place. RocketMQ's client counts it as kept."""
+"""The copy is stored, and may be gone once another broker is the master. RocketMQ's client counts it as kept."""
 KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
