@@ -20,12 +20,16 @@ OF_OURS = "our client → Java broker"
 STORE_OUT = "our store → Java broker"
 STORE_BACK = "Java store → our broker"
 PROGRAM = "Java program → our broker"
+OUR_MASTER = "our master → Java slave"
+OUR_SLAVE = "Java master → our slave"
 DIRECTIONS = {
     TO_OURS: "RocketMQ's own client, unchanged, against our name server and broker, with either header.",
     OF_OURS: "Our client against RocketMQ's name server and broker.",
     STORE_OUT: "A store folder written by our broker, opened and continued by RocketMQ's.",
     STORE_BACK: "A store folder written by RocketMQ's broker, opened and continued by ours.",
     PROGRAM: "RocketMQ's own programs and classes beside ours.",
+    OUR_MASTER: "RocketMQ's broker replicates from ours, in plain mode.",
+    OUR_SLAVE: "Our broker replicates from RocketMQ's, in plain mode.",
 }
 CLIENTS = ("4.9.8", "4.9.8 binary", "5.5.0", "5.5.0 binary")
 BROKERS = ("4.9.7", "5.5.0")
@@ -39,6 +43,10 @@ _OF_A_STORE = """
 plain messages · index by key · offset id · batch · tags · consumer offsets · delay levels · open transactions ·
 decided transactions · retries and dead letters · SQL92 filters with ext · orderly offsets · message trace ·
 after clean stop · after SIGKILL
+"""
+_OF_A_PAIR = """
+catch-up from nothing · catch-up from the middle of a file ·
+SYNC_MASTER acknowledges what the slave has · promotion by configuration
 """
 
 
@@ -56,6 +64,8 @@ REQUIRED = {
         ("benchmark Producer", "benchmark BatchProducer", "benchmark Consumer", "benchmark TransactionProducer"),
         ("5.5.0",),
     ),
+    OUR_MASTER: ((*words(_OF_A_PAIR), "catch-up after truncation", "rolling restart under traffic"), BROKERS),
+    OUR_SLAVE: (words(_OF_A_PAIR), BROKERS),
 }
 ONLY_IN_5 = ("timer messages", "light queues (LMQ)")
 """What only 5.5.0 has. These and the cells above must hold a test; the generator fails while one of them is empty."""

@@ -1,0 +1,167 @@
+"""Pairs of our broker and Java's in plain mode whose roles are exchanged by configuration, or which restart one by one
+while messages are sent: what was acknowledged is there, and both logs are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Literal
+
+import pytest
+
+from tests.interop.java_processes import JavaBroker
+from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.processes import free_ports, until
+from tests.interop.records import stored
+from tests.interop.test_replication import VERSIONS, Broker, assert_equal
+from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+
+Kind = Literal["ours", "java"]
+SETTINGS = {"mappedFileSizeCommitLog": str(1 << 20), "maxMessageSize": "65536", "fastPortEnable": "true"}
+MASTER = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
+SLAVE = {"brokerRole": "SLAVE", "brokerId": "1"}
+SECONDS = 120
+TRAFFIC = 50
+"""As many more acknowledged messages before the next step."""
+
+
+class Pair:
+    """Our broker and Java's, one of them the master, and the bodies that were acknowledged."""
+
+    def __init__(self, home: Path, version: str, master: Kind) -> None:
+        self.home = home
+        self.version = version
+        self.names = OurNameServer(home / "names")
+        self.ports: dict[Kind, int] = {kind: free_ports(1, -2) for kind in ("ours", "java")}
+        self.brokers: dict[Kind, Broker] = {}
+        self.acknowledged: list[bytes] = []
+        self.number = 0
+        self.lead(master)
+
+    def lead(self, master: Kind) -> None:
+        """Start both, one as the master, and wait until the other has what is sent."""
+        self.master: Kind = master
+        self.slave: Kind = "java" if master == "ours" else "ours"
+        self.start(self.master)
+        self.start(self.slave)
+        self.in_sync()
+
+    def start(self, kind: Kind) -> None:
+        """Start one in its role, on its own store and port."""
+        port = self.ports[kind]
+        role = MASTER if kind == self.master else SLAVE
+        settings = {**SETTINGS, **role, "haListenPort": str(port + 1)}
+        home, names = self.home / kind, self.names.address
+        if kind == "ours":
+            self.brokers[kind] = OurBroker(home, names, settings, port=port)
+        else:
+            self.brokers[kind] = JavaBroker(home, names, settings, port=port, version=self.version)
+
+    def in_sync(self) -> None:
+        """Wait until the slave has what is sent."""
+        until(lambda: self.send(1) == 1, SECONDS, f"{self.slave} follows {self.master}")
+
+    def send(self, count: int) -> int:
+        """How many of these messages the master acknowledged; it may end meanwhile."""
+        done = 0
+        try:
+            with Wire(self.ports[self.master]) as wire:
+                for _ in range(count):
+                    self.number += 1
+                    body = b"%d " % self.number + bytes(2000)
+                    if wire.ask(SEND_MESSAGE_V2, send_ext("T"), body).code == SUCCESS:
+                        self.acknowledged.append(body)
+                        done += 1
+        except (OSError, AssertionError):
+            return done
+        return done
+
+    def more(self) -> None:
+        """Wait until traffic has had more messages acknowledged."""
+        wanted = len(self.acknowledged) + TRAFFIC
+        until(lambda: len(self.acknowledged) >= wanted, SECONDS, f"{self.master} acknowledges {TRAFFIC} more")
+
+    @contextmanager
+    def traffic(self) -> Iterator[None]:
+        """Messages are sent all the time."""
+        end = Event()
+
+        def run() -> None:
+            while not end.is_set():
+                self.send(10)
+                end.wait(0.01)
+
+        with ThreadPoolExecutor(1) as threads:
+            running = threads.submit(run)
+            try:
+                yield
+            finally:
+                end.set()
+            running.result()
+
+    def bodies(self) -> list[bytes]:
+        """All that a consumer gets of the master."""
+        found: list[bytes] = []
+        with Wire(self.ports[self.master]) as wire:
+            while (answer := wire.ask(PULL_MESSAGE, pull_ext("T", 0, len(found)))).code == SUCCESS:
+                records = stored(answer.body)
+                assert [record.queue_offset for record in records] == list(range(len(found), len(found) + len(records)))
+                found += [record.body for record in records]
+        return found
+
+    def check(self) -> None:
+        """What was acknowledged is there in its order, and the slave's log is the master's."""
+        self.in_sync()
+        acknowledged = set(self.acknowledged)
+        assert [body for body in self.bodies() if body in acknowledged] == self.acknowledged
+        assert_equal(self.brokers[self.master], self.brokers[self.slave])
+
+    def kill(self) -> None:
+        """End the brokers, the master first, so that the slave has all that it has."""
+        for kind in (self.master, self.slave):
+            if kind in self.brokers:
+                self.brokers.pop(kind).kill()
+
+    def close(self) -> None:
+        """End all."""
+        self.kill()
+        self.names.kill()
+
+
+@marked(OUR_SLAVE, "promotion by configuration")
+@marked(OUR_MASTER, "promotion by configuration")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_slave_is_promoted_over_javas_log_and_back(tmp_path: Path, version: str) -> None:
+    pair = Pair(tmp_path, version, "java")
+    try:
+        for promoted in ("ours", "java"):
+            pair.send(100)
+            pair.check()
+            pair.kill()
+            pair.lead("ours" if promoted == "ours" else "java")
+        pair.send(100)
+        pair.check()
+    finally:
+        pair.close()
+
+
+@marked(OUR_MASTER, "rolling restart under traffic")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_master_and_its_slave_restart_under_traffic(tmp_path: Path, version: str) -> None:
+    pair = Pair(tmp_path, version, "ours")
+    try:
+        with pair.traffic():
+            for kind in (pair.slave, pair.master):
+                pair.more()
+                pair.brokers[kind].stop()
+                pair.start(kind)
+            pair.more()
+        pair.check()
+    finally:
+        pair.close()
