@@ -26,9 +26,9 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import re
 import threading
 import warnings
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO, TypeVar
@@ -166,7 +166,7 @@ def _plain_disk(name: str, seed: int) -> Disk:
 class _IntoTrace(logging.Handler):
     """What the processes log, as lines of the trace."""
 
-    def __init__(self, scheduler: Scheduler, said: deque[str]) -> None:
+    def __init__(self, scheduler: Scheduler, said: dict[str, str]) -> None:
         super().__init__()
         self._scheduler = scheduler
         self._said = said
@@ -175,7 +175,12 @@ class _IntoTrace(logging.Handler):
         scheduler = self._scheduler
         name = scheduler.running.name if scheduler.running is not None else "-"
         if record.levelno >= logging.WARNING:
-            self._said.append(f"{name}: {record.getMessage()}")
+            text = f"{name}: {record.getMessage()}"
+            kind = re.sub(r"\d+", "0", text)
+            self._said.pop(kind, None)
+            self._said[kind] = text
+            if len(self._said) > SAID:
+                del self._said[next(iter(self._said))]
         scheduler.trace.note(scheduler.now, name, "log", f"{record.levelname} {record.name}: {record.getMessage()}")
 
 
@@ -194,8 +199,9 @@ class Cluster:
         self.settings: dict[str, tuple[dict[str, Any], list[str]]] = {}
         self.faults: list[tuple[str, str, BaseException | None]] = []
         """What nobody in a process caught: its name, where it was, the error."""
-        self.said: deque[str] = deque(maxlen=SAID)
-        """The newest warnings of all processes, each after the name of its process."""
+        self.said: dict[str, str] = {}
+        """The newest warnings of all processes, each after the name of its process. Of those that differ in their
+        numbers alone, only the last is there: one that comes each second hides no other."""
         self._scheduler = scheduler
         self._make_disk = disk
         self._chance = scheduler.stream("cluster")

@@ -437,7 +437,7 @@ class Replicas:
         if now > end:
             text = f"{node} differs from its master {differs}, and grew from {end} to {now}"
             self.findings.append(Finding("a diverged slave does not follow", text))
-        said = [text for text in self._cluster.said if node in text or self._cluster.hosts[node].ip in text]
+        said = [text for text in self._cluster.said.values() if node in text or self._cluster.hosts[node].ip in text]
         if not any("offset" in text or "the end" in text for text in said):
             text = f"{node} differs from its master {differs}, and nobody names an offset: {said[-3:]}"
             self.findings.append(Finding("a diverged slave says where", text))
