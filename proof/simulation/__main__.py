@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from proof.simulation import campaign
+from proof.simulation.swarm import KINDS
 
 
 def main(arguments: list[str]) -> int:
@@ -19,6 +20,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, help="first seed (default: a fresh one)")
     parser.add_argument("--seeds", type=int, help="how many seeds")
+    parser.add_argument("--among", choices=KINDS, help="of these seeds only those with such brokers")
     parser.add_argument("--hours", type=float, help="simulated hours to reach")
     parser.add_argument("--cuts", type=int, help="losses of power to reach")
     parser.add_argument("--minutes", type=float, help="minutes to take at most")

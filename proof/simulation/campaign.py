@@ -15,7 +15,7 @@ from typing import Any, Final
 from proof.simulation.plan import Plan
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
-from proof.simulation.swarm import draw
+from proof.simulation.swarm import draw, kind_of
 
 CORPUS: Final = Path(__file__).with_name("corpus.toml")
 PROGRESS_S: Final = 10.0
@@ -130,7 +130,8 @@ def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], N
         or (wanted.minutes and time.monotonic() - outcome.began >= wanted.minutes * 60)
     ):
         seconds = f" --seconds {wanted.seconds:g}" if wanted.seconds else ""
-        yield f"--seed {seed} --seeds 1{seconds}", draw(seed, wanted.seconds)
+        if wanted.among in (None, kind_of(seed)):
+            yield f"--seed {seed} --seeds 1{seconds}", draw(seed, wanted.seconds)
         seed += 1
 
 

@@ -17,8 +17,6 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIST: Final = Path(__file__).with_name("known_faults.toml")
 SEEDS: Final = "seeds"
-SETS: Final = "sets"
-CONTROLLED: Final = "controlled"
 MINUTES: Final = 10.0
 FIRST_SEED: Final = 1
 SEED_S: Final = 60.0
@@ -35,7 +33,7 @@ class KnownFault:
     changes: tuple[tuple[str, str, str], ...]
     """A file below src/bolide, a text in it, and the text in its place."""
     among: str = SEEDS
-    """Which seeds can find it: all, those whose brokers have slaves in plain replication, or under a controller."""
+    """Which seeds can find it: all, or those of one of `swarm.KINDS`."""
 
     def put_into(self, package: Path) -> None:
         """Bring the fault back in a copy of the package. Raises `ValueError` if the sources have moved on."""
@@ -109,17 +107,12 @@ def in_a_copy(fault: KnownFault, *arguments: str) -> str:
 def look(minutes: float, promises: set[str], among: str) -> dict[str, object] | None:
     """In the copy: run seeds of this kind from the first on until one breaks one of the promises."""
     from proof.simulation.run import run_plan
-    from proof.simulation.swarm import controlled, draw, slaves_of
-
-    def can_find(seed: int) -> bool:
-        if among == SETS:
-            return slaves_of(seed) > 0 and not controlled(seed)
-        return controlled(seed) if among == CONTROLLED else True
+    from proof.simulation.swarm import draw, kind_of
 
     began, seconds, spent, seed = time.monotonic(), 0.0, 0.0, FIRST_SEED
     seeds = 0
     while time.monotonic() - began < minutes * 60:
-        if not can_find(seed):
+        if among not in (SEEDS, kind_of(seed)):
             seed += 1
             continue
         seeds += 1

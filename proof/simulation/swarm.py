@@ -24,6 +24,10 @@ FAULT_KINDS: Final = (
 SET_FAULT_KINDS: Final = (*FAULT_KINDS, "promote", "promote", "empty", "cut", "cut")
 REPLICATED_SHARE: Final = 0.25
 """Of the seeds: their brokers have slaves. Chance of its own decides it, and a seed without slaves is as it was."""
+SINGLE: Final = "single"
+SETS: Final = "sets"
+CONTROLLED: Final = "controlled"
+KINDS: Final = (SINGLE, SETS, CONTROLLED)
 CONTROLLED_SHARE: Final = 0.4
 """Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
 TOPICS: Final = ("Orders", "Clicks")
@@ -64,6 +68,13 @@ def slaves_of(seed: int) -> int:
 def controlled(seed: int) -> bool:
     """Whether the sets of a seed are under a controller."""
     return slaves_of(seed) > 0 and random.Random(f"controlled {seed}").random() < CONTROLLED_SHARE
+
+
+def kind_of(seed: int) -> str:
+    """What a seed's brokers are: `SINGLE` masters, `SETS` in plain replication, or `CONTROLLED`."""
+    if controlled(seed):
+        return CONTROLLED
+    return SETS if slaves_of(seed) else SINGLE
 
 
 class _Draw:

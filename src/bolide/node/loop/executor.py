@@ -92,8 +92,9 @@ class Executor:
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
         self.replication: Replication | None = None
-        self.send_away: SendAway | None = None
         """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
+        self.send_away: SendAway | None = None
+        """How an acting slave reaches other sets; None where there are no acting masters."""
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._confirmed)
