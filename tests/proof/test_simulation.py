@@ -87,7 +87,7 @@ def test_seeds_that_decide_their_time_are_quick_or_slow() -> None:
 def test_a_theme_meets_its_work_with_its_faults(name: str) -> None:
     theme = {**THEMES, **SET_THEMES}[name]
     # A controller has faults of its own, which belong to no theme.
-    plans = [draw(seed, SEED_S) for seed in range(600) if theme_of(seed) == name and not controlled(seed)]
+    plans = [draw(seed, SEED_S) for seed in range(1500) if theme_of(seed) == name and not controlled(seed)]
     assert len(plans) > 5
     faults = {action.do for plan in plans for action in plan.actions if action.fault}
     assert faults == set(theme.faults)
