@@ -45,10 +45,12 @@ class ControlledReplicas(Replicas):
     elections = 0
     _led: dict[tuple[str, int], str]
     """Who was the master in each epoch of a set."""
+    _epochs: dict[str, int]
+    """The newest of each set."""
 
     async def begin(self, namesrvs: list[Any]) -> None:
         """Start the controller, then the first machine of each set, which is its first master, then the others."""
-        self._led = {}
+        self._led, self._epochs = {}, {}
         await self._cluster.start_controller(CONTROLLER)
         for name in self.names:
             await self._cluster.start_broker(name, self.settings_of(name), namesrvs)
@@ -145,14 +147,20 @@ class ControlledReplicas(Replicas):
                     text = f"{node} takes messages in epoch {self._epoch(node)} of {name}, which {first} began"
                     self.findings.append(Finding(TWO_MASTERS, text))
         leader = self._leader(name)
-        if leader is None or leader == self.masters[name]:
+        if leader is None:
             return
-        self._ledger.crashed(name)
-        self._ledger.unsure(name, self._step_at(self._ledger.now - TOLD_S))
-        self.masters[name] = leader
-        self.moved.add(name)
+        epoch = self._epoch(leader)
+        if epoch == self._epochs.setdefault(name, epoch):
+            return
+        self._epochs[name] = epoch
         self.elections += 1
-        self.changed()
+        # Also of the machine that led before: it goes on from what its set had confirmed.
+        self._ledger.crashed(name)
+        if leader != self.masters[name]:
+            self._ledger.unsure(name, self._step_at(self._ledger.now - TOLD_S))
+            self.masters[name] = leader
+            self.moved.add(name)
+            self.changed()
 
     # -- what a slave has
 

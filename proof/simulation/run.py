@@ -344,7 +344,8 @@ class Run:
         interval = int(settings.get("flush_interval_commit_log", 500)) / 1000
         last = max((send.due_at for send in self.ledger.sends), default=0.0)
         slow = any(action.do in ("slow_disk", "pause") for action in self.plan.actions)
-        kept = not any(action.do in LATE_PROGRESS for action in self.plan.actions)
+        # A replica that leads now goes by the last copy of the progress.
+        kept = not self.replicas.moved and not any(action.do in LATE_PROGRESS for action in self.plan.actions)
         levels_s = int(settings.get("flush_delay_offset_interval", 10_000)) / 1000
         timer_s = int(settings.get("timer_flush_interval_ms", 1_000)) / 1000
         return Promises(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bolide.client import ReceivedMessage
+from bolide.client import MessageQueue, ReceivedMessage
 from bolide.client.consuming.consumer_stats import HOUR, MINUTE, ConsumerStats, Window
 from bolide.client.instance.protocol_json import json_body
 from bolide.remoting import codes
@@ -69,6 +69,7 @@ def test_a_broker_that_asks_is_told_real_rates(orderly: bool) -> None:
         async with push:
             broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"1", b"bad", b"2")])
             await until(lambda: {b"1", b"bad", b"2"} <= set(seen), "three messages")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 3, "the listener is through")
 
             broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
             await until(lambda: len(broker.answers) == 1, "the running info")
