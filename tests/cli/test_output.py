@@ -27,6 +27,7 @@ ARGUMENTS = {
     "message_id": "7F00000100002A9F0000000000000000",
     "broker": "nobody",
     "file": str(Path(__file__).with_name("declared_nobody.json")),
+    "id_": "1",
     "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),
 }
 """What stands for an argument that is more than a name."""
