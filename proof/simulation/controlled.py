@@ -154,7 +154,7 @@ class ControlledReplicas(Replicas):
             return
         self._epochs[name] = epoch
         self.elections += 1
-        # Also of the machine that led before: it goes on from what its set had confirmed.
+        # Also of the machine that led before: it continues from what its set had confirmed.
         self._ledger.crashed(name)
         if leader != self.masters[name]:
             self._ledger.unsure(name, self._step_at(self._ledger.now - TOLD_S))
