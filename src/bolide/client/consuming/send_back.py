@@ -46,12 +46,10 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
     try:
         await instance.call(address, codes.CONSUMER_SEND_MSG_BACK, ext, timeout=TIMEOUT)
         return True
-    except ResponseError as error:
-        if error.code in UNSURE:
+    except BolideError as error:
+        if isinstance(error, ResponseError) and error.code in UNSURE:
             log.warning("%r was sent back, and its copy may be lost, so it is delivered again: %s", message, error)
             return False
-        log.warning("%r could not be sent back, it is sent again: %s", message, error)
-    except BolideError as error:
         log.warning("%r could not be sent back, it is sent again: %s", message, error)
     try:
         await send_to_retry_topic(member, message, max_times)
