@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.replicas import NoReplicas
@@ -63,6 +62,14 @@ class NodeParts:
     """Progress beyond the end of its queue goes back to it; that of consumers only where the log may have lost some."""
 
 
+class Opening(NamedTuple):
+    """A master that serves nobody yet: where its log ended when it began, and what it is the master of."""
+
+    end: int
+    epoch: int
+    own_id: int
+
+
 class Nobody:
     """Who serves the port of slaves while this broker is no master. Implements `RawOwner`."""
 
@@ -109,9 +116,7 @@ class Switching(Service):
         self._slaves: SlaveLinks | None = None
         self._link: SwitchLink | None = None
         self._confirming: Confirming | None = None
-        self._opens_at = -1
-        """Where the log ended when this master began, while it serves nobody; else -1."""
-        self._opener: Callable[[], bool] = lambda: False
+        self._opening: Opening | None = None
         self._nobody = Nobody()
         self._unknown: dict[str, None] = {}
         """Topics that were asked for because a message of them came."""
@@ -155,30 +160,31 @@ class Switching(Service):
         self._progress_due = False
         self._begin_slaves(told, own_id)
         node.names.master_is("")
-        self._opens_at = int(self._raw.end)
-        if not self._open(told.epoch, own_id):
+        self._opening = Opening(int(self._raw.end), told.epoch, own_id)
+        if not self._open():
             log.info("this broker serves nobody until its log is held by %s", sorted(told.members))
             if node.role.may_write:
                 node.role.become(SLAVE, own_id, now, fenced=True)
-            self._opener = partial(self._open, told.epoch, own_id)
             self._parts.another_turn()
 
-    def _open(self, epoch: int, own_id: int) -> bool:
+    def _open(self) -> bool:
         """Serve clients, once every replica that could be elected holds what they would be given; False before that.
 
         The log of a master that returns may end with records that no other replica has, and that nobody was given.
         """
-        confirming, node = self._confirming, self.node
-        if confirming is None or self._opens_at < 0:
+        confirming, opening = self._confirming, self._opening
+        if confirming is None or opening is None:
             return False
-        if confirming.waits and not confirming.sync_set.held_by_all(self._opens_at):
+        if confirming.waits and not confirming.sync_set.held_by_all(opening.end):
             return False
-        self._opens_at = -1
+        self._opening = None
         now = self._parts.clock()
-        node.role.become(SYNC_MASTER, own_id, now)
+        self.node.role.become(SYNC_MASTER, opening.own_id, now)
         self.set_changed()
-        self._announce(epoch, now)
-        self._parts.log.info("this broker is the master of epoch %d, whose log begins at %d", epoch, int(self._raw.end))
+        self._announce(opening.epoch, now)
+        self._parts.log.info(
+            "this broker is the master of epoch %d, whose log begins at %d", opening.epoch, int(self._raw.end)
+        )
         return True
 
     def _begin_slaves(self, told: Told, own_id: int) -> None:
@@ -231,7 +237,7 @@ class Switching(Service):
     async def _leave(self) -> None:
         """End what the last part was."""
         slaves, self._slaves, self._confirming = self._slaves, None, None
-        self._opens_at = -1
+        self._opening = None
         if slaves is not None:
             self._store.replicated_offset = min(self._store.confirm_offset, self._store.dispatched_offset)
             slaves.stop()
@@ -341,9 +347,9 @@ class Switching(Service):
             side.turn(now)
         if self._confirming is not None and self._confirming.sync_set.wanted(now) is not None:
             self.look_at_set()
-        if self._opens_at >= 0:
+        if self._opening is not None:
             # Not within the turn: a role changes between two.
-            asyncio.get_running_loop().call_soon(self._opener)
+            asyncio.get_running_loop().call_soon(self._open)
 
     def late(self, end: int) -> bool:
         """True when a record that ends here is not held by enough machines."""
