@@ -67,7 +67,7 @@ async def left_at(admin: Admin, broker: str) -> list[Left]:
                     key = group, queue.topic
                     lags[key] = lags.get(key, 0) + place.broker_offset - place.consumer_offset
     left = [Left(group, topic, lag) for (group, topic), lag in sorted(lags.items()) if lag > 0]
-    runtime = await admin.broker_runtime(broker)
+    runtime = await admin.broker_runtime(address)
     waiting = 0
     for name, value in runtime.items():
         if name.startswith(_LEVEL):

@@ -48,26 +48,26 @@ async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
     """
     data = (await admin.cluster_info()).broker_addr_table.get(broker_set)
     addresses = {} if data is None else data.broker_addrs
-    member = await _member(admin, broker_set, broker_id)
-    address = member.address if member is not None else addresses.get(broker_id, "")
-    master = addresses.get(MASTER_ID, "")
-    if not address or not master:
+    members = await controlled_members(admin, broker_set)
+    member = next((each for each in members if each.broker_id == broker_id), None)
+    address = addresses.get(broker_id, "") if not members else "" if member is None else member.address
+    if MASTER_ID not in addresses or address not in addresses.values():
         return -1
     try:
-        own, whole = (await admin.broker_runtime(address), await admin.broker_runtime(master))
-        lacks = max(int(whole["commitLogMaxOffset"]) - int(own["commitLogMaxOffset"]), 0)
+        # The master first: what comes meanwhile must not count against the replica.
+        end = int((await admin.broker_runtime(addresses[MASTER_ID]))["commitLogMaxOffset"])
+        lacks = max(end - int((await admin.broker_runtime(address))["commitLogMaxOffset"]), 0)
     except (BolideError, KeyError, ValueError):
         return -1
     return lacks if lacks or member is None or (member.alive and member.in_sync) else -1
 
 
-async def _member(admin: Admin, broker_set: str, broker_id: int) -> MemberRow | None:
+async def controlled_members(admin: Admin, broker_set: str) -> list[MemberRow]:
+    """The set as its controller has it; nothing without a controller."""
     try:
-        members = await admin.members(broker_set)
+        return await admin.members(broker_set)
     except NoQueue:
-        return None
-    found = next((each for each in members if each.broker_id == broker_id), None)
-    return found or MemberRow(broker_set, broker_id, "", 0, False, False, False)
+        return []
 
 
 async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, told: Callable[[int], None]) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from bolide.admin.client import Admin
 from bolide.admin.cluster import MemberRow
 from bolide.admin.drain import only_at
+from bolide.admin.joining import behind, controlled_members
 from bolide.client.messages.errors import NoQueue
 from bolide.errors import BolideError, LocalError
 from bolide.layout.names import MASTER_ID
@@ -55,20 +56,12 @@ async def restart_plan(admin: Admin, sets: Iterable[str] = ()) -> list[RollingSt
         raise NoQueue(f"no broker of {', '.join(strange)} is registered; known brokers: {', '.join(known) or 'none'}")
     steps: list[RollingStep] = []
     for name in wanted:
-        members = await _members(admin, name)
+        members = await controlled_members(admin, name)
         if members:
             steps += _under_a_controller(name, members)
         else:
             steps += await _plain(admin, name, info.broker_addr_table[name].broker_addrs)
     return steps
-
-
-async def _members(admin: Admin, name: str) -> list[MemberRow]:
-    """The set as its controller has it; nothing without a controller."""
-    try:
-        return await admin.members(name)
-    except NoQueue:
-        return []
 
 
 def _under_a_controller(name: str, members: list[MemberRow]) -> list[RollingStep]:
@@ -195,18 +188,8 @@ class Rolling:
         return data is not None and data.broker_addrs.get(MASTER_ID) == step.address
 
     async def _has_all(self, step: RollingStep) -> bool:
-        """Registered again; a slave with its master's log, under a controller in the set of those in sync."""
-        name = step.broker_name
+        """Registered again, with its master's log, and under a controller in the set of those in sync."""
         try:
-            data = (await self._admin.cluster_info()).broker_addr_table.get(name)
-            addresses = {} if data is None else data.broker_addrs
-            if step.address not in addresses.values() or MASTER_ID not in addresses:
-                return False
-            members = await _members(self._admin, name)
-            if members:
-                return all(each.alive and each.in_sync for each in members if each.address == step.address)
-            master = await self._admin.broker_runtime(addresses[MASTER_ID])
-            own = await self._admin.broker_runtime(step.address)
-            return int(own["commitLogMaxOffset"]) >= int(master["commitLogMaxOffset"])
-        except (BolideError, KeyError, ValueError):
+            return await behind(self._admin, step.broker_name, step.broker_id) == 0
+        except BolideError:
             return False

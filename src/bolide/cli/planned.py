@@ -86,7 +86,8 @@ def drain(
             return await only_at(admin, broker_set), await left_at(admin, broker_set)
 
         lonely, left = call(namesrv, look)
-        _left_table(broker_set, left, as_json)
+        rows = [(each.group, each.topic, each.messages) for each in left]
+        output.table(f"Left at {broker_set}", ("Group", "Topic", "Messages"), rows, as_json)
         if lonely and not alone:
             output.fail(
                 f"producers of {', '.join(lonely[:5])}{' and others' if len(lonely) > 5 else ''} find no other set: "
@@ -106,11 +107,6 @@ def drain(
 
         call(namesrv, run)
         output.note(f"{broker_set} holds nothing for anybody: stop it, or give its permission back with --undo")
-
-
-def _left_table(broker_set: str, left: list[Left], as_json: bool) -> None:
-    rows = [(each.group, each.topic, each.messages) for each in left]
-    output.table(f"Left at {broker_set}", ("Group", "Topic", "Messages"), rows, as_json)
 
 
 def _summary(broker_set: str, left: list[Left]) -> str:
