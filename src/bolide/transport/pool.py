@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from bolide.errors import ConnectionLost
 from bolide.transport.client import CONNECT_TIMEOUT, ClientConnection, OnRequest
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -18,7 +19,7 @@ class ConnectionPool:
     def __init__(
         self,
         on_request: OnRequest | None = None,
-        ssl: ssl_module.SSLContext | None = None,
+        ssl: ssl_module.SSLContext | RenewedContext | None = None,
         connect_timeout: float = CONNECT_TIMEOUT,
         greet: Callable[[ClientConnection], Awaitable[None]] | None = None,
         world: World = THE_WORLD,
@@ -58,8 +59,9 @@ class ConnectionPool:
         return await asyncio.shield(task)
 
     async def _connect(self, address: str) -> ClientConnection:
+        context = self._ssl.context if isinstance(self._ssl, RenewedContext) else self._ssl
         connection = await ClientConnection.connect(
-            address, self._connect_timeout, on_request=self._on_request, ssl=self._ssl, world=self._world
+            address, self._connect_timeout, on_request=self._on_request, ssl=context, world=self._world
         )
         if self._greet is not None:
             try:

@@ -26,8 +26,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.namesrv import GetRouteInfoRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.transport.address import split_addresses
-from bolide.transport.client import ClientConnection
-from bolide.transport.tls_contexts import current_context
+from bolide.transport.pool import ConnectionPool
 
 AT_ONCE: Final = 32
 """Messages under way; the others wait for one of them."""
@@ -99,8 +98,7 @@ class OtherSets:
         self._group = f"InnerProducerGroup_{options.broker_name}_{options.broker_id}"
         self._room = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connections: dict[str, ClientConnection] = {}
-        self._connecting: dict[str, asyncio.Lock] = {}
+        self._connections = ConnectionPool(ssl=loop.tls, connect_timeout=TIMEOUT_S, world=loop.world)
         self._routes: dict[str, tuple[float, list[Elsewhere]]] = {}
         self._asking = asyncio.Lock()
         self._next = 0
@@ -118,10 +116,7 @@ class OtherSets:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in self._connections.values():
-            connection.close()
-            await connection.wait_closed()
-        self._connections.clear()
+        await self._connections.close()
 
     async def _send(self, message: BrokerMessage, then: Callable[[str, int], None]) -> None:
         error = ""
@@ -150,7 +145,7 @@ class OtherSets:
         self._next += 1
         queue = queues[self._next % len(queues)]
         try:
-            connection = await self._connection(queue.address)
+            connection = await self._connections.get(queue.address)
             request = signed(send_request(message, queue, self._group), self._options.inner_credentials)
             answer = await connection.request(request, TIMEOUT_S)
         except BolideError:
@@ -181,7 +176,7 @@ class OtherSets:
         return queues
 
     async def _asked(self, server: str, topic: str) -> list[Elsewhere]:
-        connection = await self._connection(server)
+        connection = await self._connections.get(server)
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         request = make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, header.to_ext())
         answer = await connection.request(signed(request, self._options.inner_credentials), TIMEOUT_S)
@@ -191,13 +186,3 @@ class OtherSets:
             raise NotSent(f"answered {codes.response_name(answer.code)}: {answer.remark}")
         route = decode_answer(answer.body, TopicRouteData)
         return queues_elsewhere(route, self._options.broker_cluster_name, self._options.broker_name)
-
-    async def _connection(self, address: str) -> ClientConnection:
-        async with self._connecting.setdefault(address, asyncio.Lock()):
-            known = self._connections.get(address)
-            if known is None or known.closed:
-                known = await ClientConnection.connect(
-                    address, TIMEOUT_S, ssl=current_context(self._loop.tls), world=self._world
-                )
-                self._connections[address] = known
-            return known

@@ -28,8 +28,8 @@ from bolide.remoting.headers.namesrv import (
     QueryDataVersionRequestHeader,
 )
 from bolide.transport.address import split_addresses
-from bolide.transport.client import ClientConnection
-from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.transport.pool import ConnectionPool
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 
 TIMEOUT_S: Final = 3.0
@@ -60,13 +60,10 @@ class Members:
         self._address = address
         self._role = role
         self._topics = topics
-        self._world = world
-        self._tls = tls
         self._told = told
         self._log = log
         self._servers = split_addresses(options.namesrv_addr)
-        self._connections: dict[str, ClientConnection] = {}
-        self._connecting: dict[str, asyncio.Lock] = {server: asyncio.Lock() for server in self._servers}
+        self._connections = ConnectionPool(ssl=tls, connect_timeout=TIMEOUT_S, world=world)
         self._woken = asyncio.Event()
         self._said = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -81,10 +78,7 @@ class Members:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in self._connections.values():
-            connection.close()
-            await connection.wait_closed()
-        self._connections.clear()
+        await self._connections.close()
 
     def look_soon(self) -> None:
         """Someone came or went: ask now."""
@@ -124,7 +118,7 @@ class Members:
     async def _beat_on(self, server: str) -> None:
         while True:
             try:
-                connection = await self._connection(server)
+                connection = await self._connections.get(server)
                 if connection.writable:
                     connection.oneway(self._signed(self._beat()))
             except BolideError as error:  # the registration with it says so
@@ -175,18 +169,8 @@ class Members:
         return answer
 
     async def _answer(self, server: str, code: int, ext: dict[str, str]) -> Command:
-        connection = await self._connection(server)
+        connection = await self._connections.get(server)
         return await connection.request(self._signed(make_request(code, 0, ext)), TIMEOUT_S)
 
     def _signed(self, command: Command) -> Command:
         return signed(command, self._options.inner_credentials)
-
-    async def _connection(self, server: str) -> ClientConnection:
-        async with self._connecting[server]:
-            known = self._connections.get(server)
-            if known is None or known.closed:
-                known = await ClientConnection.connect(
-                    server, TIMEOUT_S, ssl=current_context(self._tls), world=self._world
-                )
-                self._connections[server] = known
-            return known

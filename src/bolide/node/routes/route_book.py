@@ -15,8 +15,8 @@ from bolide.remoting.bodies.base import MessageQueue, decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.command import make_request
 from bolide.transport.address import split_addresses
-from bolide.transport.client import ClientConnection
-from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.transport.pool import ConnectionPool
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -36,11 +36,9 @@ class RouteBook:
     ) -> None:
         self._servers = split_addresses(namesrv_addr)
         self._told = told
-        self._tls = tls
-        self._world = world
         self.credentials: Credentials | None = None
         """What its requests are signed with."""
-        self._connections: dict[str, ClientConnection] = {}
+        self._connections = ConnectionPool(ssl=tls, world=world)
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def ask(self, topic: str) -> None:
@@ -56,10 +54,7 @@ class RouteBook:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for connection in self._connections.values():
-            connection.close()
-            await connection.wait_closed()
-        self._connections.clear()
+        await self._connections.close()
 
     async def _ask(self, topic: str) -> None:
         queues: list[MessageQueue] | None = None
@@ -73,10 +68,7 @@ class RouteBook:
         self._told(topic, queues)
 
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
-        connection = self._connections.get(server)
-        if connection is None or connection.closed:
-            connection = await ClientConnection.connect(server, ssl=current_context(self._tls), world=self._world)
-            self._connections[server] = connection
+        connection = await self._connections.get(server)
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         request = signed(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), self.credentials)
         response = await connection.request(request, TIMEOUT_S)
