@@ -16,7 +16,6 @@ from bolide.node.replication.switch_link import SwitchLink
 from proof.ledger import Finding
 from proof.simulation.faults import CONTROLLER
 from proof.simulation.plan import Action, Value
-from proof.simulation.replica_stores import settled
 from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, Replicas
 
 LOOK_AT_MASTERS_S: Final = 0.05
@@ -88,10 +87,7 @@ class ControlledReplicas(Replicas):
         nodes = [node for name in self.sets for node in self._slaves(name) if self._may_lose_its_disk(name, node)]
         if nodes:
             node = nodes[action.number("broker") % len(nodes)]
-            name = self.set_of(node)
-            if name not in self._moving:
-                self._moving.add(name)
-                self._faults.spawn(self._move(name, self._empty_one(node, action.seconds("down"))))
+            self._begin_move(self.set_of(node), self._empty_one(node, action.seconds("down")))
 
     def _may_lose_its_disk(self, name: str, node: str) -> bool:
         """Another machine leads, and has all that is acknowledged."""
@@ -166,24 +162,10 @@ class ControlledReplicas(Replicas):
 
     def _compares(self, name: str, node: str, slave: BrokerNode, master: BrokerNode) -> bool:
         """Once it has found the front of its master's log."""
-        theirs, mine = master._joining.switching, slave._joining.switching
-        if theirs is None or mine is None or not master.parts.role.may_write or mine.side is None:
-            return False
-        session = mine.side._session if isinstance(mine.side, SwitchLink) else None
-        return session is not None and session.follows and self._is_heard(node, master)
-
-    def _is_heard(self, node: str, master: BrokerNode) -> bool:
-        switching, ip = master._joining.switching, self._cluster.hosts[node].ip
-        connections = switching.connections(0) if switching is not None else []
-        return any(one.addr.startswith(f"{ip}:") for one in connections)
-
-    def _acknowledges(self, node: str, slave: BrokerNode, master: BrokerNode) -> None:
-        """A slave reports no more than it keeps."""
-        switching, ip = master._joining.switching, self._cluster.hosts[node].ip
-        for one in switching.connections(0) if switching is not None else ():
-            if one.addr.startswith(f"{ip}:") and one.slave_ack_offset > settled(slave):
-                text = f"{node} has acknowledged {one.slave_ack_offset} and keeps what is below {settled(slave)}"
-                self.findings.append(Finding("a slave acknowledges what it keeps", text))
+        mine = slave._joining.switching
+        link = mine.side if mine is not None else None
+        session = link._session if isinstance(link, SwitchLink) and master.parts.role.may_write else None
+        return session is not None and session.follows and bool(self._links(node, master))
 
     # -- the end
 

@@ -16,6 +16,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.declaration import settings_of, text_of
 from bolide.errors import BolideError
 from bolide.node.broker import BrokerNode
+from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo
 from bolide.remoting.properties_text import write_properties
 from proof.ledger import Finding, Ledger
 from proof.simulation.cluster import BROKER_CONF, Cluster, NotInTime
@@ -153,6 +154,10 @@ class Replicas:
             node = nodes[action.number("broker") % len(nodes)]
             name = self.set_of(node)
             work = self._empty_one(node, action.seconds("down"))
+        self._begin_move(name, work)
+
+    def _begin_move(self, name: str, work: Any) -> None:
+        """Let an operator work at a set, unless one does."""
         if len(self.sets[name]) > 1 and name not in self._moving:
             self._moving.add(name)
             self._faults.spawn(self._move(name, work))
@@ -345,9 +350,8 @@ class Replicas:
 
     def _acknowledges(self, node: str, slave: BrokerNode, master: BrokerNode) -> None:
         """A slave reports no more than it keeps; without syncs a loss of power may take what it reported."""
-        links, ip = master._joining.slaves, self._cluster.hosts[node].ip
-        for one in links.connections(0) if links is not None and self._sync else ():
-            if one.addr.startswith(f"{ip}:") and one.slave_ack_offset > settled(slave):
+        for one in self._links(node, master) if self._sync else ():
+            if one.slave_ack_offset > settled(slave):
                 text = f"{node} has acknowledged {one.slave_ack_offset} and keeps what is below {settled(slave)}"
                 self.findings.append(Finding("a slave acknowledges what it keeps", text))
 
@@ -361,12 +365,17 @@ class Replicas:
     def _follows_again(self, name: str, node: str) -> bool:
         """Whether a slave that may have a log of its own was found to have its master's."""
         slave, master = self._node(node), self._node(self.masters[name])
-        link, links = slave._joining.master, master._joining.slaves
+        link = slave._joining.master
         session = link._session if link is not None else None
-        if session is None or links is None or not session.compared or self.differs(node):
+        if session is None or not session.compared or self.differs(node):
             return False
-        ip = self._cluster.hosts[node].ip
-        return any(one.addr.startswith(f"{ip}:") for one in links.connections(0))
+        return bool(self._links(node, master))
+
+    def _links(self, node: str, master: BrokerNode) -> list[HAConnectionRuntimeInfo]:
+        """A slave's connections, as its master sees them."""
+        side, ip = master._joining.side, self._cluster.hosts[node].ip
+        connections = side.connections(0) if side is not None else []
+        return [one for one in connections if one.addr.startswith(f"{ip}:")]
 
     def _find(self, text: str) -> None:
         self.findings.append(Finding(LOG, text))
