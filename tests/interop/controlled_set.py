@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.interop.acknowledged import Acknowledged, bodies_at
 from tests.interop.java_processes import JavaBroker, JavaController
 from tests.interop.our_processes import OurBroker, OurController, OurNameServer
 from tests.interop.processes import free_ports, until
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from tests.interop.wire import SUCCESS, Wire
 
 SYNC_STATE = 1006
 SECONDS = 180
@@ -28,8 +28,7 @@ class ControlledBrokers:
         self.kinds: dict[int, Kind] = {}
         self.ports = [free_ports(1, -2) for _ in range(3)]
         self.brokers: dict[int, OurBroker | JavaBroker] = {}
-        self.acknowledged: list[bytes] = []
-        self.number = 0
+        self.acknowledged = Acknowledged(200)
 
     def start(self, number: int, kind: Kind = "ours") -> None:
         """Start the broker with this id, or start it again, and wait until it is in sync."""
@@ -68,40 +67,17 @@ class ControlledBrokers:
 
     def send(self, number: int, count: int) -> int:
         """Send messages to a broker, one after the other; how many it acknowledged."""
-        done = 0
-        try:
-            with Wire(self.ports[number - 1]) as wire:
-                for _ in range(count):
-                    self.number += 1
-                    body = b"%d " % self.number + bytes(200)
-                    if wire.ask(SEND_MESSAGE_V2, send_ext("T"), body).code == SUCCESS:
-                        self.acknowledged.append(body)
-                        done += 1
-        except (OSError, AssertionError):
-            return done
-        return done
+        return self.acknowledged.send(self.ports[number - 1], count)
 
     def leads(self, number: int) -> None:
         """Wait until a broker acknowledges."""
         until(lambda: self.send(number, 1) == 1, SECONDS, f"{number} acknowledges")
 
-    def bodies(self, number: int) -> list[bytes]:
-        """All that a consumer gets of the one queue that is used."""
-        found: list[bytes] = []
-        with Wire(self.ports[number - 1]) as wire:
-            while True:
-                answer = wire.ask(PULL_MESSAGE, pull_ext("T", 0, len(found)))
-                if answer.code != SUCCESS:
-                    return found
-                records = stored(answer.body)
-                assert [record.queue_offset for record in records] == list(range(len(found), len(found) + len(records)))
-                found += [record.body for record in records]
-
     def complete(self, number: int) -> None:
         """Nothing that was acknowledged is missing at this broker."""
-        at = {body: place for place, body in enumerate(self.bodies(number))}
-        assert [body for body in self.acknowledged if body not in at] == []
-        places = [at[body] for body in self.acknowledged]
+        at = {body: place for place, body in enumerate(bodies_at(self.ports[number - 1]))}
+        assert [body for body in self.acknowledged.bodies if body not in at] == []
+        places = [at[body] for body in self.acknowledged.bodies]
         assert places == sorted(places)
 
     def stop(self) -> None:

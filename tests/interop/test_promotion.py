@@ -12,13 +12,12 @@ from typing import Literal
 
 import pytest
 
+from tests.interop.acknowledged import Acknowledged, bodies_at
 from tests.interop.java_processes import JavaBroker
 from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import free_ports, until
-from tests.interop.records import stored
 from tests.interop.test_replication import VERSIONS, Broker, assert_equal
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
@@ -40,8 +39,7 @@ class Pair:
         self.names = OurNameServer(home / "names")
         self.ports: dict[Kind, int] = {kind: free_ports(1, -2) for kind in ("ours", "java")}
         self.brokers: dict[Kind, Broker] = {}
-        self.acknowledged: list[bytes] = []
-        self.number = 0
+        self.acknowledged = Acknowledged(2000)
         self.lead(master)
 
     def lead(self, master: Kind) -> None:
@@ -69,23 +67,12 @@ class Pair:
 
     def send(self, count: int) -> int:
         """How many of these messages the master acknowledged; it may end meanwhile."""
-        done = 0
-        try:
-            with Wire(self.ports[self.master]) as wire:
-                for _ in range(count):
-                    self.number += 1
-                    body = b"%d " % self.number + bytes(2000)
-                    if wire.ask(SEND_MESSAGE_V2, send_ext("T"), body).code == SUCCESS:
-                        self.acknowledged.append(body)
-                        done += 1
-        except (OSError, AssertionError):
-            return done
-        return done
+        return self.acknowledged.send(self.ports[self.master], count)
 
     def more(self) -> None:
         """Wait until traffic has had more messages acknowledged."""
-        wanted = len(self.acknowledged) + TRAFFIC
-        until(lambda: len(self.acknowledged) >= wanted, SECONDS, f"{self.master} acknowledges {TRAFFIC} more")
+        wanted = len(self.acknowledged.bodies) + TRAFFIC
+        until(lambda: len(self.acknowledged.bodies) >= wanted, SECONDS, f"{self.master} acknowledges {TRAFFIC} more")
 
     @contextmanager
     def traffic(self) -> Iterator[None]:
@@ -105,21 +92,12 @@ class Pair:
                 end.set()
             running.result()
 
-    def bodies(self) -> list[bytes]:
-        """All that a consumer gets of the master."""
-        found: list[bytes] = []
-        with Wire(self.ports[self.master]) as wire:
-            while (answer := wire.ask(PULL_MESSAGE, pull_ext("T", 0, len(found)))).code == SUCCESS:
-                records = stored(answer.body)
-                assert [record.queue_offset for record in records] == list(range(len(found), len(found) + len(records)))
-                found += [record.body for record in records]
-        return found
-
     def check(self) -> None:
         """What was acknowledged is there in its order, and the slave's log is the master's."""
         self.in_sync()
-        acknowledged = set(self.acknowledged)
-        assert [body for body in self.bodies() if body in acknowledged] == self.acknowledged
+        acknowledged = set(self.acknowledged.bodies)
+        found = bodies_at(self.ports[self.master])
+        assert [body for body in found if body in acknowledged] == self.acknowledged.bodies
         assert_equal(self.brokers[self.master], self.brokers[self.slave])
 
     def kill(self) -> None:
@@ -140,11 +118,12 @@ class Pair:
 def test_our_slave_is_promoted_over_javas_log_and_back(tmp_path: Path, version: str) -> None:
     pair = Pair(tmp_path, version, "java")
     try:
-        for promoted in ("ours", "java"):
+        promotions: list[Kind] = ["ours", "java"]
+        for promoted in promotions:
             pair.send(100)
             pair.check()
             pair.kill()
-            pair.lead("ours" if promoted == "ours" else "java")
+            pair.lead(promoted)
         pair.send(100)
         pair.check()
     finally:
