@@ -66,8 +66,6 @@ SMALL: Final[Mapping[str, Any]] = {
     "mapped_file_size_timer_log": 1 << 16,
 }
 """Sizes of files with which a simulated broker rolls, deletes and recovers as often as a real one in months."""
-QUICK: Final[Mapping[str, Any]] = {"scan_not_active_broker_interval": 500, "scan_inactive_master_interval": 500}
-"""How often a controller looks for masters that are gone."""
 SAID: Final = 500
 COLLECT_EVERY_S: Final = 30.0
 """Virtual seconds between two collections of cycles: never at a moment that depends on the build."""
@@ -176,7 +174,7 @@ class _IntoTrace(logging.Handler):
         name = scheduler.running.name if scheduler.running is not None else "-"
         if record.levelno >= logging.WARNING:
             text = f"{name}: {record.getMessage()}"
-            kind = re.sub(r"\d+", "0", text)
+            kind = f"{name}: " + re.sub(r"\d+", "0", record.getMessage())
             self._said.pop(kind, None)
             self._said[kind] = text
             if len(self._said) > SAID:
@@ -267,9 +265,12 @@ class Cluster:
         await self._served(process)
         return process
 
-    async def start_controller(self, name: str) -> Process:
-        """Start a controller with a file and wait until it serves. Raises what the start raises."""
-        process = self.start(name, self._controller)
+    async def start_controller(self, name: str, settings: Mapping[str, Any] | None = None) -> Process:
+        """Start a controller and wait until it serves; without `settings` with those of before. Raises what the start
+        raises.
+        """
+        given, _ = self._settings(name, settings, [])
+        process = self.start(name, partial(self._controller, given))
         await self._served(process)
         return process
 
@@ -295,8 +296,8 @@ class Cluster:
         options = await self._options(BrokerOptions, known, BROKER_CONF, process)
         return await self._serve(process, BrokerNode(options, BROKER_CONF, process.world))
 
-    async def _controller(self, process: Process) -> object:
-        known = {"bind_address": process.host.ip, "controller_store": "file:/controller/sets.json", **QUICK}
+    async def _controller(self, settings: dict[str, Any], process: Process) -> object:
+        known = {"bind_address": process.host.ip, "controller_store": "file:/controller/sets.json", **settings}
         options = await self._options(ControllerOptions, known, CONTROLLER_CONF, process)
         return await self._serve(process, ControllerNode(options, CONTROLLER_CONF, process.world))
 

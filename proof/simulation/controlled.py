@@ -1,4 +1,5 @@
-"""Sets under a controller: who leads is what it elects, and an operator does nothing about a master that is lost.
+"""Sets under a controller, or under several with an etcd: who leads is what is elected there, and an operator does
+nothing about a master that is lost.
 
 Every replica in sync has what is acknowledged and what is delivered (allAckInSyncStateSet), so neither is lost however
 often the master changes. In one epoch one machine takes messages. A slave's log may end with what only it has until it
@@ -12,13 +13,17 @@ from functools import partial
 from typing import Any, Final
 
 from bolide.node.broker import BrokerNode
+from bolide.node.controller.etcd_store import EtcdStore
+from bolide.node.controller.node import ControllerNode
 from bolide.node.replication.switch_link import SwitchLink
 from proof.ledger import Finding
-from proof.simulation.faults import CONTROLLER
+from proof.simulation.etcd import SimulatedEtcd
 from proof.simulation.plan import Action, Value
 from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, Replicas
 
 LOOK_AT_MASTERS_S: Final = 0.05
+PATIENT_LOOK_S: Final = 0.25
+PATIENT_SUPERVISOR_S: Final = 2.5
 COMPLETE_S: Final = 120.0
 PORT: Final = 9877
 BROKER: Final[dict[str, Value]] = {
@@ -26,6 +31,8 @@ BROKER: Final[dict[str, Value]] = {
     "all_ack_in_sync_state_set": True,
     "ha_listen_port": HA_PORT,
     "slave_read_enable": True,
+}
+QUICK: Final[dict[str, Value]] = {
     "broker_heartbeat_interval": 500,
     "controller_heart_beat_timeout_mills": 3_000,
     "sync_broker_metadata_period": 2_000,
@@ -33,8 +40,15 @@ BROKER: Final[dict[str, Value]] = {
     "check_sync_state_set_period": 1_000,
     "ha_max_time_slave_not_catchup": 5_000,
 }
-"""Faults last some seconds: a master that is silent for three loses its place."""
+"""Faults last some seconds: a master that is silent for three loses its place. Plans of hours have the times that users
+have.
+"""
+QUICK_CONTROLLER: Final[dict[str, Value]] = {
+    "scan_not_active_broker_interval": 500,
+    "scan_inactive_master_interval": 500,
+}
 TWO_MASTERS: Final = "in an epoch one machine leads"
+TWO_LEADERS: Final = "one controller leads at a time"
 
 
 class ControlledReplicas(Replicas):
@@ -42,15 +56,21 @@ class ControlledReplicas(Replicas):
 
     keeps_more_topics = True
     elections = 0
+    etcd: SimulatedEtcd | None = None
+    """Where the controllers' decisions are; None: in a file."""
     _led: dict[tuple[str, int], str]
     """Who was the master in each epoch of a set."""
     _epochs: dict[str, int]
     """The newest of each set."""
+    _leaders: set[int]
+    """What made each controller the leader, as far as somebody looked."""
 
     async def begin(self, namesrvs: list[Any]) -> None:
         """Start the controller, then the first machine of each set, which is its first master, then the others."""
-        self._led, self._epochs = {}, {}
-        await self._cluster.start_controller(CONTROLLER)
+        self._led, self._epochs, self._leaders = {}, {}, set()
+        if self._patient:
+            self._faults.look_every_s = PATIENT_SUPERVISOR_S
+        await self._start_controllers()
         for name in self.names:
             await self._cluster.start_broker(name, self.settings_of(name), namesrvs)
             if name in self.sets:
@@ -58,22 +78,42 @@ class ControlledReplicas(Replicas):
         for name in self.sets:
             await self._cluster.until(partial(self.whole, name), f"{name} is whole", COMPLETE_S)
 
+    @property
+    def _patient(self) -> bool:
+        return bool(self._wanted.get("patient"))
+
+    async def _start_controllers(self) -> None:
+        """Members of etcd first, if there are any."""
+        given: dict[str, Any] = {} if self._patient else dict(QUICK_CONTROLLER)
+        if self._faults.etcd:
+            self.etcd = SimulatedEtcd(self._cluster, self._faults.etcd)
+            given["controller_store"] = self.etcd.store
+            for member in self._faults.etcd:
+                await self.etcd.start(member)
+                self._faults.starters[member] = self.etcd.start
+            self._faults.spawn(self.etcd.watch())
+        for name in self._faults.controllers:
+            await self._cluster.start_controller(name, {**given, "controller_d_leger_self_id": name})
+
     def settings_of(self, node: str) -> dict[str, Any]:
         """The same for every machine of a set."""
         name = self.set_of(node)
+        controllers = [self._cluster.machine(controller).ip for controller in self._faults.controllers]
         return {
             "clean_file_forcibly_enable": False,
             **self._settings,
             **BROKER,
+            **({} if self._patient else QUICK),
             "broker_name": name,
-            "controller_addr": f"{self._cluster.machine(CONTROLLER).ip}:{PORT}",
+            "controller_addr": ";".join(f"{ip}:{PORT}" for ip in controllers),
             "in_sync_replicas": int(self._wanted["in_sync"]),
             "fast_port_enable": bool(self._wanted["fast_port"]),
         }
 
     def figures(self) -> dict[str, int]:
         """Counts for the reader."""
-        return {**super().figures(), "elections": self.elections}
+        of_etcd = {} if self.etcd is None else {"leaders": len(self._leaders), "elections_of_etcd": self.etcd.elections}
+        return {**super().figures(), "elections": self.elections, **of_etcd}
 
     # -- what the plan says
 
@@ -130,10 +170,23 @@ class ControlledReplicas(Replicas):
         while True:
             for name in self.sets:
                 self._look_at_master(name)
+            self._look_at_controllers()
             if self._cluster.now >= next_look:
                 next_look = self._cluster.now + LOOK_EVERY_S
                 self.look()
-            await self._cluster.sleep(LOOK_AT_MASTERS_S)
+            await self._cluster.sleep(PATIENT_LOOK_S if self._patient else LOOK_AT_MASTERS_S)
+
+    def _look_at_controllers(self) -> None:
+        """At most one of those that have an etcd is sure that it leads."""
+        leaders = []
+        for name in self._faults.controllers:
+            node = self._cluster.nodes.get(name)
+            store = node._store if isinstance(node, ControllerNode) else None
+            if isinstance(store, EtcdStore) and store._leader_key and self._cluster.now < store._lives_until:
+                leaders.append(name)
+                self._leaders.add(store._leader_key)
+        if len(leaders) > 1:
+            self.findings.append(Finding(TWO_LEADERS, f"{' and '.join(leaders)} are sure that they do"))
 
     def _look_at_master(self, name: str) -> None:
         for node in self.sets[name]:

@@ -22,7 +22,7 @@ FOLLOWED_S: Final = 29.5
 """A clock that is wrong for less leaves no trace."""
 STOP_S: Final = 120.0
 CONTROLLER: Final = "controller"
-"""The machine of the controller, in a run that has one."""
+"""The machines of the controllers, as a plan calls them, and the first of them."""
 DELIVERY_CALLS: Final = 3
 """Calls to the disk that a broker still makes before it is killed "at a delivery"."""
 
@@ -36,9 +36,15 @@ class Faults:
         self.brokers = brokers
         self.namesrvs = namesrvs
         self.controllers: Sequence[str] = ()
+        self.etcd: Sequence[str] = ()
+        """Members of the etcd that keeps the decisions of controllers."""
+        self.starters: dict[str, Callable[[str], Coroutine[Any, Any, Process]]] = {}
+        """How each machine is started that is no broker."""
         self.clients: dict[str, list[str]] = {"producer": [], "consumer": [], "operator": []}
         self.armed: list[tuple[str, Action]] = []
         """Kills that wait for a telling moment."""
+        self.look_every_s = LOOK_EVERY_S
+        """How often a supervisor looks whether its process has ended."""
         self.cuts = 0
         self.kills = 0
         self.failed_starts: list[str] = []
@@ -123,15 +129,30 @@ class Faults:
             self._cluster.kill(namesrv)
 
     def _controller(self, name: str, action: Action) -> None:
-        """The controller is killed, loses its power, stands still, or fails to write."""
+        """A controller is killed, loses its power, stands still, has its clock set, or fails to write."""
         how = action.text("how")
-        for controller in self.controllers:
-            if how == "disk":
-                self.disk(controller).fail(action.text("error"), action.text("call"), times=action.number("times"))
-            elif how == "pause":
-                self._pause(controller, action)
-            else:
-                self.lose(controller, action)
+        controller = self.controllers[action.number("which") % len(self.controllers)]
+        if how == "disk":
+            self.disk(controller).fail(action.text("error"), action.text("call"), times=action.number("times"))
+        elif how == "pause":
+            self._pause(controller, action)
+        elif how == "clock":
+            self._cluster.jump_clock(controller, action.seconds("jump"))
+        else:
+            self.lose(controller, action)
+
+    def _etcd(self, name: str, action: Action) -> None:
+        """A member of etcd is killed, loses its power, stands still, or is cut off."""
+        how = action.text("how")
+        member = self.etcd[action.number("which") % len(self.etcd)]
+        if how == "pause":
+            self._pause(member, action)
+        elif how == "cut":
+            whom = action.text("whom")
+            others = [other for other in self.etcd if other != member] if whom in ("etcd", "all") else []
+            self._cut_off(member, [*others, *(self.controllers if whom != "etcd" else ())], action)
+        else:
+            self.lose(member, action)
 
     def lose(self, name: str, action: Action) -> None:
         """A machine is killed or loses its power, as the plan says; it is started again by itself."""
@@ -158,8 +179,11 @@ class Faults:
         self._cluster.jump_clock(name, jump)
 
     def _cut(self, name: str, action: Action) -> None:
+        self._cut_off(name, self._whom(name, action), action)
+
+    def _cut_off(self, name: str, others: Sequence[str], action: Action) -> None:
         ways = action.text("ways")
-        for other in self._whom(name, action):
+        for other in others:
             pairs = [(name, other)] * (ways != "to") + [(other, name)] * (ways != "from")
             for source, target in pairs:
                 self._cluster.partition(source, target, one_way=True)
@@ -279,7 +303,7 @@ class Faults:
                 await self._cluster.sleep(self._down.pop(name, RESTART_EVERY_S))
                 async with self.starting[name]:
                     await self._start(name)
-            await self._cluster.sleep(LOOK_EVERY_S)
+            await self._cluster.sleep(self.look_every_s)
 
     def _note_end(self, process: Process) -> None:
         if process.number not in self._noted:
@@ -295,10 +319,7 @@ class Faults:
         self._noted.add(self._cluster.processes[name].number)
 
     async def _start(self, name: str) -> None:
-        if name in self.controllers:
-            start = self._cluster.start_controller
-        else:
-            start = self._cluster.start_namesrv if name in self.namesrvs else self._cluster.start_broker
+        start = self.starters.get(name, self._cluster.start_broker)
         while name not in self.held and not self._cluster.processes[name].alive:
             self.unsure_s += abs(self.clock_off.get(name, 0.0))
             try:

@@ -98,8 +98,12 @@ class Run:
         self.namesrvs = [f"names-{at}" for at in range(int(size["name_servers"]))]
         names = machines(self.brokers, int(size.get("slaves", 0)))
         self.faults = Faults(cluster, self.ledger, names, self.namesrvs)
-        self.controllers = [CONTROLLER] if size.get("controller") else []
-        self.faults.controllers = self.controllers
+        self.controllers = [CONTROLLER, "controller-b", "controller-c"][: int(size.get("controller", 0))]
+        self.etcd = [f"etcd-{at}" for at in range(int(size.get("etcd", 0)))]
+        self.faults.controllers, self.faults.etcd = self.controllers, self.etcd
+        starters = self.faults.starters
+        starters.update(dict.fromkeys(self.namesrvs, cluster.start_namesrv))
+        starters.update(dict.fromkeys(self.controllers, cluster.start_controller))
         kind = ControlledReplicas if self.controllers else Replicas
         self.replicas = kind(cluster, self.faults, self.ledger, self.brokers, size, plan.settings)
         self.senders: list[Sender] = []
@@ -144,7 +148,7 @@ class Run:
         await self._start_servers()
         await self._start_clients()
         names = self.replicas.names
-        supervised = [*names, *self.namesrvs, *self.controllers]
+        supervised = [*names, *self.namesrvs, *self.controllers, *self.etcd]
         supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in supervised]
         if self.replicas.slaves:
             supervisors.append(asyncio.ensure_future(self.replicas.watch()))
@@ -292,7 +296,7 @@ class Run:
     async def _all_up(self) -> None:
         """Servers whose machine was switched off before the last fault begin when their time has come."""
         end = self.cluster.now + RESUME_S
-        servers = (*self.replicas.names, *self.namesrvs, *self.controllers)
+        servers = (*self.replicas.names, *self.namesrvs, *self.controllers, *self.etcd)
         while self.cluster.now < end and not all(
             self.cluster.processes[name].alive or name in self.faults.held for name in servers
         ):

@@ -27,9 +27,12 @@ REPLICATED_SHARE: Final = 0.25
 SINGLE: Final = "single"
 SETS: Final = "sets"
 CONTROLLED: Final = "controlled"
-KINDS: Final = (SINGLE, SETS, CONTROLLED)
+ETCD: Final = "etcd"
+KINDS: Final = (SINGLE, SETS, CONTROLLED, ETCD)
 CONTROLLED_SHARE: Final = 0.4
 """Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
+ETCD_SHARE: Final = 0.5
+"""Of the seeds with a controller: they have two or three, whose decisions are in an etcd of three members."""
 TOPICS: Final = ("Orders", "Clicks")
 """Topics that live as long as the run; groups read them."""
 SHORT_LIVED: Final = ("Draft", "Scratch")
@@ -70,10 +73,20 @@ def controlled(seed: int) -> bool:
     return slaves_of(seed) > 0 and random.Random(f"controlled {seed}").random() < CONTROLLED_SHARE
 
 
+def controllers_of(seed: int) -> int:
+    """How many controllers a seed has; more than one have an etcd."""
+    if not controlled(seed):
+        return 0
+    chance = random.Random(f"how many controllers {seed}")
+    return chance.choice((2, 2, 3)) if chance.random() < ETCD_SHARE else 1
+
+
 def kind_of(seed: int) -> str:
-    """What a seed's brokers are: `SINGLE` masters, `SETS` in plain replication, or `CONTROLLED`."""
+    """What a seed's brokers are: `SINGLE` masters, `SETS` in plain replication, `CONTROLLED`, or `ETCD`: under
+    controllers that have one.
+    """
     if controlled(seed):
-        return CONTROLLED
+        return CONTROLLED if controllers_of(seed) == 1 else ETCD
     return SETS if slaves_of(seed) else SINGLE
 
 
@@ -119,6 +132,8 @@ class _Draw:
                 self._fault()
         if self.controlled:
             self._faults_of_controllers(random.Random(f"controller {self.seed}"))
+        if kind_of(self.seed) == ETCD:
+            self._faults_of_etcd(random.Random(f"faults of etcd {self.seed}"))
         self.actions.sort(key=lambda action: action.at)
         return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
 
@@ -226,7 +241,11 @@ class _Draw:
                 "fast_port": chance.random() < 0.5,
             }
         if self.controlled:
-            drawn["controller"] = 1
+            drawn["controller"] = controllers_of(self.seed)
+            if controllers_of(self.seed) > 1:
+                drawn["etcd"] = 3
+            if self.slow:
+                drawn["patient"] = True
         return drawn
 
     def _of_set(self, name: str, drawn: Value) -> Value:
@@ -400,7 +419,26 @@ class _Draw:
                 self._do(at, "cut", broker=broker, lasts=lasts, ways=ways, whom="controller")
                 continue
             of: dict[str, Value] = {"how": chance.choice(("kill", "power", "pause", "disk"))}
+            if kind_of(self.seed) == ETCD:
+                of["which"] = chance.randrange(3)
+                if of["how"] == "disk":
+                    of |= {"how": "clock", "jump": round(chance.choice((-1, 1)) * 10 ** chance.uniform(0.0, 5.0), 1)}
             of |= {"lasts": lasts, "down": round(10 ** chance.uniform(-1.0, 1.3), 2), "seed": chance.randrange(1 << 30)}
             of |= {"error": "EIO", "call": chance.choice(("write_file", "rename", "sync"))}
             of["times"] = chance.choice((1, 3))
             self._do(at, "controller", **of)
+
+    def _faults_of_etcd(self, chance: random.Random) -> None:
+        """Of its members, and of the ways between them and to controllers."""
+        for _ in range(chance.choice((0, 1, 2) if self.small else (0, 2, 4, 8))):
+            at = round(chance.uniform(1.0, self.seconds), 3)
+            if self.moments and chance.random() < 0.5:
+                at = round(max(1.0, chance.choice(self.moments) + chance.uniform(-0.3, 1.0)), 3)
+            lasts = round(min(10 ** chance.uniform(-1.0, 1.5), self.seconds / 2), 2)
+            how = chance.choice(("kill", "power", "pause", "cut", "cut"))
+            of: dict[str, Value] = {"how": how, "which": chance.randrange(3), "lasts": lasts}
+            of |= {"down": round(10 ** chance.uniform(-1.0, 1.3), 2), "seed": chance.randrange(1 << 30)}
+            of |= {"ways": chance.choice(("both", "to", "from")), "whom": chance.choice(("etcd", "controller", "all"))}
+            self._do(at, "etcd", **of)
+            if chance.random() < 0.3:  # a second one: no majority is left
+                self._do(round(at + chance.uniform(0.0, 2.0), 3), "etcd", **{**of, "which": int(of["which"]) + 1})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bolide.node.controller.etcd_store import EtcdStore
+from bolide.node.controller.node import ControllerNode
 from proof.simulation.cluster import Cluster, Simulation
-from proof.simulation.controlled import TWO_MASTERS, ControlledReplicas
+from proof.simulation.controlled import TWO_LEADERS, TWO_MASTERS, ControlledReplicas
 from proof.simulation.disk import Disk
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Run, run_plan
@@ -45,6 +47,66 @@ def test_a_replica_whose_disk_is_replaced_is_another_member_that_has_everything(
     assert (report.figures["emptied"], report.figures["elections"]) == (1, 1)
 
 
+def over_etcd(*actions: Action, seconds: float = 60.0) -> Plan:
+    return plan(*actions, seconds=seconds, slaves=2, controller=2, etcd=3)
+
+
+def test_another_controller_leads_when_the_first_is_lost_and_elects() -> None:
+    gone = [
+        Action(10.0 + 15.0 * at, "controller", {"how": "power", "down": 13.0, "which": at, "seed": 3}) for at in (0, 1)
+    ]
+    report = run_plan(over_etcd(*sends(1.0, 40.0), *gone, promote(26.0, down=8.0)))
+    assert not report.findings, report.findings
+    assert report.figures["elections"] == 1
+    assert report.figures["leaders"] > 1
+
+
+def test_a_member_of_etcd_that_is_lost_is_not_missed() -> None:
+    gone = Action(10.0, "etcd", {"how": "kill", "down": 60.0, "which": 0})
+    report = run_plan(over_etcd(*sends(1.0, 40.0), gone, promote(20.0, down=8.0)))
+    assert not report.findings, report.findings
+    assert report.figures["elections"] == 1
+
+
+def test_without_a_majority_of_etcd_nobody_is_elected_until_it_is_back() -> None:
+    gone = [Action(10.0, "etcd", {"how": "power", "down": 30.0, "which": at, "seed": at}) for at in (0, 1)]
+    report = run_plan(over_etcd(*sends(1.0, 40.0), *gone, promote(15.0, down=50.0), seconds=80.0))
+    assert not report.findings, report.findings
+    assert report.figures["elections"] == 1
+
+
+def test_a_controller_that_was_cut_off_from_etcd_does_not_lead_any_more() -> None:
+    cut = [Action(10.0, "etcd", {"how": "cut", "lasts": 20.0, "which": at, "ways": "both", "whom": "controller"})
+           for at in range(3)]  # fmt: skip
+    report = run_plan(over_etcd(*sends(1.0, 40.0), *cut, promote(20.0, down=8.0)))
+    assert not report.findings, report.findings
+    assert report.figures["elections"] == 1
+
+
+def test_two_controllers_that_are_sure_that_they_lead_are_found() -> None:
+    tried = over_etcd(*sends(1.0, 20.0), seconds=30.0)
+    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
+    run = Run(tried, simulation.cluster)
+
+    async def scenario(cluster: Cluster) -> None:
+        run.faults.spawn(pretend_later(cluster))
+        await run.scenario(cluster)
+
+    async def pretend_later(cluster: Cluster) -> None:
+        await cluster.sleep(10.0)
+        stores = []
+        for name in run.controllers:
+            node = cluster.nodes[name]
+            assert isinstance(node, ControllerNode)
+            assert isinstance(node._store, EtcdStore)
+            stores.append(node._store)
+        for store in stores:
+            store._leader_key = store._leader_key or 1
+
+    simulation.run(scenario)
+    assert any(finding.promise == TWO_LEADERS for finding in run.findings)
+
+
 def test_two_masters_of_one_epoch_are_found() -> None:
     tried = under_a_controller(*sends(1.0, 20.0), seconds=30.0)
     simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
@@ -70,9 +132,14 @@ def test_a_share_of_the_seeds_with_slaves_is_controlled() -> None:
     assert 0.05 < len(found) / 400 < 0.2
     assert all(slaves_of(seed) for seed in found)
     plans = [draw(seed, 60.0) for seed in found]
-    assert all(one.cluster["controller"] == 1 for one in plans)
+    assert {one.cluster["controller"] for one in plans} == {1, 2, 3}
+    assert all(("etcd" in one.cluster) is (one.cluster["controller"] > 1) for one in plans)
     assert all(one.settings["flush_disk_type"] == "SYNC_FLUSH" for one in plans)
     actions = [action for one in plans for action in one.actions]
-    assert {action.text("how") for action in actions if action.do == "controller"} == {"kill", "power", "pause", "disk"}
+    ways = {"kill", "power", "pause", "disk", "clock"}
+    assert {action.text("how") for action in actions if action.do == "controller"} == ways
+    over_one = [action for one in plans if "etcd" in one.cluster for action in one.actions]
+    assert {action.text("how") for action in over_one if action.do == "etcd"} == {"kill", "power", "pause", "cut"}
+    assert not any(action.text("how") == "disk" for action in over_one)
     assert any(action.do == "cut" and action.text("whom") == "controller" for action in actions)
     assert not any("controller" in draw(seed, 60.0).cluster for seed in range(100) if not controlled(seed))
