@@ -39,7 +39,7 @@ class Faults:
         self.etcd: Sequence[str] = ()
         """Members of the etcd that keeps the decisions of controllers."""
         self.starters: dict[str, Callable[[str], Coroutine[Any, Any, Process]]] = {}
-        """How each machine is started that is no broker."""
+        """How machines other than brokers are started."""
         self.clients: dict[str, list[str]] = {"producer": [], "consumer": [], "operator": []}
         self.armed: list[tuple[str, Action]] = []
         """Kills that wait for a telling moment."""

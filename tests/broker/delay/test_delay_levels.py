@@ -109,13 +109,6 @@ def test_where_units_have_extensions_these_hold_the_time(tmp_path: Path, lost: b
     parts.close()
 
 
-def test_a_time_further_away_than_the_level_counts_as_now(parts: Delaying) -> None:
-    """The clock was set back: nobody waits for hours."""
-    parts.delayed(1, now=NOW + 3_600_000)
-    parts.tick(NOW)
-    assert len(parts.delivered()) == 1
-
-
 def test_it_looks_every_tenth_of_a_second_and_at_once_while_there_is_more(parts: Delaying) -> None:
     for number in range(5):
         parts.delayed(1, b"%d" % number)
@@ -452,22 +445,6 @@ def test_a_log_that_waits_for_the_disk_makes_deliveries_wait(failing: Failing) -
     failing.store.replicated_offset = -1
     failing.tick(NOW + 1_100)
     assert failing.bodies() == [b"late"]
-
-
-@pytest.mark.parametrize("step", [-3_600_000, 3_600_000])
-def test_a_clock_that_is_set_neither_hurries_nor_delays_what_waits(parts: Delaying, step: int) -> None:
-    ten = LEVELS[2]
-    parts.delayed(3, b"before")
-    parts.store.clock_set(step)
-    parts.delayed(3, b"after", NOW + 2_000)
-    parts.tick(NOW + ten - 1)
-    assert parts.delivered() == []
-    parts.tick(NOW + ten)
-    parts.tick(NOW + ten + 1_999)
-    assert [record.body for record in parts.delivered()] == [b"before"]
-    parts.tick(NOW + ten + 2_000)
-    assert [record.body for record in parts.delivered()] == [b"before", b"after"]
-    assert parts.delivered()[1].store_timestamp == NOW + ten + 2_000 + step
 
 
 def test_a_slave_delivers_nothing_and_a_master_goes_on_where_the_last_one_was(parts: Delaying) -> None:

@@ -77,6 +77,28 @@ class Level:
         self.loading: bool = False
         self.loaded: bool = False
         """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
+        self._ahead: int = 0
+        """By how much the clock was ahead that stored the messages below `_ahead_until` whose time is after
+        `_ahead_from`."""
+        self._ahead_from: int = 0
+        self._ahead_until: int = 0
+
+    def due_at(self, time: int, offset: int, end: int, now: int) -> int:
+        """When the first message in line is due, whose time this is; `end` is that of the queue.
+
+        A time further off than the delay is of another clock: of a master that was lost, or of this machine before its
+        clock was set back and the broker restarted. Such a message waits for its delay from now on, and those after it
+        as much longer as they came later.
+        """
+        if offset >= self._ahead_until:
+            self._ahead_from = self._ahead_until = 0
+        own = time - self._ahead if time > self._ahead_from and offset < self._ahead_until else time
+        if own <= now + self.delay_ms:
+            return own
+        self._ahead_from = now + self.delay_ms
+        self._ahead_until = end
+        self._ahead = time - self._ahead_from
+        return self._ahead_from
 
     def written(self, written_offset: int) -> None:
         """A turn is over: what it delivered is in the log, unless its write did not happen."""
@@ -314,7 +336,7 @@ class DelayService(Table):
         if units is None:
             self._load(level, queue.extent(level.offset, UNITS_AT_ONCE))
             return 0
-        places = self._due(level, queue, units, now)
+        places = self._due(level, queue, units, end, now)
         done = 0
         for physical_offset, size in places:
             if not self._runs.bring(places, done, level.loaded and done == 0):  # something was loaded for the first
@@ -332,7 +354,7 @@ class DelayService(Table):
             level.more = True  # the budget is used up, or a file of the queue ends
         return done
 
-    def _due(self, level: Level, queue: ConsumeQueue, units: bytes, now: int) -> list[tuple[int, int]]:
+    def _due(self, level: Level, queue: ConsumeQueue, units: bytes, end: int, now: int) -> list[tuple[int, int]]:
         """(physical offset, size) of what is due, from the first unit on, within the bytes of one turn."""
         places: list[tuple[int, int]] = []
         at: i64 = 0
@@ -345,7 +367,7 @@ class DelayService(Table):
                 record = self._store.record_at(physical_offset, size)
                 deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
             deliver_time = int(self._store.times.steady(deliver_time, physical_offset))
-            if deliver_time <= now + level.delay_ms and deliver_time > now:
+            if level.due_at(deliver_time, level.offset + at // UNIT_SIZE, end, now) > now:
                 break
             total += size
             if total > BYTES_AT_ONCE and places:
