@@ -34,6 +34,7 @@ from functools import partial
 from typing import Any, Final, TextIO, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.client.instance.instance import _instances as client_instances
 from bolide.client.instance.unclosed import Closeable
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import Options, options_of, settings_of, text_of
@@ -240,6 +241,7 @@ class Cluster:
     def _ended(self, process: Process) -> None:
         self.faults += [(process.name, message, error) for message, error in process.faults]
         process.faults.clear()
+        client_instances.pop(process.loop, None)  # their options hold the world, and with it the whole simulation
 
     async def start_namesrv(self, name: str, settings: Mapping[str, Any] | None = None, machine: str = "") -> Process:
         """Start a name server and wait until it serves; without `settings` with those of before. Raises what the start
@@ -266,9 +268,7 @@ class Cluster:
         return process
 
     async def start_controller(self, name: str, settings: Mapping[str, Any] | None = None) -> Process:
-        """Start a controller and wait until it serves; without `settings` with those of before. Raises what the start
-        raises.
-        """
+        """The same of a controller."""
         given, _ = self._settings(name, settings, [])
         process = self.start(name, partial(self._controller, given))
         await self._served(process)
