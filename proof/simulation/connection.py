@@ -167,12 +167,14 @@ class End:
                 self._finish(None)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once. What the kernel has taken arrives all the same, and after it the end, as when a socket is
+        closed: a peer that has not read it yet acts on it later.
+        """
         if not self._lost:
             self._closing = True
             self._out.clear()
             self._out_size = 0
-            self._finish(None, reset=True)
+            self._finish(None)
 
     def pause_reading(self) -> None:
         """Deliver nothing."""
@@ -247,12 +249,12 @@ class End:
             self._closing = True
             self._finish(self._error)
 
-    def _finish(self, error: OSError | None, reset: bool = False) -> None:
+    def _finish(self, error: OSError | None) -> None:
         if self._lost:
             return
         self._lost = True
         if error is None:
-            self.leave(reset)
+            self.leave()
         else:
             self._leave()
         self.process.loop.call_soon(self.protocol.connection_lost, error)

@@ -31,6 +31,8 @@ ETCD: Final = "etcd"
 KINDS: Final = (SINGLE, SETS, CONTROLLED, ETCD)
 CONTROLLED_SHARE: Final = 0.4
 """Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
+LATE_SHARE: Final = 0.15
+"""Of the faults of etcd: a decision takes effect late, where the next ones were made without it."""
 ETCD_SHARE: Final = 0.5
 """Of the seeds with a controller: they have two or three, whose decisions are in an etcd of three members."""
 TOPICS: Final = ("Orders", "Clicks")
@@ -440,5 +442,19 @@ class _Draw:
             of |= {"down": round(10 ** chance.uniform(-1.0, 1.3), 2), "seed": chance.randrange(1 << 30)}
             of |= {"ways": chance.choice(("both", "to", "from")), "whom": chance.choice(("etcd", "controller", "all"))}
             self._do(at, "etcd", **of)
+            if chance.random() < LATE_SHARE:
+                self._late_decision(at, chance)
             if chance.random() < 0.3:  # a second one: no majority is left
                 self._do(round(at + chance.uniform(0.0, 2.0), 3), "etcd", **{**of, "which": int(of["which"]) + 1})
+
+    def _late_decision(self, at: float, chance: random.Random) -> None:
+        """A member stands still with an election in its hands. Two masters later it continues, and then another
+        controller leads, with what it finds.
+        """
+        lasts = round(chance.uniform(12.0, 20.0), 2)
+        self._do(at, "etcd", how="pause", which=chance.randrange(3), lasts=lasts, down=1.0, seed=1)
+        for after in (0.05, round(chance.uniform(6.0, lasts - 2.0), 2), lasts + 6.0):
+            self._do(round(at + after, 3), "promote", broker=0, how="kill", down=3.0, seed=1, back=3.0)
+        for which in range(3):
+            lost = {"how": "kill", "which": which, "lasts": 1.0, "down": 5.0, "seed": 1}
+            self._do(round(at + lasts + chance.uniform(0.1, 1.0), 3), "controller", **lost)
