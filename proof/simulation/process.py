@@ -289,18 +289,24 @@ class Process:
         self.enter(self.loop.strand, self._close_tasks)
 
     def _close_tasks(self) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            quiet: Any = task
-            quiet._log_destroy_pending = False
-            coroutine: Any = task.get_coro()
-            for _ in range(CLOSES):
-                try:
-                    coroutine.close()
-                    break
-                except Gone:
-                    break
-                except Exception as error:  # it waits in a `finally`, or fails there: nobody is left to care
-                    self.last_words = error
+        known: set[asyncio.Task[Any]] = set()
+        while begun := asyncio.all_tasks(self.loop) - known:  # on their way out they begin others
+            known |= begun
+            for task in begun:
+                self._close_task(task)
+
+    def _close_task(self, task: asyncio.Task[Any]) -> None:
+        quiet: Any = task
+        quiet._log_destroy_pending = False
+        coroutine: Any = task.get_coro()
+        try:
+            for _ in range(CLOSES):  # not `close`, which forgets an inner one that waits on its way out
+                coroutine.throw(Gone)
+            coroutine.close()
+        except (Gone, StopIteration):
+            return
+        except Exception as error:  # it fails on its way out: nobody is left to care
+            self.last_words = error
 
     last_words: Exception | None = None
     """What a coroutine of a killed process raised on its way out."""

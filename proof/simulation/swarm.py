@@ -456,5 +456,5 @@ class _Draw:
         for after in (0.05, round(chance.uniform(6.0, lasts - 2.0), 2), lasts + 6.0):
             self._do(round(at + after, 3), "promote", broker=0, how="kill", down=3.0, seed=1, back=3.0)
         for which in range(3):
-            lost = {"how": "kill", "which": which, "lasts": 1.0, "down": 5.0, "seed": 1}
+            lost: dict[str, Value] = {"how": "kill", "which": which, "lasts": 1.0, "down": 5.0, "seed": 1}
             self._do(round(at + lasts + chance.uniform(0.1, 1.0), 3), "controller", **lost)
