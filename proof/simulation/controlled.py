@@ -130,9 +130,21 @@ class ControlledReplicas(Replicas):
             self._begin_move(self.set_of(node), self._empty_one(node, action.seconds("down")))
 
     def _may_lose_its_disk(self, name: str, node: str) -> bool:
-        """Another machine leads, and has all that is acknowledged."""
+        """Another machine leads, and has all that is acknowledged, as the controller says, too: it may have elected one
+        that stands still and does not know it yet.
+        """
         leader = self._leader(name)
-        return leader is not None and leader != node and leader == self.masters[name]
+        return leader is not None and leader != node and leader == self.masters[name] == self._elected(name)
+
+    def _elected(self, name: str) -> str | None:
+        """The machine that is the master for the controller that leads; None when none does."""
+        for controller in self._faults.controllers:
+            running = self._cluster.nodes.get(controller)
+            found = running._controller.sets.get(name) if isinstance(running, ControllerNode) else None
+            if found is not None:
+                ip = (found.value.address_of(found.value.master) or "").partition(":")[0]
+                return next((node for node in self.sets[name] if self._cluster.hosts[node].ip == ip), None)
+        return None
 
     # -- who leads
 
