@@ -130,10 +130,9 @@ def test_our_slave_is_promoted_over_javas_log_and_back(tmp_path: Path, version: 
         pair.close()
 
 
-@marked(OUR_MASTER, "rolling restart under traffic")
-@pytest.mark.parametrize("version", VERSIONS)
-def test_our_master_and_its_slave_restart_under_traffic(tmp_path: Path, version: str) -> None:
-    pair = Pair(tmp_path, version, "ours")
+def restarted(home: Path, version: str, master: Kind) -> None:
+    """The slave, then the master restart under traffic; each has to take part before the next one stops."""
+    pair = Pair(home, version, master)
     try:
         with pair.traffic():
             for kind in (pair.slave, pair.master):
@@ -144,3 +143,15 @@ def test_our_master_and_its_slave_restart_under_traffic(tmp_path: Path, version:
         pair.check()
     finally:
         pair.close()
+
+
+@marked(OUR_MASTER, "rolling restart under traffic")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_master_and_its_slave_restart_under_traffic(tmp_path: Path, version: str) -> None:
+    restarted(tmp_path, version, "ours")
+
+
+@marked(OUR_SLAVE, "rolling restart under traffic")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_master_of_java_and_our_slave_restart_under_traffic(tmp_path: Path, version: str) -> None:
+    restarted(tmp_path, version, "java")
