@@ -80,7 +80,7 @@ def _java_home_or_path() -> bool:
 
 LONGEST_FIRST = (
     *("spark-processes", "spark", "spark-live"),
-    *("java-pairs", "java-brokers", "java-stores", "java", "hostile"),
+    *("java-pairs", "java-many-queues", "java-brokers", "java-stores", "java", "hostile"),
 )
 """Groups in the order in which workers begin them (with --no-loadscope-reorder); single tests fill the rest."""
 

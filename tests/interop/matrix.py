@@ -47,7 +47,7 @@ after clean stop · after SIGKILL
 _OF_A_PAIR = """
 catch-up from nothing · catch-up from the middle of a file ·
 SYNC_MASTER acknowledges what the slave has · ASYNC_MASTER: catch-up from nothing ·
-ASYNC_MASTER: catch-up from the middle of a file · ASYNC_MASTER waits for no slave ·
+ASYNC_MASTER: catch-up from the middle of a file · ASYNC_MASTER waits for no slave · a pair with 10,000 queues ·
 promotion by configuration · rolling restart under traffic
 """
 

@@ -5,11 +5,13 @@ A frame is `length(4) type(1) header_length(3) header body`; the header here is 
 
 import json
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
 _ANSWER_SECONDS = 60.0
+_TOGETHER = 200
 VERSION_5_5_0 = 513
 
 SEND_MESSAGE_V2 = 310
@@ -91,6 +93,21 @@ class Wire:
         assert answer is not None, f"the connection was closed in answer to request {code}"
         assert answer.opaque == self._opaque
         return answer
+
+    def ask_all(self, requests: Sequence[tuple[int, dict[str, str], bytes]]) -> list[Answer]:
+        """Send requests, `_TOGETHER` at a time before an answer; the answers, in the order of the requests."""
+        found: dict[int, Answer] = {}
+        first = self._opaque + 1
+        for at in range(0, len(requests), _TOGETHER):
+            part = requests[at : at + _TOGETHER]
+            heads = [header(code, ext, first + at + number) for number, (code, ext, _) in enumerate(part)]
+            self.socket.sendall(b"".join(frame(head, body) for head, (_, _, body) in zip(heads, part, strict=True)))
+            for _ in part:
+                answer = self.read()
+                assert answer is not None, "the connection was closed before the last answer"
+                found[answer.opaque] = answer
+        self._opaque += len(requests)
+        return [found[first + number] for number in range(len(requests))]
 
     def deliver(self, data: bytes, *, eof: bool = False) -> None:
         """Send bytes as they are; a peer that closes before the last of them is no error here."""

@@ -1,0 +1,135 @@
+"""Pairs with 10,000 queues, both ways: a slave catches up from nothing and after a kill, has the topics and serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bolide.remoting.json import parse_long
+from tests.interop.java_processes import JavaBroker
+from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.processes import free_ports, until
+from tests.interop.records import stored
+from tests.interop.test_replication import VERSIONS, Broker
+from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-many-queues")]
+
+CREATE_TOPIC, ALL_TOPICS, MAX_OFFSET = 17, 21, 30
+TOPICS = [f"Many{number}" for number in range(500)]
+EACH = 20
+QUEUES = [(topic, queue_id) for topic in TOPICS for queue_id in range(EACH)]
+SAMPLE = QUEUES[::97]
+SETTINGS = {"fastPortEnable": "true", "slaveReadEnable": "true", "mappedFileSizeConsumeQueue": "20000"}
+"""With queue files of 6 MB, its default, a slave of 4.9 takes a minute and a half to make 10,000 of them."""
+MASTER = {**SETTINGS, "brokerRole": "ASYNC_MASTER"}
+SLAVE = {**SETTINGS, "brokerRole": "SLAVE", "brokerId": "1"}
+SECONDS = 240
+PROVEN = "a pair with 10,000 queues"
+Request = tuple[int, dict[str, str], bytes]
+
+
+def ask_all(broker: Broker, requests: list[Request]) -> list[Answer]:
+    with Wire(broker.port) as wire:
+        return wire.ask_all(requests)
+
+
+def done(broker: Broker, requests: list[Request]) -> None:
+    """All of them succeed."""
+    failed = [answer for answer in ask_all(broker, requests) if answer.code != SUCCESS]
+    assert not failed, failed[0]
+
+
+def create(broker: Broker) -> None:
+    queues = {"readQueueNums": str(EACH), "writeQueueNums": str(EACH), "perm": "6"}
+    kind = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+    done(broker, [(CREATE_TOPIC, {"topic": topic, **queues, **kind}, b"") for topic in TOPICS])
+
+
+def fill(broker: Broker, text: str) -> None:
+    """A message more in each queue, which names it."""
+    done(
+        broker,
+        [
+            (SEND_MESSAGE_V2, send_ext(topic, e=str(queue_id)), f"{text} {topic} {queue_id}".encode())
+            for topic, queue_id in QUEUES
+        ],
+    )
+
+
+def ends(broker: Broker) -> list[str]:
+    """Where each queue ends; "-1" where the broker does not know it."""
+    asked = [(MAX_OFFSET, {"topic": topic, "queueId": str(queue_id)}, b"") for topic, queue_id in QUEUES]
+    return [answer.ext.get("offset", "-1") for answer in ask_all(broker, asked)]
+
+
+def topics(broker: Broker) -> dict[str, tuple[int, int, int]]:
+    """The queues and permissions of the topics of this test."""
+    with Wire(broker.port) as wire:
+        answer = wire.ask(ALL_TOPICS, {})
+    assert answer.code == SUCCESS
+    table = parse_long(answer.body)["topicConfigTable"]
+    return {
+        name: (one["readQueueNums"], one["writeQueueNums"], one["perm"])
+        for name, one in table.items()
+        if name.startswith("Many")
+    }
+
+
+def becomes(ask: Callable[[Broker], object], broker: Broker, wanted: object) -> Callable[[], bool]:
+    return lambda: ask(broker) == wanted
+
+
+def assert_serves(master: Broker, slave: Broker, texts: list[str]) -> None:
+    """A pull finds the same records at both, and what was sent."""
+    pulls = [(PULL_MESSAGE, pull_ext(topic, queue_id, 0), b"") for topic, queue_id in SAMPLE]
+    for (topic, queue_id), of_slave, of_master in zip(
+        SAMPLE, ask_all(slave, pulls), ask_all(master, pulls), strict=True
+    ):
+        assert of_slave.code == SUCCESS, (topic, queue_id, of_slave)
+        found = stored(of_slave.body)
+        assert [record.body.decode() for record in found] == [f"{text} {topic} {queue_id}" for text in texts]
+        assert [record.queue_offset for record in found] == list(range(len(texts)))
+        assert of_slave.body == of_master.body
+
+
+def replicate(master: Broker, start: Callable[[], Broker]) -> None:
+    """The slave begins with nothing, is killed, and restarts on what it has."""
+    create(master)
+    wanted = dict.fromkeys(TOPICS, (EACH, EACH, 6))
+    assert topics(master) == wanted
+    texts: list[str] = []
+    for text in ("first", "second"):
+        fill(master, text)
+        texts.append(text)
+        filled = [str(len(texts))] * len(QUEUES)
+        until(becomes(ends, master, filled), SECONDS, "the master has dispatched all")
+        slave = start()
+        until(becomes(topics, slave, wanted), SECONDS, "the slave has all topics")
+        until(becomes(ends, slave, filled), SECONDS, "the slave has all queues")
+        assert_serves(master, slave, texts)
+        slave.kill()
+    master.kill()
+
+
+@marked(OUR_MASTER, PROVEN)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_slave_of_java_has_the_queues_of_our_master(tmp_path: Path, version: str) -> None:
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    port = free_ports(1, -2)
+    settings = {**MASTER, "haListenPort": str(port + 1)}
+    master = OurBroker(tmp_path / "ours", namesrv.address, settings, port=port)
+    replicate(master, lambda: JavaBroker(tmp_path / "java", namesrv.address, SLAVE, version=version))
+    assert namesrv.stop() == 0
+
+
+@marked(OUR_SLAVE, PROVEN)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_slave_has_the_queues_of_a_master_of_java(tmp_path: Path, version: str) -> None:
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    master = JavaBroker(tmp_path / "java", namesrv.address, MASTER, version=version)
+    replicate(master, lambda: OurBroker(tmp_path / "ours", namesrv.address, SLAVE))
+    assert namesrv.stop() == 0
