@@ -50,12 +50,13 @@ class ControlledService(Service):
             remark = "this request only for controllerMode "  # with the blank of 5.5.0
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         entries = self.epochs().entries
+        # One too many where there is no epoch: in a slave that has nothing yet.
         ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]
         body = EpochEntryCache(
             self._options.broker_cluster_name,
             self._options.broker_name,
             max(self._role.broker_id, 0),
-            [EpochEntry(entry.number, entry.start, end) for entry, end in zip(entries, ends, strict=True)],
+            [EpochEntry(entry.number, entry.start, end) for entry, end in zip(entries, ends, strict=False)],
             int(self._store.end_offset),
         )
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
