@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bolide.controller.consensus import StoreUnavailable
-from bolide.node.controller.etcd import Etcd
+from bolide.controller.consensus import Member, StoreUnavailable
+from bolide.node.controller.etcd import Etcd, read_op
+from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.http_exchange import Endpoint, ExchangeFailed, post
 from bolide.world.real import RealWorld
+from tests.client.waiting import until
 
 OK = b"HTTP/1.0 200 OK\r\n"
 
@@ -96,5 +98,59 @@ def test_the_next_member_is_asked_when_one_is_not_there() -> None:
             assert await etcd.grant(3) == 5
             assert await etcd.grant(3) == 5
             assert len(asked) == 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("{}", "asked for 1 ranges, and sends 0"),
+        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"b29","value":""}]}}]}', "no base64"),
+        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"*","value":""}]}}]}', "no base64"),
+    ],
+)
+def test_a_transaction_whose_answer_is_no_answer_is_in_doubt(answer: str, why: str) -> None:
+    async def scenario() -> None:
+        async with saying(OK + b"\r\n" + answer.encode()) as (server, _):
+            with pytest.raises(StoreUnavailable, match=why):
+                await Etcd(RealWorld(), [server], 60).txn([], [read_op("a")], [read_op("a")])
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_has_an_id() -> None:
+    """With the id 0 the key of the leader would belong to no lease, and outlive its controller."""
+
+    async def scenario() -> None:
+        async with saying(OK + b"\r\n{}") as (server, _):
+            with pytest.raises(StoreUnavailable, match="without an id"):
+                await Etcd(RealWorld(), [server], 60).grant(3)
+
+    asyncio.run(scenario())
+
+
+def test_pages_that_do_not_go_on_end() -> None:
+    page = b'{"more":true,"kvs":[{"key":"YWI=","value":""}]}'
+
+    async def scenario() -> None:
+        async with saying(OK + b"\r\n" + page) as (server, asked):
+            with pytest.raises(StoreUnavailable, match="again and again"):
+                await Etcd(RealWorld(), [server], 60).read("a")
+            assert len(asked) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_goes_on_to_ask_an_etcd_that_answers_nonsense() -> None:
+    async def scenario() -> None:
+        async with saying(OK + b'\r\n{"ID":"5","TTL":"1"}') as (server, asked):
+            store = EtcdStore(RealWorld(), Etcd(RealWorld(), [server], 60), "g", Member("n0", "127.0.0.1:1"), 1)
+            store.start()
+            try:
+                await until(lambda: sum(b"/v3/lease/grant" in each for each in asked) >= 2, "a second lease")
+                assert not store.leads
+            finally:
+                await store.stop()
 
     asyncio.run(scenario())

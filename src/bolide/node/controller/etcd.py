@@ -92,7 +92,10 @@ class Etcd:
 
     async def grant(self, seconds: int) -> int:
         """A lease; its id."""
-        return (await self._ask("lease/grant", {"TTL": str(seconds)}, _Lease)).id
+        lease = (await self._ask("lease/grant", {"TTL": str(seconds)}, _Lease)).id
+        if lease == 0:  # a key with the lease 0 would stay for ever, and nobody could lead after its controller
+            raise StoreUnavailable("etcd does not answer: it grants a lease without an id")
+        return lease
 
     async def keep_alive(self, lease: int) -> int:
         """Renew a lease; the seconds it lives from then on, 0 when it is gone."""
@@ -118,13 +121,19 @@ class Etcd:
             found += _entries(page)
             if not page.more or not page.kvs:
                 return found
-            begin = base64.b64decode(page.kvs[-1].key) + b"\0"
+            begin, before = _plain(page.kvs[-1].key) + b"\0", begin
+            if begin <= before:
+                raise StoreUnavailable(f"etcd does not answer: it sends the keys of {prefix} again and again")
 
     async def txn(self, compare: list[Any], success: list[Any], failure: list[Any] | None = None) -> TxnResult:
         """One transaction. When `StoreUnavailable` is raised, it may have been done."""
-        request = {"compare": compare, "success": success, "failure": failure or []}
+        failure = failure or []
+        request = {"compare": compare, "success": success, "failure": failure}
         done = await self._ask("kv/txn", request, _Txn)
         ranges = [each.response_range for each in done.responses if each.response_range is not None]
+        asked = sum("request_range" in each for each in (success if done.succeeded else failure))
+        if len(ranges) != asked:
+            raise StoreUnavailable(f"etcd does not answer: it was asked for {asked} ranges, and sends {len(ranges)}")
         return TxnResult(done.succeeded, done.header.revision, [_entries(each) for each in ranges])
 
     async def _ask(self, what: str, request: dict[str, Any], kind: type[T]) -> T:
@@ -157,14 +166,22 @@ def _decoded(status: int, data: bytes, kind: type[T], member: Endpoint) -> T:
 def _entries(page: _Range) -> list[EtcdEntry]:
     return [
         EtcdEntry(
-            base64.b64decode(pair.key).decode("utf-8", "replace"),
-            base64.b64decode(pair.value),
+            _plain(pair.key).decode("utf-8", "replace"),
+            _plain(pair.value),
             pair.mod_revision,
             pair.create_revision,
             pair.lease,
         )
         for pair in page.kvs
     ]
+
+
+def _plain(text: str) -> bytes:
+    """Bytes that the gateway has written."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise StoreUnavailable(f"etcd does not answer: {text[:40]!r} is no base64: {error}") from None
 
 
 def coded(data: bytes | str) -> str:

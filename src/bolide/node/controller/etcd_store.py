@@ -170,7 +170,9 @@ class EtcdStore:
         done = await self._etcd.txn([created_at(key, 0)], [put], [read_op(key)])
         if done.succeeded:
             return
-        (entry,) = (each for each in done.entries[0] if each.key == key)
+        entry = next((each for each in done.entries[0] if each.key == key), None)
+        if entry is None:
+            raise StoreUnavailable(f"etcd does not answer: it says that {key} is there, and does not send it")
         if entry.value.decode("utf-8", "replace") != self._me.address:
             raise LeadershipLost(
                 f"another controller of this group is named {self._me.id}: {entry.value.decode('utf-8', 'replace')}; "
