@@ -94,6 +94,20 @@ def test_a_member_that_does_not_catch_up_leaves() -> None:
     assert made.wanted(PATIENCE + 1) is None
 
 
+def test_a_replica_that_the_controller_does_not_take_keeps_nobody_else_in_or_out() -> None:
+    made = pair()
+    made.connected(8, 9, False, 0)
+    made.reported(8, 9, 100, 100, 0)
+    assert made.wanted(0) == {1, 2, 9}
+    made.asked(frozenset({1, 2, 9}))
+    made.refused()
+    made.connected(10, 12, False, 0)
+    made.reported(10, 12, 100, 100, 0)
+    assert made.wanted(0) == {1, 2, 12}, "alone, and before the one that was refused"
+    made.gone(7, 2)
+    assert made.wanted(0) == {1}, "nobody comes with one that leaves"
+
+
 def test_an_older_set_changes_nothing() -> None:
     made = pair()
     made.answered(frozenset({1}), 1)

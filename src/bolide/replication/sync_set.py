@@ -19,6 +19,8 @@ class _Replica:
     acked: int
     caught_up_at: int
     learner: bool
+    refusals: int = 0
+    """How often the controller did not take it into the set."""
 
 
 class SyncSet:
@@ -93,13 +95,18 @@ class SyncSet:
     # -- what the set becomes
 
     def wanted(self, now: int) -> frozenset[int] | None:
-        """The set to ask the controller for; None while it is right, or a question is on its way."""
+        """The set to ask the controller for; None while it is right, or a question is on its way.
+
+        Who must leave leaves first, and new members come one by one, those first that were refused least: a replica
+        that the controller does not know keeps nobody else out, and nobody in.
+        """
         if self._asked is not None:
             return None
-        wanted = frozenset(
-            replica_id for replica_id in self.members | set(self._replicas) if self._belongs(replica_id, now)
-        )
-        return wanted if wanted != self.members else None
+        left = frozenset(replica_id for replica_id in self.members if self._belongs(replica_id, now))
+        if left != self.members:
+            return left
+        new = [each for each in self._replicas if each not in left and self._belongs(each, now)]
+        return left | {min(new, key=lambda each: (self._replicas[each].refusals, each))} if new else None
 
     def _belongs(self, replica_id: int, now: int) -> bool:
         if replica_id == self._own_id:
@@ -140,4 +147,8 @@ class SyncSet:
 
         After a lost answer the asked set keeps counting until the controller says what the set is.
         """
+        for replica_id in (self._asked or frozenset()) - self.members:
+            replica = self._replicas.get(replica_id)
+            if replica is not None:
+                replica.refusals += 1
         self._asked = None

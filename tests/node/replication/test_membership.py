@@ -11,6 +11,7 @@ from bolide.remoting.bodies.base import decode_body, encode_body
 from bolide.remoting.bodies.controller import EpochEntryCache, SyncStateSet
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
+from bolide.replication.switch_frames import Hello, encode_hello, encode_report
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.node.replication.controlled import ControlledSet, controlled
@@ -133,5 +134,28 @@ def test_sends_are_refused_while_too_few_replicas_are_in_sync(tmp_path: Path) ->
             await of.all_in_sync(1)
             await until(lambda: first.parts.role.short)
             assert codes_of(await send(first, 2)) == {codes.SYSTEM_ERROR}
+
+    asyncio.run(run())
+
+
+def test_a_replica_that_the_controller_does_not_know_keeps_nobody_in_the_set(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            first = await of.start("a")
+            await of.leads(first)
+            await of.start("b")
+            await of.all_in_sync(1, 2)
+            port = first.options.ha_listen_port
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(encode_hello(Hello(9)))
+            assert await reader.read(1)
+            writer.write(encode_report(0))
+            switching = first._joining.switching
+            assert switching is not None
+            await until(lambda: switching.sync_set is not None and switching.sync_set.holders(0) == 3)
+            await of.stop("b")
+            await of.all_in_sync(1)
+            assert codes_of(await send(first, 2)) == OK
+            writer.close()
 
     asyncio.run(run())

@@ -280,8 +280,12 @@ class Membership:
             await self._wait(self._set_news, self._options.check_sync_state_set_period / 1000)
             self._set_news.clear()
             try:
-                await self._alter()
-                said = ""
+                refusal = await self._alter()
+                if refusal and refusal != said:
+                    self._log.info("the controller keeps the set: %s", refusal)
+                said = refusal
+                if refusal:  # the set that is wanted is the same one: not again at once
+                    await asyncio.sleep(FIRST_RETRY_S)
             except (BolideError, OSError) as error:
                 self._certain_at = self._world.monotonic() + LINGER_S
                 if str(error) != said:
@@ -289,14 +293,17 @@ class Membership:
                     self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
                 await asyncio.sleep(FIRST_RETRY_S)
 
-    async def _alter(self) -> None:
-        """Ask for the set that is wanted. A question whose answer is lost is asked again: it may still be taken."""
+    async def _alter(self) -> str:
+        """Ask for the set that is wanted; why the controller keeps the one it has, or nothing.
+
+        A question whose answer is lost is asked again: it may still be taken.
+        """
         sync_set = self._part.sync_set
         if sync_set is None or not self.standing.leads:
-            return
+            return ""
         wanted = sync_set.question or sync_set.wanted(self._part.now())
         if wanted is None:
-            return
+            return ""
         sync_set.asked(wanted)
         self._part.set_changed()
         request = AlterSyncStateSetRequestHeader(
@@ -308,7 +315,8 @@ class Membership:
         body = encode_body(SyncStateSet(sorted(wanted), sync_set.set_epoch))
         answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, request.to_ext(), body)
         if sync_set is not self._part.sync_set:
-            return
+            return ""
+        refusal = ""
         if answer.code == codes.SUCCESS:
             told = decode_answer(answer.body, SyncStateSet)
             sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
@@ -316,9 +324,10 @@ class Membership:
         else:
             if self._world.monotonic() >= self._certain_at:
                 sync_set.refused()
-            self._log.info("the controller keeps the set: %s", answer.remark)
+            refusal = answer.remark or codes.response_name(answer.code)
             self.notified()
         self._part.set_changed()
+        return refusal
 
     # -- signs of life
 
