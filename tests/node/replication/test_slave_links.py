@@ -145,14 +145,33 @@ def test_a_silent_slave_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptur
     asyncio.run(run())
 
 
-def test_connections_of_slaves_are_limited(tmp_path: Path) -> None:
+def test_connections_of_slaves_are_limited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with master(tmp_path, in_sync_replicas=1) as node:
-            slaves = [await connect(node) for _ in range(MOST_SLAVES)]
+            slaves = [await connect(node, 0) for _ in range(MOST_SLAVES)]
             await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
-            await ended(await connect(node))
+            await until(lambda: all(slave.began_at >= 0 for slave in slaves_of(node)._slaves.values()))
+            for _ in range(3):
+                await ended(await connect(node))
             for slave in slaves:
                 slave[1].close()
+        said = [record.message for record in caplog.records if "connections are open" in record.message]
+        assert len(said) == 1, "one line for each reason"
+
+    asyncio.run(run())
+
+
+def test_who_only_connects_makes_room_for_a_slave(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1) as node:
+            strangers = [await connect(node) for _ in range(MOST_SLAVES)]
+            await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
+            slave = await connect(node, 0)
+            await until(lambda: any(one.began_at >= 0 for one in slaves_of(node)._slaves.values()))
+            await ended(strangers[0])
+            assert len(slaves_of(node)._slaves) == MOST_SLAVES
+            for each in (*strangers, slave):
+                each[1].close()
 
     asyncio.run(run())
 

@@ -161,9 +161,12 @@ class SlaveLinks(Service):
     def connected(self, connection: RawConnection) -> None:
         """A slave connected."""
         if len(self._slaves) >= MOST_SLAVES:
-            self._log.warning("refusing the slave %s: %d connections are open", connection.remote, MOST_SLAVES)
-            connection.abort()
-            return
+            # Who has not said anything yet makes room: strangers that only connect keep no slave out.
+            last = next((slave.connection for slave in self._slaves.values() if slave.began_at < 0), connection)
+            self._refuse(last, NotReplicated(f"{MOST_SLAVES} connections are open"))
+            if last is connection:
+                return
+            self.closed(last)
         self._keys += 1
         session = self._open_session(self._keys, self._clock())
         self._slaves[connection] = _Slave(self._keys, connection, session)
