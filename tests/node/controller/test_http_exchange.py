@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from bolide.controller.consensus import Member, StoreUnavailable
-from bolide.node.controller.etcd import Etcd, read_op
+from bolide.node.controller.etcd import Etcd, EtcdEntry, TxnResult, read_op
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.http_exchange import Endpoint, ExchangeFailed, post
 from bolide.world.real import RealWorld
@@ -152,5 +153,48 @@ def test_a_controller_goes_on_to_ask_an_etcd_that_answers_nonsense() -> None:
                 assert not store.leads
             finally:
                 await store.stop()
+
+    asyncio.run(scenario())
+
+
+class LedByAnother(Etcd):
+    """An etcd in which the controller n1 leads, and which can be cut off."""
+
+    def __init__(self) -> None:
+        super().__init__(RealWorld(), [], 1)
+        self.cut_off = False
+
+    async def grant(self, seconds: int) -> int:
+        return 5
+
+    async def keep_alive(self, lease: int) -> int:
+        if self.cut_off:
+            raise StoreUnavailable("etcd does not answer")
+        return 1
+
+    async def revoke(self, lease: int) -> None:
+        return None
+
+    async def txn(self, compare: list[Any], success: list[Any], failure: list[Any] | None = None) -> TxnResult:
+        leader = EtcdEntry("/bolide/controller/g/leader", b"n1 127.0.0.1:2", 7, 7, 6)
+        member = EtcdEntry("/bolide/controller/g/members/n1", b"127.0.0.1:2", 6, 6, 6)
+        return TxnResult(len(success) == 1, 7, [[leader], [member]])
+
+
+def test_a_controller_that_is_cut_off_from_etcd_names_no_leader() -> None:
+    """Brokers believe the first that names one: they would never ask the controller that leads by then."""
+
+    async def scenario() -> None:
+        etcd = LedByAnother()
+        store = EtcdStore(RealWorld(), etcd, "g", Member("n0", "127.0.0.1:1"), 1)
+        store.start()
+        try:
+            named = Member("n1", "127.0.0.1:2")
+            await until(lambda: store.leadership.leader == named, "the leader")
+            etcd.cut_off = True
+            await until(lambda: store.leadership.leader is None, "the end of the lease")
+            assert store.leadership.peers == (named,)
+        finally:
+            await store.stop()
 
     asyncio.run(scenario())

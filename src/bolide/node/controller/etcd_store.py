@@ -51,8 +51,8 @@ class EtcdStore:
 
     @property
     def leadership(self) -> Leadership:
-        """Who leads, as of the last look."""
-        return self._leadership
+        """Who leads, as of the last look; nobody once that is older than a lease, for another one may lead by then."""
+        return self._leadership if self.reached else Leadership(None, self._leadership.peers)
 
     @property
     def leads(self) -> bool:

@@ -35,6 +35,8 @@ class Controllers:
         self._tls = tls
         self._credentials = credentials
         self._leader = ""
+        self._first = 0
+        """Who is asked first for the leader: not again who named one that does not lead."""
         self._connections: dict[str, ClientConnection] = {}
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
 
@@ -45,17 +47,19 @@ class Controllers:
         try:
             answer = await self._asked(self._leader, code, ext, body)
         except BolideError:
-            self._leader = ""
+            self._doubt()
             raise
         if answer.code == codes.CONTROLLER_NOT_LEADER:
-            leader, self._leader = self._leader, ""
+            leader = self._leader
+            self._doubt()
             raise NoController(f"the controller {leader} does not lead any more")
         return answer
 
     async def find(self) -> None:
         """Find out which controller leads. Raises `NoController`."""
         problems: list[str] = []
-        for address in self._addresses:
+        first = self._first % len(self._addresses)
+        for address in (*self._addresses[first:], *self._addresses[:first]):
             try:
                 answer = await self._asked(address, codes.CONTROLLER_GET_METADATA_INFO, {}, b"")
                 told = decode_header(answer, GetMetaDataResponseHeader)
@@ -68,6 +72,11 @@ class Controllers:
             problems.append(f"{address} knows of no controller that leads")
         self._leader = ""
         raise NoController(f"no controller leads: {'; '.join(problems)}")
+
+    def _doubt(self) -> None:
+        """Who was named does not lead. A controller that is cut off names it again, so another one is asked."""
+        self._leader = ""
+        self._first += 1
 
     def beat(self, ext: dict[str, str]) -> None:
         """Give each controller a sign of life. One that is not connected gets the next."""
