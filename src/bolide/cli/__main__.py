@@ -1,5 +1,5 @@
 """`python -m bolide.cli`."""
 
-from bolide.cli.main import main
+from bolide.cli.entry import main
 
 main()

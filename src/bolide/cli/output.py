@@ -25,8 +25,6 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 BROKEN: Final = 4
 """A check could not run; FAILED means that it found something."""
-INTERRUPTED: Final = 130
-"""The exit code that shells expect after Ctrl-C."""
 PIPE_CLOSED: Final = 141
 """The exit code that shells expect when the reader closed the pipe: 128 + SIGPIPE."""
 

@@ -14,6 +14,7 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.closed_pipe import when_closed
+from bolide.cli.entry import INTERRUPTED
 from bolide.cli.lines import lines_of
 from bolide.cli.moment import FORMS, moment_of
 from bolide.cli.options import Namesrv
@@ -80,7 +81,7 @@ def produce(
         try:
             asyncio.run(send_all(namesrv, group, body or None, message, as_json, sent))
         except asyncio.CancelledError:
-            status = output.INTERRUPTED
+            status = INTERRUPTED
     if not as_json or sent.closed:
         output.note(f"{sent.stored} sent, {sent.failed} failed")
     if sent.closed:

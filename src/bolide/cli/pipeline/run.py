@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from bolide.cli import output
+from bolide.cli.entry import INTERRUPTED
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -187,4 +188,4 @@ def finished(result: JobResult, done: str, as_json: bool) -> None:
         print(f"{done} {result.messages:,} messages in {result.seconds:.1f} s ({rate:,.0f}/s)")
     if result.interrupted:
         output.note("interrupted: the same command resumes it")
-        raise typer.Exit(output.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
