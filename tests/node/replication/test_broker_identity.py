@@ -74,3 +74,17 @@ def test_a_bad_file_is_reported(text: bytes) -> None:
     files.write_file(PATH, text)
     with pytest.raises(StoreDamaged, match="holds no id of a broker"):
         identity(files).load()
+
+
+def test_an_empty_file_is_no_reason_to_take_another_id() -> None:
+    """The old one stays in sync at the controller, and the set waits for it."""
+    files = disk()
+    files.write_file(PATH, b"")
+    with pytest.raises(StoreDamaged, match="brokerIdentity holds no id"):
+        identity(files).load()
+
+
+def test_an_empty_note_of_what_was_asked_for_is_none() -> None:
+    files = disk()
+    files.write_file(PATH + "-temp", b"")
+    assert identity(files).applied() is None

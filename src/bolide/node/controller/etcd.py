@@ -93,7 +93,7 @@ class Etcd:
     async def grant(self, seconds: int) -> int:
         """A lease; its id."""
         lease = (await self._ask("lease/grant", {"TTL": str(seconds)}, _Lease)).id
-        if lease == 0:  # a key with the lease 0 would stay for ever, and nobody could lead after its controller
+        if lease == 0:  # a key with the lease 0 would never end, and nobody could lead after its controller
             raise StoreUnavailable("etcd does not answer: it grants a lease without an id")
         return lease
 

@@ -32,8 +32,8 @@ class BrokerIdentity:
         return 0 if found is None else self._id(found[2], self._path)
 
     def applied(self) -> Applied | None:
-        """What was asked for before a crash; None for nothing."""
-        found = self._read(self._path + "-temp", 4)
+        """What was asked for before a crash; None for nothing, and for the empty file that a crash of Java leaves."""
+        found = self._read(self._path + "-temp", 4) if self._files.read_file(self._path + "-temp") else None
         return None if found is None else Applied(self._id(found[2], self._path + "-temp"), found[3])
 
     def apply(self, applied: Applied) -> None:
@@ -52,7 +52,7 @@ class BrokerIdentity:
 
     def _read(self, path: str, parts: int) -> list[str] | None:
         data = self._files.read_file(path)
-        if not data:
+        if data is None:
             return None
         try:
             found = data.decode().strip().split("#")
