@@ -61,6 +61,11 @@ class ActingSet:
     async def stop(self, name: str) -> None:
         await self.running.pop(name).stop()
 
+    async def restart_names(self) -> None:
+        """Another name server under the same address, which knows nothing."""
+        await self.names.stop()
+        self.names = await started_names(self.folder, self.names.port)
+
     async def route(self) -> TopicRouteData:
         """What a client is told of the topic."""
         answer = await asked(self.names.address, make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, {"topic": "T"}))
@@ -77,25 +82,29 @@ class ActingSet:
                 await asyncio.sleep(0.02)
 
 
-@asynccontextmanager
-async def acting(folder: Path) -> AsyncIterator[ActingSet]:
-    """A name server that runs; brokers that run at the end are stopped."""
+async def started_names(folder: Path, port: int = 0) -> NamesrvNode:
     names = NamesrvNode(
         NamesrvOptions(
-            listen_port=0,
+            listen_port=port,
             kv_config_path=str(folder / "kv.json"),
             support_acting_master=True,
             notify_min_broker_id_changed=True,
         )
     )
     await names.start()
-    made = ActingSet(folder, names)
+    return names
+
+
+@asynccontextmanager
+async def acting(folder: Path) -> AsyncIterator[ActingSet]:
+    """A name server that runs; brokers that run at the end are stopped."""
+    made = ActingSet(folder, await started_names(folder))
     try:
         yield made
     finally:
         for node in made.running.values():
             await node.stop()
-        await names.stop()
+        await made.names.stop()
 
 
 async def asked(address: str, command: Command) -> Command:
