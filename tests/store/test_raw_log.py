@@ -237,3 +237,40 @@ def test_a_topic_that_the_master_deleted_and_made_again_begins_again_on_the_slav
     assert machine.store.queues.take_restarted() == set()
     machine.crash()
     assert units_of(machine) == units_of(of), "recovery finds in the log what dispatch found"
+
+
+@pytest.mark.parametrize("end", ["", "crash", "queues lost"])
+def test_queues_that_do_not_begin_again_are_dropped_where_the_master_deleted_their_topic(end: str) -> None:
+    of = master(9)
+    machine, raw = slave()
+    copy(of, (machine, raw), random.Random(1))
+    before = int(of.store.end_offset)
+    of.store.delete_topic("T")
+    of.turn()  # in one queue of three
+    copy(of, (machine, raw), random.Random(2), before)
+    assert [len(units) for units in units_of(machine)] == [1, 3, 3]
+    if end == "queues lost":
+        machine.store.queues.deleted.add("T", before)  # the power goes before the queues do
+    else:
+        assert machine.store.queues.delete_older("T", before)
+        assert units_of(machine) == units_of(of)
+    if end:
+        machine.crash()
+    assert units_of(machine) == units_of(of)
+    assert [len(units) for units in units_of(machine)] == [1, 0, 0]
+    assert not machine.store.queues.delete_older("T", before)
+    assert machine.store.query_messages("T", "K9", 32, 0, machine.now * 2).records
+    assert not machine.store.query_messages("T", "K1", 32, 0, machine.now * 2).records
+
+
+def test_a_deletion_that_cannot_be_marked_deletes_nothing() -> None:
+    of = master(9)
+    machine, raw = slave()
+    copy(of, (machine, raw), random.Random(1))
+    machine.files.fail_next("write_at", DiskFull("cannot write: the disk is full"))
+    with pytest.raises(DiskFull):
+        machine.store.queues.delete_older("T", int(of.store.end_offset))
+    assert units_of(machine) == units_of(of)
+    machine.files.faults_over()
+    assert machine.store.queues.delete_older("T", int(of.store.end_offset))
+    assert machine.store.queues.topics() == []

@@ -208,6 +208,11 @@ class BrokerParts:
         def drop(topic: str) -> None:
             self._topic_admin.drop(topic, clock())
 
+        def drop_older(topic: str, offset: int) -> None:
+            # A mark beyond this log is not of the master's: it would cover messages that are to come.
+            if offset <= self._store.end_offset and self._store.queues.delete_older(topic, offset):
+                self.offsets.remove_topic(topic, clock())
+
         def forget_restarted() -> None:
             for topic in self._store.queues.take_restarted():
                 self.offsets.remove_topic(topic, clock())
@@ -217,6 +222,7 @@ class BrokerParts:
             self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, drop
         )
         """Of a slave: takes over its master's tables."""
+        self.following.drop_older = drop_older
         self.following.before_offsets.append(forget_restarted)
         self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
 

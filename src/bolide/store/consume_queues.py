@@ -112,9 +112,7 @@ class ConsumeQueues:
     def drop_deleted(self) -> None:
         """Delete what a crash left of the queues of deleted topics: those that end below their mark."""
         for topic, offset in list(self.deleted.marks.items()):
-            by_id = self._table.get(topic)
-            if by_id is not None and all(queue.max_physical_offset <= offset for queue in by_id.values()):
-                self.delete_topic(topic)
+            self._drop_older(topic, offset)
 
     def close(self) -> None:
         """Write everything that waits; the store syncs and closes the handles, which it shares."""
@@ -299,6 +297,27 @@ class ConsumeQueues:
         self.files.remove(self.folder + "/" + topic)
         if self._ext:
             self.files.remove(self.ext_folder + "/" + topic)
+
+    def delete_older(self, topic: str, physical_offset: int) -> bool:
+        """Delete what of a topic was stored before its deletion at this offset of the master's log, as
+        `MessageStore.delete_topic` does on the master; queues that began again since are kept. False when that is done
+        already. The log must reach this offset. Raises `FileFailed`, with nothing deleted."""
+        if physical_offset <= self.deleted.marks.get(topic, 0):
+            return False
+        self.deleted.add(topic, physical_offset)  # crash here: a start drops the queues
+        self._drop_older(topic, physical_offset)
+        return True
+
+    def _drop_older(self, topic: str, physical_offset: int) -> None:
+        """Delete the queues that end before their topic's mark. A queue has messages of one life of its topic only: it
+        begins again with the first of another."""
+        ends = {queue_id: queue.max_physical_offset for queue_id, queue in self._table.get(topic, {}).items()}
+        if all(end <= physical_offset for end in ends.values()):
+            self.delete_topic(topic)
+            return
+        for queue_id, end in ends.items():
+            if 0 <= end <= physical_offset:  # -1: nobody has looked where the queue really ends
+                self._delete_queue(topic, queue_id)
 
     def _delete_queue(self, topic: str, queue_id: int) -> None:
         queue = self._table[topic].pop(queue_id)

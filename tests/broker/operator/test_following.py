@@ -30,6 +30,7 @@ class Followers(Parts):
         super().__init__(folder, broker_role="SLAVE", broker_id=1, **settings)
         self.offsets.following = True
         self.dropped: list[str] = []
+        self.dropped_older: list[tuple[str, int]] = []
         self.timer = FollowedTimer(self.effects)
         self.figures = TimerMetrics(NOW)
         self.assignments = AssignmentService(self.options, self.topics, self.groups, self.clients, self.effects)
@@ -44,6 +45,7 @@ class Followers(Parts):
             self.timer,
             self.dropped.append,
         )
+        self.following.drop_older = lambda topic, offset: self.dropped_older.append((topic, offset))
 
     def take_offsets(self, table: dict[str, dict[int, int]]) -> None:
         list(self.following.take_offsets({"offsetTable": table, "dataVersion": VERSION}))

@@ -213,6 +213,28 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(parts: Topics) ->
         assert parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic=topic).code == codes.INVALID_PARAMETER
 
 
+def test_a_slave_is_told_where_a_topic_that_is_there_again_was_deleted(parts: Topics) -> None:
+    parts.create("T")
+    parts.create("U")
+    for topic in ("T", "U"):
+        parts.answer(send_request(topic))
+        assert b"deletedTopics" not in parts.ask(codes.GET_ALL_TOPIC_CONFIG).body
+    ends = {}
+    for topic in ("T", "U"):
+        assert parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic=topic).code == 0
+        ends[topic] = int(parts.store.end_offset)
+        parts.answer(send_request("T"))
+    parts.create("T")
+    assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG).body)["deletedTopics"] == {"T": ends["T"]}
+    parts.create("U")
+    assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG).body)["deletedTopics"] == ends
+    version = json.dumps(parts.topics.data_version.to_json())
+    names = sorted(parts.topics.table)
+    page = {"maxTopicNum": "1", "dataVersion": version}
+    of_one = parts.ask(codes.GET_ALL_TOPIC_CONFIG, topicSeq=str(names.index("U")), **page)
+    assert json.loads(of_one.body)["deletedTopics"] == {"U": ends["U"]}
+
+
 def test_queues_without_a_topic_are_deleted_when_asked(parts: Topics) -> None:
     for topic in ("T", "U"):
         parts.create(topic)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.namesrv import NamesrvNode
 from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection
+from tests.broker.parts import send_request
+from tests.client.waiting import PATIENCE
 from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, same, send, slave, until
 
 
@@ -132,5 +139,43 @@ def test_a_broker_alone_listens_nowhere(tmp_path: Path) -> None:
             assert alone._executor.replication is None
             with pytest.raises(OSError):
                 await asyncio.open_connection("127.0.0.1", alone.port + 1)
+
+    asyncio.run(run())
+
+
+def test_a_topic_deleted_and_made_again_between_two_looks_is_the_same_on_both(tmp_path: Path) -> None:
+    """The slave sees the topic in both tables; of its two queues one gets no message in its new life."""
+
+    async def run() -> None:
+        names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+        await names.start()
+        told = {"namesrv_addr": names.address}
+        async with master(tmp_path / "m", **told) as of, slave(tmp_path / "s", of, **told) as to:
+            tables, client = to.master_tables, await ClientConnection.connect(of.address)
+
+            async def ask(request: Command) -> None:
+                assert (await client.request(request, PATIENCE)).code == codes.SUCCESS
+
+            async def look_until(condition: Callable[[], bool]) -> None:
+                assert tables is not None
+                async with asyncio.timeout(PATIENCE):
+                    while not condition():
+                        rounds = tables.rounds
+                        tables.look_soon()
+                        await until(lambda before=rounds: tables.rounds > before)
+
+            for queue in ("0", "1"):
+                await ask(send_request("T", e=queue))
+            of.parts.offsets.commit("g", "T", 1, 1, of.clock.now())
+            await look_until(lambda: to.parts.offsets.query("g", "T", 1) == 1)
+            await ask(make_request(codes.DELETE_TOPIC_IN_BROKER, 0, {"topic": "T"}))
+            await ask(send_request("T", e="0"))
+            assert (of.store.max_queue_offset("T", 0), of.store.max_queue_offset("T", 1)) == (1, 0)
+            await look_until(lambda: to.store.max_queue_offset("T", 1) == 0)
+            await same(of, to)
+            assert to.parts.offsets.query("g", "T", 1) == -1
+            client.close()
+            await client.wait_closed()
+        await names.stop()
 
     asyncio.run(run())

@@ -367,3 +367,51 @@ def test_under_a_controller_a_topic_goes_only_when_its_master_had_it(tmp_path: P
             await until(lambda: follower.tables.rounds > asked and "More" in table)
 
     run(scenario)
+
+
+def test_what_was_deleted_and_made_again_goes_when_the_log_here_is_that_far(tmp_path: Path) -> None:
+    """Told with the table only: a slave that has a table of this version asks for it once when it begins."""
+    version = {"counter": 1, "stateVersion": 0, "timestamp": 2}
+    rows = {"T": {"topicName": "T"}, "U": {"topicName": "U"}}
+    told = {"dataVersion": version, "topicConfigTable": rows, "deletedTopics": {"T": 700, "U": 900}}
+
+    async def scenario() -> None:
+        answers = plain()
+        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+            own = follower.parts
+            follower.log_end = 999
+            list(own.following.take_topics(rows, version, set()))
+            answers[codes.GET_ALL_TOPIC_CONFIG] = body(told)
+            follower.tables.master_is(address)
+            await follower.rounds(3)
+            assert own.dropped_older == [] and own.committed("g") == -1, "both wait for the log"
+            follower.log_end = 1000
+            await until(lambda: own.committed("g") == 5)
+            assert own.dropped_older == [("T", 700), ("U", 900)]
+            await follower.rounds(3)
+            assert own.dropped_older == [("T", 700), ("U", 900)], "once for each table that is told"
+
+    run(scenario)
+
+
+def test_what_another_master_said_of_deletions_is_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        answers, others = plain(), plain()
+        table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
+        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 700}})
+        others[codes.GET_ALL_TOPIC_CONFIG] = lambda command: make_response(command, 1, "broken")
+        async with (
+            scripted(answers) as (address, _),
+            scripted(others) as (other, _),
+            slave(tmp_path, address) as follower,
+        ):
+            follower.log_end = 999
+            await follower.rounds(3)
+            follower.tables.master_is(other)
+            follower.log_end = 1000
+            await until(lambda: follower.parts.committed("g") == 5)
+            assert follower.parts.dropped_older == []
+            others[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 300}})
+            await until(lambda: follower.parts.dropped_older == [("T", 300)])
+
+    run(scenario)

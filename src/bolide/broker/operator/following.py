@@ -43,6 +43,8 @@ class Following:
         """`drop` forgets the messages of a topic that the master deleted, and whatever names it."""
         self.end_of: Callable[[str, int], int] = lambda topic, queue_id: 0
         """Where a queue ends."""
+        self.drop_older: Callable[[str, int], None] = lambda topic, offset: None
+        """Forgets what of a topic was stored before this offset of the log."""
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -67,6 +69,16 @@ class Following:
             yield
         for name in self.topics.followed(rows, version, known):
             self._drop(name)
+            yield
+
+    def take_deletions(self, marks: Mapping[str, Any]) -> Iterator[None]:
+        """Where the master's log ended when it deleted topics that it has again (21): this log must reach there.
+
+        Raises `FileFailed`; those before are done then.
+        """
+        self.left_out = 0
+        for topic, offset in marks.items():
+            self.drop_older(topic, int(offset))
             yield
 
     def take_groups(

@@ -24,7 +24,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
-from bolide.remoting.bodies.topics import TopicList
+from bolide.remoting.bodies.topics import DELETED_TOPICS, TopicList
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.topics import (
     CreateTopicRequestHeader,
@@ -169,7 +169,11 @@ class TopicAdminService(Service):
             self._picks.changed()
 
     def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
-        """All topics; for a 5.x asker who names a place in the list, those from there on."""
+        """All topics; for a 5.x asker who names a place in the list, those from there on.
+
+        Of a topic that was deleted and made again, a slave of Bolide is also told where the log ended then: it may see
+        the table only before and after. Java's broker does not tell that, and its slaves do not ask.
+        """
         version = self._topics.data_version.to_json()
         names = page(
             self._options, self._topics.table, version, header.data_version, header.topic_seq, header.max_topic_num
@@ -180,6 +184,10 @@ class TopicAdminService(Service):
         text.rows("topicConfigTable", self._topics.rows_of(names))
         text.member("topicQueueMappingDetailMap", b"{}")
         text.member("topicQueueMappingInfoMap", b"{}")
+        marks = self._store.queues.deleted.marks
+        deleted = {name: marks[name] for name in names if name in marks} if marks else {}
+        if deleted:
+            text.member(DELETED_TOPICS, encode_body(deleted))
         ext = {"totalTopicNum": str(len(self._topics.table))}
         return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 

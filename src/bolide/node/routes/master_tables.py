@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.bodies.topics import DELETED_TOPICS
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_long
 from bolide.transport.address import split_address
@@ -48,11 +49,20 @@ class Paged:
     most: str
     total: str
     rows: str
+    beside: str
+    """A member by topic or group that some masters tell beside the rows."""
 
 
-TOPICS: Final = Paged(codes.GET_ALL_TOPIC_CONFIG, "topicSeq", "maxTopicNum", "totalTopicNum", "topicConfigTable")
+TOPICS: Final = Paged(
+    codes.GET_ALL_TOPIC_CONFIG, "topicSeq", "maxTopicNum", "totalTopicNum", "topicConfigTable", DELETED_TOPICS
+)
 GROUPS: Final = Paged(
-    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "groupSeq", "maxGroupNum", "totalGroupNum", "subscriptionGroupTable"
+    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    "groupSeq",
+    "maxGroupNum",
+    "totalGroupNum",
+    "subscriptionGroupTable",
+    "forbiddenTable",
 )
 
 
@@ -61,6 +71,7 @@ class MasterProgress:
     """What the master had done when its log ended at `end`."""
 
     end: int = -1
+    deletions: dict[str, Any] = field(default_factory=dict)
     offsets: dict[str, Any] | None = None
     delays: bytes = b""
     timer: TimerCheckpoint | None = None
@@ -98,6 +109,10 @@ class MasterTables:
         not heard of them yet."""
         self._seen: set[str] = set()
         """Topics that the present master had."""
+        self._topics_known = False
+        """The present master told its topics: from then on a version says whether they are others now."""
+        self._deletions: dict[str, Any] = {}
+        """What the present master told of topics that it deleted and has again, until it is carried out."""
         self._soon = False
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
@@ -121,6 +136,8 @@ class MasterTables:
         self._master = address
         self._waiting = None  # of another master's log
         self._seen = set()
+        self._topics_known = False
+        self._deletions = {}
         self._no_fast_port = False
         self._unknown.clear()
         self._said.clear()
@@ -208,18 +225,25 @@ class MasterTables:
     async def _topics(self) -> None:
         topics = self._following.topics
         known = set(topics.table)
-        told = await self._paged(TOPICS, {} if topics.untold else topics.data_version.to_json())
+        master = self._master
+        told = await self._paged(
+            TOPICS, topics.data_version.to_json() if self._topics_known and not topics.untold else {}
+        )
+        if self._master != master:
+            return
         if told is None:
             self._seen = known
-        else:
-            known = known & self._seen if self.careful else known
-            self._seen = set(told[TOPICS.rows])
-            await self._take(self._following.take_topics(told[TOPICS.rows], told["dataVersion"], known), "topics")
+            return
+        known = known & self._seen if self.careful else known
+        self._seen = set(told[TOPICS.rows])
+        self._deletions = told.get(TOPICS.beside, {})
+        steps = self._following.take_topics(told[TOPICS.rows], told["dataVersion"], known)
+        self._topics_known = await self._take(steps, "topics")
 
     async def _groups(self) -> None:
         told = await self._paged(GROUPS, self._following.groups.data_version.to_json())
         if told is not None:
-            steps = self._following.take_groups(told[GROUPS.rows], told.get("forbiddenTable"), told["dataVersion"])
+            steps = self._following.take_groups(told[GROUPS.rows], told.get(GROUPS.beside), told["dataVersion"])
             await self._take(steps, "groups")
 
     async def _paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
@@ -234,16 +258,14 @@ class MasterTables:
             told = await self._parsed(answer.body)
             version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
             if rows and version != whole["dataVersion"]:
-                rows, asked = {}, ""  # it changed between two pages
+                whole, rows, asked = {}, {}, ""  # it changed between two pages
                 continue
             if not rows and version == own:
                 return None
             page = told.get(table.rows) or {}
             rows.update(page)
-            for name, forbidden in (told.get("forbiddenTable") or {}).items():
-                whole.setdefault("forbiddenTable", {})[name] = forbidden
-            if "forbiddenTable" in told:
-                whole.setdefault("forbiddenTable", {})
+            if table.beside in told:
+                whole.setdefault(table.beside, {}).update(told[table.beside] or {})
             whole["dataVersion"] = version
             asked = json.dumps(version)
             total = answer.ext().get(table.total)
@@ -263,12 +285,16 @@ class MasterTables:
         if answer is not None:
             self._following.take_figures(await self._parsed(answer.body))
 
-    async def _take(self, steps: Iterator[None], what: str) -> None:
-        """Do the steps, with turns of the loop in between."""
+    async def _take(self, steps: Iterator[None], what: str) -> bool:
+        """Do the steps, with turns of the loop in between; False when there is another master meanwhile."""
+        master = self._master
         for _ in steps:
             await asyncio.sleep(0)
+            if self._master != master:
+                return False
         if self._following.left_out:
             raise NotTold(f"{self._following.left_out} {what} of the master find no room here: raise the limit")
+        return True
 
     # -- progress
 
@@ -290,6 +316,7 @@ class MasterTables:
             return
         runtime = decode_body((await self._ask(codes.GET_BROKER_RUNTIME_INFO, {})).body, KVTable).table
         found.end = int(runtime["commitLogMaxOffset"])
+        found.deletions = self._deletions
         if self._master != master:
             return  # its log may be another
         self._offsets_due = self._offsets_due and found.offsets is None
@@ -307,6 +334,11 @@ class MasterTables:
         if found.timer is not None:
             self._following.take_timer(found.timer)
         if found.offsets is not None:
+            # First: offsets in a topic's former life go with its messages.
+            if not await self._take(self._following.take_deletions(found.deletions), "deletions"):
+                return False
+            if self._deletions is found.deletions:
+                self._deletions = {}
             self._following.take_delays(found.delays)
             await self._take(self._following.take_offsets(found.offsets), "offsets")
         return True

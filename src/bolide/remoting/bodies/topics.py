@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import field
 
 from bolide.remoting.bodies.base import Body, Int32, Int64, MessageQueue
 from bolide.remoting.bodies.versions import DataVersion
+
+DELETED_TOPICS: Final = "deletedTopics"
+"""A member of the answer to GET_ALL_TOPIC_CONFIG that only brokers of Bolide tell and read: topics that were deleted
+and made again, each with the offset of the log where it was deleted."""
 
 
 class TopicFilterType(enum.StrEnum):
