@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor as Pool
 from contextlib import AsyncExitStack
 from functools import partial
@@ -51,6 +51,7 @@ from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.machine import machine_use, store_resources
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.process.within import within
 from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts
@@ -455,16 +456,6 @@ class BrokerNode:
             for channel in self.connections.idle(self.clock.now()):
                 self._log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
-
-
-async def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until something holds; False when it does not within the time."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not condition():
-        if asyncio.get_running_loop().time() > deadline:
-            return False
-        await asyncio.sleep(0.005)
-    return True
 
 
 def run_broker(

@@ -49,6 +49,22 @@ def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> 
     asyncio.run(run())
 
 
+def test_a_stop_lets_slaves_have_what_they_lack(tmp_path: Path) -> None:
+    """No send waits for them: one of them may be made the master next."""
+
+    async def run() -> None:
+        more = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1}
+        async with master(tmp_path / "m", **more) as of, slave(tmp_path / "s", of) as to:
+            await same(of, to)
+            for number in range(5):
+                assert codes_of(await send(of, 20, first=number)) == OK
+            end = int(of.store.written_offset)
+            await of.stop()
+            assert to.store.written_offset == end
+
+    asyncio.run(run())
+
+
 def test_a_slave_that_was_away_catches_up_from_the_middle_of_a_file(tmp_path: Path) -> None:
     async def run() -> None:
         async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bolide.node.broker import BrokerNode
-from bolide.node.replication.slave_links import MOST_SLAVES, WRITE_HIGH, SlaveLinks
+from bolide.node.replication import joining
+from bolide.node.replication.slave_links import GATHER_MS, MOST_SLAVES, WRITE_BYTES, WRITE_HIGH, SlaveLinks
 from bolide.replication.frames import encode_report
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
@@ -213,6 +215,33 @@ def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: p
     asyncio.run(run())
 
 
+def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No send waits for it, but it may be made the master next."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(joining, "SERVED_S", PATIENCE)
+
+    async def run() -> None:
+        quiet = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1, "ha_send_heartbeat_interval": 600_000}
+        async with master(tmp_path, **quiet) as node:
+            slave, silent = await connect(node, 0), await connect(node)
+            assert codes_of(await send(node, 1)) == OK
+            end = int(node.store.written_offset)
+            await frame(slave)
+            stopping = asyncio.create_task(node.stop())
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await slave[0].read(1)
+            slave[1].write(encode_report(end))
+            await stopping
+            assert f"is gone, it reported {end}" in caplog.text
+            for each in (slave, silent):
+                each[1].close()
+
+    asyncio.run(run())
+
+
 class Wire:
     """A transport that keeps what is written."""
 
@@ -229,26 +258,100 @@ class Wire:
         self.written.append(data)
 
 
-@pytest.mark.parametrize(("needed", "turns"), [(1, 2), (2, 3)])
-def test_a_turn_writes_to_a_slave_once_and_a_report_ends_one_where_it_is_waited_for(
-    tmp_path: Path, needed: int, turns: int
-) -> None:
-    parts = Parts(tmp_path)
-    for number in range(80):
-        parts.answer(send_request(body=b"%d" % number + bytes(1000)))
-    scheduled: list[int] = []
-    in_sync = InSync(needed=needed, timeout=3000, max_gap=1000, end=0)
-    slaves = SlaveLinks(
-        parts.store, in_sync, Pace(), parts.effects, lambda: scheduled.append(1), lambda: NOW, logging.getLogger("test")
-    )
-    connection, wire = RawConnection(slaves, WRITE_HIGH), Wire()
-    connection.connection_made(wire)
-    connection.data_received(encode_report(8))
-    slaves.turn(NOW)
-    end = int(parts.store.written_offset)
-    (written,) = wire.written
+class Links:
+    """A master's side of one slave, which reports offset 8 first; `scheduled` counts turns that were asked for."""
+
+    def __init__(self, folder: Path, needed: int) -> None:
+        self.parts = Parts(folder)
+        self.scheduled: list[int] = []
+        self.slaves = SlaveLinks(
+            self.parts.store, InSync(needed=needed, timeout=3000, max_gap=1000, end=0), Pace(), self.parts.effects,
+            lambda: self.scheduled.append(1), lambda: NOW, logging.getLogger("test"),
+        )  # fmt: skip
+        self.connection, self.wire = RawConnection(self.slaves, WRITE_HIGH), Wire()
+        self.connection.connection_made(self.wire)
+        self.grow(1)
+        self.connection.data_received(encode_report(8))
+
+    def grow(self, messages: int) -> None:
+        """Have the log grow by so many messages of a good kilobyte."""
+        for number in range(messages):
+            self.parts.answer(send_request(body=b"%d" % number + bytes(1000)))
+
+    @property
+    def unsent(self) -> int:
+        (slave,) = self.slaves._slaves.values()
+        return int(self.parts.store.written_offset) - slave.session.next_offset
+
+
+@pytest.fixture
+def links(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Links]:
+    made = Links(tmp_path, getattr(request, "param", 1))
+    yield made
+    made.parts.close()
+
+
+@pytest.mark.parametrize(("links", "turns"), [(1, 2), (2, 3)], indirect=["links"])
+def test_a_turn_writes_to_a_slave_once_and_a_report_ends_one_where_it_is_waited_for(links: Links, turns: int) -> None:
+    links.grow(80)
+    links.slaves.turn(NOW)
+    end = int(links.parts.store.written_offset)
+    (written,) = links.wire.written
     assert end > 2 * 32 * 1024 and len(written) == end - 8 + 3 * 12, "three transfers"
-    connection.data_received(encode_report(end))
-    assert len(scheduled) == turns
-    assert slaves.connections(NOW)[0].slave_ack_offset == end
-    parts.close()
+    links.connection.data_received(encode_report(end))
+    assert len(links.scheduled) == turns
+    assert links.slaves.connections(NOW)[0].slave_ack_offset == end
+
+
+def test_a_slave_that_nobody_waits_for_is_sent_little_at_a_time_only_after_a_while(links: Links) -> None:
+    links.slaves.turn(NOW)
+    assert links.unsent == 0
+    links.grow(1)
+    links.parts.effects.take()
+    for moment in range(GATHER_MS):
+        links.slaves.turn(NOW + moment)
+        assert links.unsent > 0
+        assert links.slaves.due(NOW + moment) == NOW + GATHER_MS
+    assert links.parts.effects.take().wakes == [links.slaves]
+    links.grow(1)
+    links.slaves.turn(NOW + GATHER_MS)
+    assert links.unsent == 0 and len(links.wire.written) == 2, "both at once"
+    assert links.slaves.due(NOW + GATHER_MS) > NOW + 1000
+
+
+def test_much_is_sent_at_once(links: Links) -> None:
+    links.slaves.turn(NOW)
+    while links.unsent < WRITE_BYTES:
+        links.slaves.turn(NOW)
+        links.grow(1)
+    links.slaves.turn(NOW)
+    assert links.unsent == 0
+
+
+@pytest.mark.parametrize("links", [2], indirect=True)
+def test_a_slave_that_is_waited_for_is_sent_everything_at_once(links: Links) -> None:
+    for _ in range(3):
+        links.grow(1)
+        links.slaves.turn(NOW)
+        assert links.unsent == 0
+
+
+def test_a_clock_that_is_set_back_holds_nothing_up(links: Links) -> None:
+    links.slaves.turn(NOW)
+    links.grow(1)
+    links.slaves.turn(NOW - 1)
+    assert links.unsent == 0
+
+
+def test_a_slave_that_reads_nothing_wakes_nobody(links: Links) -> None:
+    links.slaves.turn(NOW)
+    links.grow(1)
+    links.slaves.turn(NOW + 1)
+    links.connection.pause_writing()
+    links.slaves.turn(NOW + GATHER_MS)
+    assert links.unsent > 0
+    due = links.slaves.due(NOW + GATHER_MS)
+    assert due is not None and due > NOW + 1000
+    links.connection.resume_writing()
+    links.slaves.turn(NOW + GATHER_MS)
+    assert links.unsent == 0

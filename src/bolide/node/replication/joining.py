@@ -15,6 +15,7 @@ from bolide.broker.tables.topics import TopicConfig
 from bolide.node.process.addresses import ANY, announced_ip, resolved
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.node_world import NodeWorld
+from bolide.node.process.within import within
 from bolide.node.replication.broker_identity import BrokerIdentity
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.link_to_master import LoopParts
@@ -33,6 +34,8 @@ from bolide.transport.raw_tls import RawTls, Shaking
 from bolide.transport.tls_contexts import RenewedContext
 
 MOST_SAID: Final = 64
+SERVED_S: Final = 2.0
+"""How long a stop waits for slaves that keep up."""
 
 
 def listens(options: BrokerOptions) -> bool:
@@ -238,7 +241,9 @@ class Joining:
             self._bound.close()
 
     async def stop(self) -> None:
-        """End every connection."""
+        """End every connection. Slaves get what they lack first: one of them may become the master."""
+        if self.slaves is not None:
+            await within(SERVED_S, self.slaves.served)
         if self._shaking is not None:
             self._shaking.stop()
         if self.switching is not None:

@@ -24,6 +24,9 @@ TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
 WRITE_BYTES: Final = 256 * 1024
 """Bytes of the log that one write sends, in as many transfers as they take."""
+GATHER_MS: Final = 5
+"""For so long after a write, less than WRITE_BYTES waits for more if no send waits for the slave: a write wakes two
+processes. RocketMQ's ASYNC_MASTER looks every 100 ms."""
 READ_AHEAD: Final = 1024 * 1024
 """Bytes of the log that the pool loads at once for a slave far behind."""
 
@@ -117,6 +120,10 @@ class _Slave:
         self.loading = False
         """True while the pool loads what is sent next."""
         self.began_at = -1
+        self.sent_at = -1
+        """When it was sent something last, ms; -1 = never."""
+        self.gathers = False
+        """True while messages wait for more to be sent with them."""
 
 
 class SlaveLinks(Service):
@@ -215,6 +222,14 @@ class SlaveLinks(Service):
         if slave.began_at >= 0:
             self._log.info("the slave %s is gone, it reported %d", connection.remote, slave.session.acked)
 
+    def served(self) -> bool:
+        """True when every slave that keeps up holds all of the log."""
+        end = int(self._raw.settled)
+        return not any(
+            slave.began_at >= 0 and slave.session.acked < end and self._in_sync.keeps_up(slave.session.acked, end)
+            for slave in self._slaves.values()
+        )
+
     def stop(self) -> None:
         """Close every connection."""
         for connection in list(self._slaves):
@@ -261,6 +276,13 @@ class SlaveLinks(Service):
         """Send one slave what it lacks; the budget that is left."""
         session, connection = slave.session, slave.connection
         end = int(self._raw.settled)
+        lacks = end - session.next_offset
+        if not self._waited_for and 0 < lacks < WRITE_BYTES and 0 <= now - slave.sent_at < GATHER_MS:
+            if not slave.gathers:
+                slave.gathers = True
+                self._effects.wake(self.woken)
+            return budget
+        slave.gathers = False
         parts: list[bytes | memoryview] = []
         unwritten = 0
         while budget > 0 and not (slave.loading or connection.paused or connection.closing):
@@ -282,6 +304,7 @@ class SlaveLinks(Service):
             if unwritten >= WRITE_BYTES:
                 connection.write(b"".join(parts))
                 parts, unwritten = [], 0
+            slave.sent_at = now
         if parts:
             connection.write(b"".join(parts))
         news = b"" if connection.paused or connection.closing else session.news(end, now)
@@ -307,9 +330,10 @@ class SlaveLinks(Service):
     # ---- time
 
     def due(self, now: int) -> int | None:
-        """When a heartbeat, a look at a silent slave or the end of a wait is next."""
+        """When a heartbeat, a look at a silent slave, the end of a wait or a write that gathers is next."""
         times = [slave.session.due() for slave in self._slaves.values()]
         times += [slave.session.limited_until(now) for slave in self._slaves.values()]
+        times += [slave.sent_at + GATHER_MS for slave in self._slaves.values() if slave.gathers]
         times.append(self._in_sync.due())
         return min((at for at in times if at >= 0), default=None)
 
