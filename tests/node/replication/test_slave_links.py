@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bolide.node.broker import BrokerNode
-from bolide.node.replication import joining
+from bolide.node.replication.joining import SERVED_S
 from bolide.node.replication.slave_links import GATHER_MS, MOST_SLAVES, WRITE_BYTES, WRITE_HIGH, SlaveLinks
 from bolide.replication.frames import encode_report
 from bolide.replication.in_sync import InSync
@@ -216,11 +216,10 @@ def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: p
 
 
 def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No send waits for it, but it may be made the master next."""
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(joining, "SERVED_S", PATIENCE)
 
     async def run() -> None:
         quiet = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1, "ha_send_heartbeat_interval": 600_000}
@@ -231,7 +230,7 @@ def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
             await frame(slave)
             stopping = asyncio.create_task(node.stop())
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(SERVED_S / 10):
                     await slave[0].read(1)
             slave[1].write(encode_report(end))
             await stopping
