@@ -226,9 +226,8 @@ class MasterTables:
         topics = self._following.topics
         known = set(topics.table)
         master = self._master
-        told = await self._paged(
-            TOPICS, topics.data_version.to_json() if self._topics_known and not topics.untold else {}
-        )
+        own = topics.data_version.to_json() if self._topics_known and not topics.untold else {}
+        told = await self._paged(TOPICS, own)
         if self._master != master:
             return
         if told is None:
