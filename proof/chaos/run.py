@@ -19,6 +19,8 @@ from typing import Final
 from bolide.admin.client import Admin
 from bolide.errors import BolideError
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer
+from bolide.remoting.bodies.replication import HARuntimeInfo
 from proof.attack import journal, verdict
 from proof.attack.bookkeeping import CRASHED
 from proof.attack.clients import Client, Progress
@@ -165,12 +167,18 @@ class ChaosRun(Attack):
 
     # -- what is looked at
 
-    async def _asked(self, machine: Machine, code: int) -> dict[str, object]:
-        """What a broker says, asked past its proxies; {} when it does not answer."""
+    async def _answer(self, machine: Machine, code: int) -> bytes:
+        """What a broker says, asked past its proxies; b"" when it does not answer."""
         try:
-            answer = await self._admin.ask(f"{BEHIND}:{machine.port}", code, {})
-            found: dict[str, object] = json.loads(answer.body)
-        except (BolideError, OSError, ValueError):
+            return (await self._admin.ask(f"{BEHIND}:{machine.port}", code, {})).body
+        except (BolideError, OSError):
+            return b""
+
+    async def _asked(self, machine: Machine, code: int) -> dict[str, object]:
+        """The same of an answer in JSON; {} when there is none."""
+        try:
+            found: dict[str, object] = json.loads(await self._answer(machine, code))
+        except ValueError:
             return {}
         return found
 
@@ -186,6 +194,11 @@ class ChaosRun(Attack):
     async def _log_end(self, machine: Machine) -> int:
         table = (await self._asked(machine, codes.GET_BROKER_RUNTIME_INFO)).get("table")
         return int(table["commitLogMaxOffset"]) if isinstance(table, dict) else -1
+
+    async def _reported(self, machine: Machine) -> int:
+        """What the slave that has most of a master's log reported to it; -1 when none follows."""
+        body = await self._answer(machine, codes.GET_BROKER_HA_STATUS)
+        return reported_in(body) if body else -1
 
     # -- the end
 
@@ -221,7 +234,8 @@ class ChaosRun(Attack):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             end = await self._log_end(one.master)
-            if 0 <= end <= await self._log_end(slave):
+            # A slave with a longer log of its own has reached the end, but reports nothing of it.
+            if 0 <= end <= min(await self._log_end(slave), await self._reported(one.master)):
                 return True
             await asyncio.sleep(0.3)
         return False
@@ -267,6 +281,12 @@ class ChaosRun(Attack):
     def _replaced(self) -> list[journal.Entry]:
         """What was delivered without a slave may be gone with its master, and consumers are beyond it."""
         return [[at, CRASHED, one.name, True] for one in self.sets for at in one.promoted_at]
+
+
+def reported_in(body: bytes) -> int:
+    """The most that a slave reported, by its master's answer to GET_BROKER_HA_STATUS; -1 when none follows."""
+    slaves = decode_answer(body, HARuntimeInfo).ha_connection_info
+    return max((slave.slave_ack_offset for slave in slaves), default=-1)
 
 
 def _has_ended(server: Server) -> bool:

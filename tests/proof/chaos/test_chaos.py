@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo, HARuntimeInfo
 from proof.attack.fault_shim import ROOT
 from proof.chaos.__main__ import options_of, plan_of
 from proof.chaos.controlled import ControlledSet
 from proof.chaos.controlled_faults import CONTROLLED, faults_of
 from proof.chaos.faults import FAULTS
+from proof.chaos.run import reported_in
 from proof.chaos.sets import Set, differs, make_set
 from tests import children
 
@@ -65,6 +68,12 @@ def test_a_broken_run_says_how_to_repeat_all_of_it(tmp_path: Path) -> None:
     for options in (given, f"{given} --only-brokers", under, f"{under} --only-brokers"):
         plan, _, _ = plan_of([*options.split(), "--folder", str(tmp_path)])
         assert " ".join(options_of(plan)) == options
+
+
+def test_how_much_a_slave_has_is_what_its_master_was_told() -> None:
+    slaves = [HAConnectionRuntimeInfo(slave_ack_offset=at) for at in (1, 700)]
+    assert reported_in(encode_body(HARuntimeInfo(ha_connection_info=slaves))) == 700
+    assert reported_in(encode_body(HARuntimeInfo())) == -1
 
 
 def made(folder: Path, slaves: int, in_sync: int) -> Set:
