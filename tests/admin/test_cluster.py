@@ -89,6 +89,8 @@ def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) -> Non
                 (1, first.address, True, True, True),
                 (2, second.address, False, True, True),
             ]
+            assert [row.part for row in members] == ["MASTER", "SLAVE"]
+            assert await admin.members_of_sets() == members == await admin.members_of_sets("broker-a")
             with pytest.raises(ResponseError):
                 await admin.switch_master("broker-a", 7)
             assert await admin.switch_master("broker-a", 2, of.controller.address) == 2

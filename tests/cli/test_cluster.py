@@ -46,12 +46,12 @@ class Two(NoReplicas):
     """A slave that has all of the log, and one that lacks some."""
 
     def __init__(self) -> None:
-        self.late = 5_000
+        self.late, self.ms = 5_000, 700
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         return [
-            HAConnectionRuntimeInfo(addr="10.0.0.2:48374", slave_ack_offset=100, in_sync=True),
-            HAConnectionRuntimeInfo(addr="10.0.0.3:48375", diff=self.late, in_sync=self.late == 0),
+            HAConnectionRuntimeInfo(addr="10.0.0.2:48374", slave_ack_offset=100, in_sync=True, lag_ms=0),
+            HAConnectionRuntimeInfo(addr="10.0.0.3:48375", diff=self.late, in_sync=self.late == 0, lag_ms=self.ms),
         ]
 
     def in_sync(self, now: int) -> int:
@@ -70,10 +70,16 @@ def test_replicas_are_listed_and_one_that_is_not_in_sync_fails() -> None:
         assert late.exit_code == 1
         assert "10.0.0.3:48375 lacks too much" in late.stderr
         shown = json.loads(late.stdout)
-        assert [(each["replica"], each["behind"], each["in_sync"]) for each in shown] == [
-            ("10.0.0.2:48374", 0, True),
-            ("10.0.0.3:48375", 5_000, False),
+        assert [(each["replica"], each["behind"], each["behind_ms"], each["in_sync"]) for each in shown] == [
+            ("10.0.0.2:48374", 0, 0, True),
+            ("10.0.0.3:48375", 5_000, 700, False),
         ]
+        title, *lines = runner.invoke(app, words[:-1]).stdout.splitlines()
+        assert title.strip() == f"Replicas of broker-a, {broker.broker_addr}"
+        assert any("10.0.0.3:48375" in line and "5,000" in line and "700" in line for line in lines)
+        assert max(map(len, lines)) <= 80
+        replicas.ms = -1  # has not had all of the log since it connected; a master of RocketMQ says nothing, either
+        assert json.loads(runner.invoke(app, words).stdout)[1]["behind_ms"] is None
         replicas.late = 0
         assert runner.invoke(app, words).exit_code == 0
         (row,) = json.loads(runner.invoke(app, ["list", *words[1:]]).output)

@@ -18,7 +18,7 @@ WATCHED = {
     "topic": ["list", "show", "route"],
     "group": ["list", "lag", "show"],
     "offset": ["show"],
-    "cluster": ["list", "replicas", "info"],
+    "cluster": ["list", "replicas", "members", "info"],
     "user": ["list", "show"],
     "policy": ["list", "show"],
 }

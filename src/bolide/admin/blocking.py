@@ -358,6 +358,13 @@ class Admin:
         """
         return self._loop.run(lambda: self._native.members(broker, controllers))
 
+    def members_of_sets(self, broker: str = "", controllers: str = "") -> list[MemberRow]:
+        """The brokers of one set, or of all sets that are registered and under a controller.
+
+        Raises `NoQueue` if `broker` is given and there is no such set.
+        """
+        return self._loop.run(lambda: self._native.members_of_sets(broker, controllers))
+
     def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
         """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.
 

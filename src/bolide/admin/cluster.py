@@ -4,6 +4,7 @@ getBrokerConfig, updateBrokerConfig, wipeWritePerm)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
@@ -57,8 +58,9 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A slave as its master sees it. `behind` is what it lacks, in bytes; without an answer of the master `error` says
-    why, and there is no replica."""
+    """A slave as its master sees it. `behind` is what it lacks, in bytes, and `behind_ms` for how long it has lacked
+    something: None if the master does not say, as one of RocketMQ, or if it has not had all since it connected. Without
+    an answer of the master `error` says why, and there is no replica."""
 
     broker_name: str
     master: str
@@ -68,6 +70,7 @@ class ReplicaRow:
     in_sync: bool = False
     bytes_per_second: int = 0
     error: str = ""
+    behind_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,11 @@ class MemberRow:
     master: bool
     in_sync: bool
     alive: bool
+
+    @property
+    def part(self) -> str:
+        """``MASTER`` or ``SLAVE``."""
+        return "MASTER" if self.master else "SLAVE"
 
 
 class ClusterCalls(AdminCalls):
@@ -115,9 +123,12 @@ class ClusterCalls(AdminCalls):
                 continue
             end = told.master_commit_log_max_offset
             rows += [
-                ReplicaRow(name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second)
+                ReplicaRow(
+                    name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second,
+                    behind_ms=each.lag_ms if each.lag_ms >= 0 else None,
+                )
                 for each in told.ha_connection_info
-            ]
+            ]  # fmt: skip
         return rows
 
     async def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
@@ -140,6 +151,19 @@ class ClusterCalls(AdminCalls):
             for each in replicas
         ]  # fmt: skip
         return sorted(rows, key=lambda row: row.broker_id)
+
+    async def members_of_sets(self, broker: str = "", controllers: str = "") -> list[MemberRow]:
+        """The brokers of one set, or of all sets that are registered and under a controller.
+
+        Raises `NoQueue` if `broker` is given and there is no such set.
+        """
+        if broker:
+            return await self.members(broker, controllers)
+        rows: list[MemberRow] = []
+        for name in sorted((await self.cluster_info()).broker_addr_table):
+            with suppress(NoQueue):  # a set in plain mode
+                rows += await self.members(name, controllers)
+        return rows
 
     async def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
         """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.

@@ -9,6 +9,7 @@ import typer
 from bolide.cli import declared, output, planned
 from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
+from bolide.cli.planned import Controller
 from bolide.cli.output import JsonFlag, boundary
 from bolide.cli.serve import Settings, given_settings
 from bolide.cli.watch import watched
@@ -68,21 +69,55 @@ def rate(figures: str | None) -> float | None:
 @app.command()
 @watched
 def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """List the replicas of each master and how far they are behind; fails if one is not in sync."""
+    """List the replicas of each master and how far they are behind, in bytes and ms; fails if one is not in sync."""
     with boundary():
         found = call(namesrv, lambda admin: admin.replicas())
         rows = [
-            (each.broker_name, each.master, each.log_end, each.replica, each.behind, each.in_sync, each.error)
+            (each.broker_name, each.master, each.log_end, each.replica, each.behind, each.behind_ms, each.in_sync)
             for each in found
         ]
-        columns = ("Broker", "Master", "Log end", "Replica", "Behind", "In sync", "Error")
-        output.table("Replicas", columns, rows, as_json)
+        columns = ("Broker", "Master", "Log end", "Replica", "Behind", "Behind ms", "In sync")
+        if as_json or not rows:
+            with_errors = [(*row, each.error) for row, each in zip(rows, found, strict=True)]
+            output.table("Replicas", (*columns, "Error"), with_errors, as_json)
+        # Without the master in each row, a row fits a line of a terminal.
+        for name in sorted({each.broker_name for each in found if not each.error} if not as_json else ()):
+            of_set = [row for row in rows if row[0] == name]
+            output.table(f"Replicas of {name}, {of_set[0][1]}", columns[2:], [row[2:] for row in of_set], False)
         silent = [each.broker_name for each in found if each.error]
         if silent:
-            output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas", output.UNREACHABLE)
+            why = "; ".join(each.error for each in found if each.error)
+            output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas: {why}", output.UNREACHABLE)
         late = [each.replica for each in found if not each.in_sync]
         if late:
             output.fail(f"{', '.join(late)} lacks too much of its master's log")
+
+
+@app.command()
+@watched
+def members(
+    broker_set: str = typer.Argument("", metavar="[SET]", help="Broker name of a set; without it all are listed."),
+    namesrv: str = Namesrv,
+    controller: str = Controller,
+    as_json: bool = JsonFlag,
+) -> None:
+    """List the brokers of the sets under a controller: parts, epochs, who is in sync; fails unless all are."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.members_of_sets(broker_set, controller))
+        rows = [
+            (each.broker_name, each.broker_id, each.address, each.part, each.epoch, each.in_sync, each.alive)
+            for each in found
+        ]
+        columns = ("Broker", "Id", "Address", "Part", "Epoch", "In sync", "Alive")
+        output.table("Members", columns, rows, as_json)
+        if not rows:
+            output.fail("no set is under a controller: `bolide cluster replicas` shows sets in plain mode")
+        masterless = sorted({each.broker_name for each in found} - {each.broker_name for each in found if each.master and each.alive})
+        if masterless:
+            output.fail(f"{', '.join(masterless)} has no master that lives")
+        late = [f"{each.broker_id} of {each.broker_name}" for each in found if not (each.in_sync and each.alive)]
+        if late:
+            output.fail(f"{', '.join(late)} is not in sync or does not live")
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Service
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.caught_up import CaughtUp
 from bolide.replication.errors import NotReplicated
 from bolide.replication.master import KnownAhead, MasterSession, Pace
 from bolide.store.extents import Extent
@@ -124,6 +125,7 @@ class _Slave:
         """When it was sent something last, ms; -1 = never."""
         self.gathers = False
         """True while messages wait for more to be sent with them."""
+        self.caught_up = CaughtUp()
 
 
 class SlaveLinks(Service):
@@ -205,6 +207,7 @@ class SlaveLinks(Service):
             self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
             self._said.pop(host_of(connection), None)
         self._in_sync.reported(slave.key, session.acked)
+        slave.caught_up.reported(session.acked)
         if first or self._waited_for:
             self._another_turn()
 
@@ -276,6 +279,7 @@ class SlaveLinks(Service):
         """Send one slave what it lacks; the budget that is left."""
         session, connection = slave.session, slave.connection
         end = int(self._raw.settled)
+        slave.caught_up.looked(session.acked, end, now)
         lacks = end - session.next_offset
         if not self._waited_for and 0 < lacks < WRITE_BYTES and 0 <= now - slave.sent_at < GATHER_MS:
             if not slave.gathers:
@@ -351,7 +355,7 @@ class SlaveLinks(Service):
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """Each slave."""
-        end = int(self._raw.end)
+        end, settled = int(self._raw.end), int(self._raw.settled)
         told: list[HAConnectionRuntimeInfo] = []
         for connection, slave in list(self._slaves.items()):  # another thread may ask
             session = slave.session
@@ -363,6 +367,7 @@ class SlaveLinks(Service):
                     in_sync=self._in_sync.keeps_up(session.acked, end),
                     transferred_byte_in_second=session.last_rate,
                     transfer_from_where=session.next_offset,
+                    lag_ms=slave.caught_up.lag_ms(session.acked, settled, now),
                 )
             )
         return told
