@@ -186,6 +186,31 @@ def test_a_master_that_returns_serves_nobody_what_another_could_be_elected_witho
     asyncio.run(run())
 
 
+def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tmp_path: Path) -> None:
+    """What waits for replicas of the old epoch is not acknowledged by the new one, which begins with nobody."""
+
+    async def run() -> None:
+        async with controlled(tmp_path) as of:
+            settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
+            first = await of.start("a", **settings)
+            await of.leads(first)
+            second = await of.start("b", **settings)
+            await of.all_in_sync(1, 2)
+            waiting = asyncio.create_task(send(first, 5))
+            await until(lambda: first.waiting_sends == 5)
+            role, switching = first.parts.role, first._joining.switching
+            assert switching is not None
+            parts: list[bool] = []
+            role.told.append(lambda role, now: parts.append(role.may_write))
+            await switching.lead(Told(1, first.address, 9, frozenset((1,)), 9), 1)
+            assert codes_of(await waiting) == {codes.SERVICE_NOT_AVAILABLE}
+            assert parts == [False, True], "nothing is stored before the epoch is on disk"
+            await second.stop()
+            of.running.pop("b")
+
+    asyncio.run(run())
+
+
 def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
     async def run() -> None:
         async with controlled(tmp_path) as of:

@@ -42,6 +42,18 @@ FIRST_RETRY_S: Final = 0.2
 RETRY_S: Final = 5.0
 LINGER_S: Final = 10.0
 """A request on a connection that was given up may arrive as late as this."""
+NOT_TAKEN: Final = frozenset(
+    {
+        codes.SYSTEM_BUSY,
+        codes.CONTROLLER_FENCED_MASTER_EPOCH,
+        codes.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+        codes.CONTROLLER_INVALID_MASTER,
+        codes.CONTROLLER_INVALID_REPLICAS,
+        codes.CONTROLLER_BROKER_NOT_ALIVE,
+    }
+)
+"""Answers to a question for another set that say for certain that it was not taken. After any other error it may have
+been: the controller's engine kept it and did not say so, or it is the set already (2013)."""
 
 
 class RoleTaker(Protocol):
@@ -322,10 +334,12 @@ class Membership:
             sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
             self._log.info("in sync are %s", sorted(sync_set.members))
         else:
+            self.notified()
+            refusal = answer.remark or codes.response_name(answer.code)
+            if answer.code not in NOT_TAKEN:
+                raise NoController(f"it may have been taken: {refusal}")
             if self._world.monotonic() >= self._certain_at:
                 sync_set.refused()
-            refusal = answer.remark or codes.response_name(answer.code)
-            self.notified()
         self._part.set_changed()
         return refusal
 

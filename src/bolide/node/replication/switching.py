@@ -146,7 +146,8 @@ class Switching(Service):
         """Become the master of an epoch. Raises `NotReplicated` and `FileFailed`, with nobody served."""
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
-        await self._leave()
+        # Also from one epoch of its own to the next: until this one is open nobody else confirms what is stored.
+        await self.lose()
         self._raw.lead()
         store.replicated_offset = -1
         await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
@@ -163,8 +164,6 @@ class Switching(Service):
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
         if not self._open():
             log.info("this broker serves nobody until its log is held by %s", sorted(told.members))
-            if node.role.may_write:
-                node.role.become(SLAVE, own_id, now, fenced=True)
             self._parts.another_turn()
 
     def _open(self) -> bool:
@@ -229,7 +228,7 @@ class Switching(Service):
         """Serve nobody until the next part. What waits is refused at once: another master may have been elected."""
         node = self.node
         if node.role.may_write:
-            self._parts.log.warning("this broker is no master any more")
+            self._parts.log.warning("the epoch of this master is over")
             node.role.become(SLAVE, node.role.broker_id, self._parts.clock(), fenced=True)
             node.executor.refuse_parked(REPLACED)
         await self._leave()

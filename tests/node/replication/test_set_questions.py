@@ -1,0 +1,97 @@
+"""A master asks its controller for another set of replicas in sync: which answers say that it was not taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from bolide.errors import BolideError
+from bolide.node.replication.broker_identity import BrokerIdentity
+from bolide.node.replication.controllers import Controllers
+from bolide.node.replication.membership import Membership
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.replication.standing import Told
+from bolide.replication.sync_set import SyncSet
+from bolide.testing.files import SimulatedFiles
+from bolide.world.real import THE_WORLD
+from tests.node.test_broker import options
+
+
+class Answering(Controllers):
+    """Controllers that answer each question with the next of these codes."""
+
+    def __init__(self, *answers: int) -> None:
+        super().__init__(("127.0.0.1:1",), THE_WORLD, None, None)
+        self.answers = list(answers)
+
+    async def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        return make_response(make_request(code, 0, ext), self.answers.pop(0), "no")
+
+
+class Part:
+    """A master whose replica 2 has all of its log."""
+
+    def __init__(self) -> None:
+        self.sync_set = SyncSet(1, frozenset({1}), 1, 0, 15_000)
+        self.sync_set.connected(7, 2, False, 0)
+        self.sync_set.reported(7, 2, 100, 100, 0)
+
+    async def lead(self, told: Told, own_id: int) -> None:
+        """Never asked for."""
+
+    async def follow(self, told: Told, own_id: int) -> None:
+        """Never asked for."""
+
+    async def lose(self) -> None:
+        """Never asked for."""
+
+    def now(self) -> int:
+        return 0
+
+    def set_changed(self) -> None:
+        """Nobody is served."""
+
+    def offsets(self) -> tuple[int, int]:
+        return 100, 100
+
+
+def membership(folder: Path, part: Part, controllers: Controllers) -> Membership:
+    identity = BrokerIdentity(SimulatedFiles(), "/store/brokerIdentity", "DefaultCluster", "broker-a")
+    made = Membership(
+        options(folder), "127.0.0.1:2", THE_WORLD, identity, controllers, part, lambda error: None,
+        logging.getLogger("test"),
+    )  # fmt: skip
+    made.standing.took(Told(0, "127.0.0.1:2", 1, frozenset({1}), 1))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("code", "counts"),
+    [
+        (codes.SYSTEM_ERROR, True),  # "the decision may not be kept": etcd did not say
+        (codes.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, True),  # "equal": an earlier question was taken
+        (codes.CONTROLLER_INVALID_REPLICAS, False),
+        (codes.CONTROLLER_FENCED_MASTER_EPOCH, False),
+        (codes.SYSTEM_BUSY, False),
+    ],
+)
+def test_a_replica_counts_until_the_controller_has_certainly_not_taken_it(
+    tmp_path: Path, code: int, counts: bool
+) -> None:
+    """A send that is answered without it would be lost if the controller elected it."""
+    part = Part()
+    member = membership(tmp_path, part, Answering(code))
+
+    async def run() -> None:
+        if counts:
+            with pytest.raises(BolideError, match="may have been taken: no"):
+                await member._alter()
+        else:
+            assert await member._alter() == "no"
+
+    asyncio.run(run())
+    assert (2 in part.sync_set.counted) is counts
