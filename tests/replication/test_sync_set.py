@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bolide.replication.sync_set import SyncSet
+from bolide.replication.sync_set import JOIN_MS, SyncSet
 
 PATIENCE = 15_000
 
@@ -108,6 +108,59 @@ def test_a_replica_that_the_controller_does_not_take_keeps_nobody_else_in_or_out
     assert made.wanted(0) == {1}, "nobody comes with one that leaves"
 
 
+def under_load() -> SyncSet:
+    """A slave that keeps up, while what the master alone confirms is always ahead of it."""
+    made = alone()
+    made.confirmed(200)
+    made.connected(7, 2, False, 0)
+    made.reported(7, 2, 150, 300, 0)
+    made.count_ahead(0)
+    assert made.confirmed(400) == 400, "it had not caught up when it connected"
+    made.reported(7, 2, 300, 300, 10)
+    return made
+
+
+def test_a_slave_joins_under_a_load_that_never_ends() -> None:
+    made = under_load()
+    assert made.wanted(10) is None
+    made.count_ahead(10)
+    assert made.confirmed(500) == 400, "what is stored from now on waits for it"
+    made.reported(7, 2, 400, 400, 20)
+    made.count_ahead(20)
+    assert made.wanted(20) == {1, 2}
+    made.asked(frozenset({1, 2}))
+    assert (made.confirmed(600), made.joining_until) == (400, -1), "now it counts because it is asked for"
+
+
+def test_a_slave_that_counts_ahead_delays_nobody_for_long() -> None:
+    made = under_load()
+    made.count_ahead(10)
+    assert made.joining_until == 10 + JOIN_MS
+    made.count_ahead(9 + JOIN_MS)
+    assert made.confirmed(500) == 400
+    made.count_ahead(10 + JOIN_MS)
+    assert made.confirmed(500) == 500
+    made.reported(7, 2, 450, 450, 20 + JOIN_MS)
+    made.count_ahead(20 + JOIN_MS)
+    assert made.joining_until == -1, "not again at once"
+    made.reported(7, 2, 450, 450, 20 + PATIENCE)
+    made.count_ahead(20 + PATIENCE)
+    assert made.joining_until > 0
+    made.gone(7, 2)
+    assert (made.joining_until, made.confirmed(600)) == (-1, 600)
+
+
+def test_a_learner_and_one_before_the_epoch_do_not_count_ahead() -> None:
+    made = alone()
+    made.confirmed(500)
+    made.connected(7, 2, True, 0)
+    made.reported(7, 2, 300, 300, 0)
+    made.connected(8, 3, False, 0)
+    made.reported(8, 3, 99, 99, 0)
+    made.count_ahead(0)
+    assert made.joining_until == -1
+
+
 def test_an_older_set_changes_nothing() -> None:
     made = pair()
     made.answered(frozenset({1}), 1)
@@ -134,6 +187,8 @@ def test_what_is_confirmed_is_held_by_everybody_who_may_be_elected(seed: int) ->
             if slave in keys and draw.random() < 0.7:
                 holds[slave] = draw.randint(holds[slave], holds[1])
                 made.reported(keys[slave], slave, holds[slave], holds[1] - 20, now)
+        if draw.random() < 0.8:
+            made.count_ahead(now)
         confirmed = made.confirmed(holds[1])
         assert all(holds[member] >= confirmed for member in controller), "an elected member would lose it"
         if question is None:

@@ -9,8 +9,8 @@ import typer
 from bolide.cli import declared, output, planned
 from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
-from bolide.cli.planned import Controller
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.planned import Controller
 from bolide.cli.serve import Settings, given_settings
 from bolide.cli.watch import watched
 
@@ -112,7 +112,8 @@ def members(
         output.table("Members", columns, rows, as_json)
         if not rows:
             output.fail("no set is under a controller: `bolide cluster replicas` shows sets in plain mode")
-        masterless = sorted({each.broker_name for each in found} - {each.broker_name for each in found if each.master and each.alive})
+        led = {each.broker_name for each in found if each.master and each.alive}
+        masterless = sorted({each.broker_name for each in found} - led)
         if masterless:
             output.fail(f"{', '.join(masterless)} has no master that lives")
         late = [f"{each.broker_id} of {each.broker_name}" for each in found if not (each.in_sync and each.alive)]

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 NOT_CONFIRMED: Final = -1
+JOIN_MS: Final = 1000
+"""A slave that held all of the log so long ago keeps up. One that counts before it is a member has so long to hold what
+was confirmed before it counted."""
 
 
 @dataclass
@@ -21,6 +24,10 @@ class _Replica:
     learner: bool
     refusals: int = 0
     """How often the controller did not take it into the set."""
+    kept_up_at: int | None = None
+    """When it had all of the log that there was a moment before; None until it had."""
+    counts_ahead_from: int = 0
+    """It may not count ahead before: it did not become a member the last time."""
 
 
 class SyncSet:
@@ -33,6 +40,9 @@ class SyncSet:
         self._patience = patience
         self._replicas: dict[int, _Replica] = {}
         self._asked: frozenset[int] | None = None
+        self._joining = 0
+        """The slave that counts already, before the controller is asked for it; 0 for none."""
+        self._joining_until = 0
         self._confirmed = 0
         self.members = members
         """The set that the controller confirmed last."""
@@ -51,7 +61,7 @@ class SyncSet:
             return
         replica.acked = acked
         if acked >= sent_when:
-            replica.caught_up_at = now
+            replica.caught_up_at = replica.kept_up_at = now
 
     def idle(self, key: int, replica_id: int, now: int) -> None:
         """There is nothing to send to this slave."""
@@ -65,14 +75,17 @@ class SyncSet:
         if replica is None or replica.key != key:
             return False
         del self._replicas[replica_id]
+        if replica_id == self._joining:
+            self._joining = 0
         return True
 
     # -- what the set confirms
 
     @property
     def counted(self) -> frozenset[int]:
-        """Everybody who counts: the members, and those that were asked for."""
-        return self.members | (self._asked or frozenset())
+        """Everybody who counts: the members, those that were asked for, and who is about to be."""
+        also = self._asked or frozenset()
+        return self.members | also | {self._joining} if self._joining else self.members | also
 
     def confirmed(self, end: int) -> int:
         """Up to where each member holds the log, which ends at `end` here; it never falls, and waits for a member that
@@ -108,6 +121,33 @@ class SyncSet:
         new = [each for each in self._replicas if each not in left and self._belongs(each, now)]
         return left | {min(new, key=lambda each: (self._replicas[each].refusals, each))} if new else None
 
+    def count_ahead(self, now: int) -> None:
+        """Let what is confirmed wait for a slave that keeps up and is no member, so that it can become one.
+
+        Under a steady load more is confirmed without it by the time it reports, so it would never hold all of that.
+        """
+        if self._joining and now >= self._joining_until:
+            self._joining = 0
+        if self._joining or self._asked is not None:
+            return
+        for replica_id, replica in self._replicas.items():
+            if (
+                replica_id not in self.members
+                and not replica.learner
+                and self._epoch_start <= replica.acked < self._confirmed
+                and replica.kept_up_at is not None
+                and now - replica.kept_up_at <= JOIN_MS
+                and now >= replica.counts_ahead_from
+            ):
+                self._joining, self._joining_until = replica_id, now + JOIN_MS
+                replica.counts_ahead_from = now + self._patience
+                return
+
+    @property
+    def joining_until(self) -> int:
+        """When a slave that counts ahead is given up; -1 without one."""
+        return self._joining_until if self._joining else -1
+
     def _belongs(self, replica_id: int, now: int) -> bool:
         if replica_id == self._own_id:
             return True
@@ -135,6 +175,7 @@ class SyncSet:
     def asked(self, members: frozenset[int]) -> None:
         """The controller is asked for this set."""
         self._asked = members
+        self._joining = 0
 
     def answered(self, members: frozenset[int], set_epoch: int) -> None:
         """What the controller says the set is, in an answer or by itself; an older set changes nothing."""
