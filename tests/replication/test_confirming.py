@@ -9,6 +9,7 @@ from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
 from bolide.replication.master import Pace
+from bolide.replication.sure_end import SureEnd
 from bolide.replication.switch_frames import Hello, encode_hello, encode_report
 from bolide.replication.sync_set import SyncSet
 
@@ -107,3 +108,40 @@ def test_nobody_has_the_id_of_the_master() -> None:
     of = made(frozenset({1}))
     with pytest.raises(NotReplicated, match="its id is 1, which is the master's own"):
         of.session(FILE, Pace(), 10, 0).received(encode_hello(Hello(1)), 0, 100, 0)
+
+
+def test_a_slave_that_keeps_up_under_a_steady_load_becomes_a_member() -> None:
+    of = made(frozenset({1}))
+    two = slave(of, 2, 10, 100)
+    ends = iter(range(200, 100_000, 100))
+    end, now = next(ends), 0
+    while of.sync_set.wanted(now) is None:
+        # By the time the slave reports what it was sent, more is stored.
+        before, end, now = end, next(ends), now + 5
+        of.holds_back(end, now)
+        assert sent_to(two, before, now)
+        two.received(encode_report(before), 0, end, now)
+        of.holds_back(end + 50, now)
+    assert of.sync_set.wanted(now) == {1, 2}
+    of.sync_set.asked(frozenset({1, 2}))
+    assert of.holds_back(end + 100, now) == two.acked, "nothing is confirmed without it any more"
+
+
+def sent_to(session: EpochSession, end: int, now: int) -> bool:
+    """The slave is sent what there is up to `end`."""
+    while size := session.wanted(end, now):
+        session.transfer(size, now)
+    return session.next_offset >= end
+
+
+def test_a_slave_of_a_master_that_may_have_lost_some_cuts_that_off_and_what_came_since_stays() -> None:
+    of = made(frozenset({1}))
+    of.sure_end = SureEnd(300)
+    two = of.session(FILE, Pace(), 10, 0)
+    two.received(encode_hello(Hello(2)), 0, 500, 0)
+    assert int.from_bytes(two.answer(500, 0)[8:16]) == 300
+    two.received(encode_report(300), 0, 500, 0)
+    sent(two, 500)
+    again = of.session(FILE, Pace(), 11, 2)
+    again.received(encode_hello(Hello(2)), 0, 600, 2)
+    assert int.from_bytes(again.answer(600, 2)[8:16]) == 500

@@ -13,8 +13,9 @@ from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.errors import StoreDamaged
 from bolide.store.inventory import read_inventory
 from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions
 from bolide.testing.files import SimulatedFiles, Stopped
-from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, Sent, missing
+from tests.store.scenario import ASYNC, ROOT, SHAPE, START, SYNC, Machine, Sent, missing
 
 LOG = f"{ROOT}/commitlog"
 FAULTS = {
@@ -127,6 +128,23 @@ class TestTornTail:
         assert machine.store.end_offset == hole.physical_offset
         assert machine.report.truncated_bytes
         assert not missing(machine.store, machine.acknowledged)
+
+    @pytest.mark.parametrize(
+        ("ending", "options", "kept"),
+        [("kill", ASYNC, True), ("power", ASYNC, False), ("power", SYNC, True), ("kill", SYNC, True)],
+    )
+    def test_what_was_written_is_lost_with_the_power_and_without_sync_flush_only(
+        self, ending: str, options: StoreOptions, kept: bool
+    ) -> None:
+        """A master that lost nothing needs no slave to give up what it was sent."""
+        machine = Machine(options=options)
+        machine.turn(20)
+        if ending == "kill":
+            machine.files.process_crash()
+        else:
+            machine.files.power_cut(1)
+        report = MessageStore(machine.files, ROOT, machine.shape, machine.options).load(machine.now + 1)
+        assert (report.abnormal, report.kept_all) == (True, kept)
 
     def test_a_start_that_is_killed_on_the_way_does_not_make_damage_of_them(self) -> None:
         before = Machine()

@@ -256,7 +256,7 @@ class BrokerNode:
             self._log,
         )
         self._loop = loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
-        more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report.abnormal)]
+        more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report)]
         self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)

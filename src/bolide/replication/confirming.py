@@ -12,6 +12,7 @@ from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
 from bolide.replication.master import Pace
+from bolide.replication.sure_end import SureEnd
 from bolide.replication.switch_master import SwitchMaster
 from bolide.replication.sync_set import SyncSet
 
@@ -62,7 +63,8 @@ class EpochSession:
 
     def answer(self, end: int, now: int) -> bytes:
         """The answer to the handshake, once; nothing before it came."""
-        return self._switch.answer(self._of.epochs, end, now)
+        sure = self._of.sure_end
+        return self._switch.answer(self._of.epochs, end if sure is None else sure.told(self.replica, end), now)
 
     def wanted(self, end: int, now: int) -> int:
         """How many bytes from `next_offset` on are to be sent now; 0 for none."""
@@ -71,7 +73,10 @@ class EpochSession:
     def transfer(self, size: int, now: int) -> bytes:
         """The header of a transfer of so many bytes, which follow it."""
         self._told = self._of.confirm()
-        return self._switch.transfer(self._of.epochs, size, self._told, now)
+        header = self._switch.transfer(self._of.epochs, size, self._told, now)
+        if self._of.sure_end is not None:
+            self._of.sure_end.sent(self.replica, self.next_offset)
+        return header
 
     def heartbeat(self, now: int) -> bytes:
         """The heartbeat if one is due, else nothing."""
@@ -109,8 +114,10 @@ class Confirming:
         everybody: bool,
         epochs: Epochs,
         confirm: Callable[[], int],
+        sure_end: SureEnd | None = None,
     ) -> None:
         """`everybody` is allAckInSyncStateSet."""
+        self.sure_end = sure_end
         self.sync_set = sync_set
         self.epochs = epochs
         self.confirm = confirm
@@ -166,6 +173,8 @@ class Confirming:
 
     def holds_back(self, end: int, now: int) -> int:
         """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+        if self._waits:
+            self.sync_set.count_ahead(now)
         self._confirmed = self.sync_set.confirmed(end)
         if not self._waits:
             return NO_CAP
@@ -174,7 +183,8 @@ class Confirming:
 
     def due(self) -> int:
         """When `holds_back` moves by time alone; -1 for never."""
-        return self._in_sync.due()
+        times = [at for at in (self._in_sync.due(), self.sync_set.joining_until) if at >= 0]
+        return min(times, default=-1)
 
     def late(self, end: int) -> bool:
         """True when a record that ends here is not held by enough machines."""

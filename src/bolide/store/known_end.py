@@ -36,6 +36,14 @@ class Traces:
     queues_end: int
     """The highest end of a record that has a unit; -1 when there is none."""
 
+    @property
+    def kept_all(self) -> bool:
+        """True when the log has all that was written, or with sync flush all that was synced."""
+        mark = self.mark
+        if not self.abnormal or mark is None:
+            return not self.abnormal
+        return mark.sync_flush or (mark.boot_id != "" and mark.boot_id == self.boot_id)
+
 
 @dataclass(frozen=True)
 class Known:

@@ -39,6 +39,8 @@ class RecoveryReport:
     def __init__(self) -> None:
         self.abnormal = False
         """The store was not closed by the one who used it before."""
+        self.kept_all = True
+        """The end of the last run took nothing from the log that had been written; with sync flush, that was synced."""
         self.scanned_from: int = 0
         self.check_next: int = -1
         """`CommitLog.next_check_from` as the last clean stop left it; -1 when it does not count."""
@@ -95,6 +97,7 @@ class Recovery:
         Nothing of the log is written. Raises `StoreDamaged` when it ends where it must not, and `FileFailed`.
         """
         report = self.report
+        report.kept_all = traces.kept_all
         starts = self.log.segment_starts()
         if not starts:
             refuse_lost_log(traces, root)

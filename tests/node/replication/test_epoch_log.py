@@ -192,3 +192,25 @@ def test_a_master_that_returns_in_its_epoch_begins_it_once_more_only_where_it_ma
             await epochs.lead(1, True)
 
     asyncio.run(run())
+
+
+def test_a_master_that_may_have_lost_some_of_its_first_epoch_keeps_where_it_starts() -> None:
+    """Slaves know this epoch only: with another start they would have nothing in common with its log."""
+
+    async def run() -> None:
+        of = Machine()
+        epochs = epoch_log(of)
+        await written(of, epochs, 1, 5)
+        assert epochs.sure_end is None
+        end = int(of.store.end_offset)
+        await epochs.lead(1, False)
+        assert epochs.epochs.entries == (Epoch(1, 0),)
+        for _ in range(5):
+            of.turn()
+        later = int(of.store.end_offset)
+        assert epochs.sure_end is not None
+        assert epochs.sure_end.told(2, later) == end
+        await epochs.lead(2, True)
+        assert epochs.sure_end is None, "another epoch says where the logs are the same"
+
+    asyncio.run(run())

@@ -6,6 +6,7 @@ from bolide.node.process.node_world import NodeWorld
 from bolide.node.replication.epoch_file import keep_epochs, load_epochs
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
+from bolide.replication.sure_end import SureEnd
 from bolide.store.raw_log import RawLog
 
 
@@ -20,6 +21,8 @@ class EpochLog:
         found = load_epochs(world.files, path)
         self._in_file = found.entries
         self.epochs: Epochs = found.cut_at(int(raw.end))
+        self.sure_end: SureEnd | None = None
+        """Of a master that may have lost what it had sent in this epoch; None where nothing is in doubt."""
 
     async def keep(self, epochs: Epochs) -> None:
         """These are the epochs from here on. Raises `FileFailed`, with the old ones kept."""
@@ -34,8 +37,9 @@ class EpochLog:
         """This broker is the master of an epoch: its file says so before the first byte is appended.
 
         `certain`: all that slaves may have been sent is in this log. A master that was one in this epoch already, and
-        is not certain, begins it at its end, as in RocketMQ: slaves give up what they have of it. Raises
-        `NotReplicated` for an epoch older than the log's, and `FileFailed`.
+        is not certain, begins it at its end, as in RocketMQ: slaves give up what they have of it. Without an older
+        epoch they would have nothing in common with this log then, so there each is told where it surely is the same.
+        Raises `NotReplicated` for an epoch older than the log's, and `FileFailed`.
         """
         epochs, last, end = self.epochs, self.epochs.last, int(self._raw.end)
         if last is not None and last.number > number:
@@ -47,6 +51,10 @@ class EpochLog:
             if certain:
                 return
             epochs = epochs.below_number(number)
+            if epochs.last is None:
+                self.sure_end = SureEnd(end)
+                return
+        self.sure_end = None
         # The log of a broker that had no controller belongs to its first epoch: nobody else has another one.
         start = end if epochs.last is not None else int(self._raw.begin)
         await self.keep(epochs.begun(number, start))

@@ -28,6 +28,7 @@ from bolide.replication.auto_in_sync import AutoInSync
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.store.message_store import MessageStore
+from bolide.store.recovery import RecoveryReport
 from bolide.transport.address import split_addresses
 from bolide.transport.raw_connection import RawConnection
 from bolide.transport.raw_tls import RawTls, Shaking
@@ -94,14 +95,14 @@ class Joining:
         self.switching: Switching | None = None
         self._membership: Membership | None = None
 
-    def services(self, store: MessageStore, parts: LoopParts, abnormal: bool) -> list[Service]:
-        """What takes part in the ticks of this broker. `abnormal`: the last run ended without a clean stop.
+    def services(self, store: MessageStore, parts: LoopParts, report: RecoveryReport) -> list[Service]:
+        """What takes part in the ticks of this broker. `report` says how the last run ended.
 
         Raises `StoreDamaged`."""
         options, pace = self._options, pace_of(self._options)
         self._parts = parts = parts._replace(tls=self._following)
         if options.enable_controller_mode:
-            self.switching = Switching(options, self._world, store, pace, parts, abnormal)
+            self.switching = Switching(options, self._world, store, pace, parts, report)
             return [self.switching]
         if options.broker_role == SLAVE:
             self.master = MasterLink(store, pace, parts)

@@ -38,6 +38,7 @@ from bolide.replication.sync_set import SyncSet
 from bolide.store.arrival import Arrival
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
+from bolide.store.recovery import RecoveryReport
 from bolide.transport.raw_connection import RawConnection
 
 POLL_S: Final = 0.01
@@ -98,17 +99,17 @@ class Switching(Service):
         store: MessageStore,
         pace: Pace,
         parts: LoopParts,
-        abnormal: bool,
+        report: RecoveryReport,
     ) -> None:
-        """`abnormal`: the last run ended without a clean stop. Raises `StoreDamaged`."""
+        """`report` says how the last run ended. Raises `StoreDamaged`."""
         self._options = options
         self._world = world
         self._store = store
         self._raw = RawLog(store)
         self._pace = pace
         self._parts = parts
-        self._certain = options.sync_flush or not abnormal
-        self._progress_due = abnormal
+        self._certain = report.kept_all
+        self._progress_due = report.abnormal
         self.root = store.root
         path = options.store_path_epoch_file or f"{store.root}/{NAME}"
         self.epoch_log = EpochLog(world, path, self._raw)
@@ -198,8 +199,9 @@ class Switching(Service):
             end=end,
         )
         confirming = Confirming(
-            sync_set, in_sync, own_id, options.all_ack_in_sync_state_set, epochs, lambda: int(store.confirm_offset)
-        )
+            sync_set, in_sync, own_id, options.all_ack_in_sync_state_set, epochs, lambda: int(store.confirm_offset),
+            self.epoch_log.sure_end,
+        )  # fmt: skip
         file_size = int(store.shape.commit_log_segment_size)
         self._slaves = slaves = SlaveLinks(
             store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
