@@ -84,8 +84,8 @@ class SyncSet:
     @property
     def counted(self) -> frozenset[int]:
         """Everybody who counts: the members, those that were asked for, and who is about to be."""
-        also = self._asked or frozenset()
-        return self.members | also | {self._joining} if self._joining else self.members | also
+        counted = self.members | (self._asked or frozenset())
+        return counted | {self._joining} if self._joining else counted
 
     def confirmed(self, end: int) -> int:
         """Up to where each member holds the log, which ends at `end` here; it never falls, and waits for a member that

@@ -42,6 +42,13 @@ class Lookups:
         queue = self.queues.get(topic, queue_id)
         return queue.max_offset if queue is not None else 0
 
+    def has_messages(self, topic: str) -> bool:
+        """True when a queue of the topic has a message that is still in the log."""
+        return any(
+            self.min_queue_offset(topic, queue_id) < self.max_queue_offset(topic, queue_id)
+            for queue_id in self.queues.queue_ids(topic)
+        )
+
     def min_queue_offset(self, topic: str, queue_id: int) -> i64:
         """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
         queue = self.queues.get(topic, queue_id)

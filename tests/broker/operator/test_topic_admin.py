@@ -213,7 +213,7 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(parts: Topics) ->
         assert parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic=topic).code == codes.INVALID_PARAMETER
 
 
-def test_a_slave_is_told_where_a_topic_that_is_there_again_was_deleted(parts: Topics) -> None:
+def test_a_slave_is_told_where_topics_were_deleted(parts: Topics) -> None:
     parts.create("T")
     parts.create("U")
     for topic in ("T", "U"):
@@ -225,7 +225,15 @@ def test_a_slave_is_told_where_a_topic_that_is_there_again_was_deleted(parts: To
         ends[topic] = int(parts.store.end_offset)
         parts.answer(send_request("T"))
     parts.create("T")
-    assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG).body)["deletedTopics"] == {"T": ends["T"]}
+    assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG).body)["deletedTopics"] == ends, "also of one that is gone"
+    first, second = (
+        json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG, topicSeq=str(at), maxTopicNum="1", dataVersion=version).body)
+        for version in (json.dumps(parts.topics.data_version.to_json()),)
+        for at in (0, sorted(parts.topics.table).index("T"))  # of one that is gone the first page tells
+    )
+    assert (first["deletedTopics"], second["deletedTopics"]) == ({"U": ends["U"]}, {"T": ends["T"]}), (
+        "on the first page"
+    )
     parts.create("U")
     assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG).body)["deletedTopics"] == ends
     version = json.dumps(parts.topics.data_version.to_json())

@@ -337,9 +337,13 @@ def test_a_master_with_access_control_tells_who_signs(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("careful", [True, False])
-def test_under_a_controller_a_topic_goes_only_when_its_master_had_it(tmp_path: Path, careful: bool) -> None:
-    """The master may have been elected before it heard of a topic, whose messages it has."""
+@pytest.mark.parametrize(
+    ("careful", "messages", "stays"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_a_topic_with_messages_goes_only_when_its_master_had_it(
+    tmp_path: Path, careful: bool, messages: bool, stays: bool
+) -> None:
+    """The master may have been promoted before it heard of it. Under a controller one without messages stays, too."""
 
     def rows(counter: int, *names: str) -> dict[str, Any]:
         version = {"counter": counter, "timestamp": 2}
@@ -352,15 +356,17 @@ def test_under_a_controller_a_topic_goes_only_when_its_master_had_it(tmp_path: P
         async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
             follower.parts.topics.put(TopicConfig("New", 2, 3), 0)
             follower.tables.careful = careful
+            follower.parts.following.has_messages = lambda topic: messages
             follower.tables.master_is(address)
             await follower.rounds()
             table = follower.parts.topics.table
             assert {"T", "Old"} <= table.keys()
-            assert ("New" in table) is careful
+            assert ("New" in table) is stays
             told = rows(2, "T")
             await follower.rounds(2)  # the first may have been told before
             assert "Old" not in table
-            assert ("New" in table) is careful
+            assert ("New" in table) is stays
+            assert ("New" in follower.parts.dropped) is not stays
             told = rows(3, "T", "More")
             asked = follower.tables.rounds
             follower.tables.look_soon()
@@ -390,6 +396,32 @@ def test_what_was_deleted_and_made_again_goes_when_the_log_here_is_that_far(tmp_
             assert own.dropped_older == [("T", 700), ("U", 900)]
             await follower.rounds(3)
             assert own.dropped_older == [("T", 700), ("U", 900)], "once for each table that is told"
+
+    run(scenario)
+
+
+def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_messages(tmp_path: Path) -> None:
+    """The master was never seen to have it; where its log ended then says which messages go."""
+
+    async def scenario() -> None:
+        answers = plain()
+        table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
+        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"New": 700, "Later": 800}})
+        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+            own, following = follower.parts, follower.parts.following
+            left = {"New": True, "Later": True}
+            following.has_messages = lambda topic: left.get(topic, False)
+            following.drop_older = lambda topic, offset: left.update({topic: topic == "Later"})
+            follower.log_end = 999
+            for topic in left:
+                own.topics.put(TopicConfig(topic, 2, 3), 0)
+            follower.tables.master_is(address)
+            await follower.rounds(2)
+            assert left.keys() <= own.topics.table.keys(), "its log is not that far"
+            follower.log_end = 1000
+            await until(lambda: "New" not in own.topics.table)
+            assert "Later" in own.topics.table, "some of its messages came after the deletion"
+            assert own.dropped == []
 
     run(scenario)
 

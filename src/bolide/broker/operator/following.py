@@ -45,6 +45,8 @@ class Following:
         """Where a queue ends."""
         self.drop_older: Callable[[str, int], None] = lambda topic, offset: None
         """Forgets what of a topic was stored before this offset of the log."""
+        self.has_messages: Callable[[str], bool] = lambda topic: False
+        """True when messages of a topic are here."""
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -71,14 +73,17 @@ class Following:
             self._drop(name)
             yield
 
-    def take_deletions(self, marks: Mapping[str, Any]) -> Iterator[None]:
-        """Where the master's log ended when it deleted topics that it has again (21): this log must reach there.
+    def take_deletions(self, marks: Mapping[str, Any], gone: Container[str]) -> Iterator[None]:
+        """Where the master's log ended when it deleted topics (21): this log must reach there. The master does not have
+        those of `gone` again.
 
         Raises `FileFailed`; those before are done then.
         """
         self.left_out = 0
         for topic, offset in marks.items():
             self.drop_older(topic, int(offset))
+            if topic in gone and not self.has_messages(topic):
+                self.topics.forget(topic)
             yield
 
     def take_groups(

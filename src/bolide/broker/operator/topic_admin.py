@@ -171,8 +171,9 @@ class TopicAdminService(Service):
     def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
         """All topics; for a 5.x asker who names a place in the list, those from there on.
 
-        Of a topic that was deleted and made again, a slave of Bolide is also told where the log ended then: it may see
-        the table only before and after. Java's broker does not tell that, and its slaves do not ask.
+        A slave of Bolide is also told where the log ended when topics were deleted: one that was made again it may see
+        only before and after, and one that is gone it may never have seen at this broker. Java's broker does not tell
+        that, and its slaves do not ask.
         """
         version = self._topics.data_version.to_json()
         names = page(
@@ -186,6 +187,8 @@ class TopicAdminService(Service):
         text.member("topicQueueMappingInfoMap", b"{}")
         marks = self._store.queues.deleted.marks
         deleted = {name: marks[name] for name in names if name in marks} if marks else {}
+        if marks and not header.topic_seq:
+            deleted |= {name: offset for name, offset in marks.items() if name not in self._topics.table}
         if deleted:
             text.member(DELETED_TOPICS, encode_body(deleted))
         ext = {"totalTopicNum": str(len(self._topics.table))}

@@ -257,6 +257,14 @@ class TopicTable(Table):
         self._effects.register([])
         return gone
 
+    def forget(self, topic: str) -> None:
+        """Forget a topic that the master of this broker deleted; the version stays the master's."""
+        if self.table.pop(topic, None) is not None:
+            self.untold.discard(topic)
+            self._rows.touch(topic)
+            self._effects.persist(self.persist_name)
+            self._effects.register([])
+
     def create_on_send(
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int
     ) -> TopicConfig | None:

@@ -11,9 +11,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bolide.access.users import Credentials, signed
 from bolide.broker.delay.timer_metrics import UNREADABLE
@@ -66,12 +66,23 @@ GROUPS: Final = Paged(
 )
 
 
+class Deletions(NamedTuple):
+    """Where the log of the master ended when it deleted topics. `gone` are those that are in the table here and not in
+    the master's."""
+
+    marks: dict[str, Any]
+    gone: frozenset[str]
+
+
+NO_DELETIONS: Final = Deletions({}, frozenset())
+
+
 @dataclass(slots=True)
 class MasterProgress:
     """What the master had done when its log ended at `end`."""
 
     end: int = -1
-    deletions: dict[str, Any] = field(default_factory=dict)
+    deletions: Deletions = NO_DELETIONS
     offsets: dict[str, Any] | None = None
     delays: bytes = b""
     timer: TimerCheckpoint | None = None
@@ -105,14 +116,14 @@ class MasterTables:
         self.credentials: Credentials | None = None
         """What its requests are signed with."""
         self.careful = False
-        """Topics that the present master was never seen to have are kept: a controller may have elected one that had
-        not heard of them yet."""
+        """Topics without a message that the present master was never seen to have are kept, too: a controller may have
+        elected one that had not heard of them yet."""
         self._seen: set[str] = set()
         """Topics that the present master had."""
         self._topics_known = False
         """The present master told its topics: from then on a version says whether they are others now."""
-        self._deletions: dict[str, Any] = {}
-        """What the present master told of topics that it deleted and has again, until it is carried out."""
+        self._deletions = NO_DELETIONS
+        """What the present master told of topics that it deleted, until it is carried out."""
         self._soon = False
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
@@ -137,7 +148,7 @@ class MasterTables:
         self._waiting = None  # of another master's log
         self._seen = set()
         self._topics_known = False
-        self._deletions = {}
+        self._deletions = NO_DELETIONS
         self._no_fast_port = False
         self._unknown.clear()
         self._said.clear()
@@ -233,10 +244,19 @@ class MasterTables:
         if told is None:
             self._seen = known
             return
-        known = known & self._seen if self.careful else known
-        self._seen = set(told[TOPICS.rows])
-        self._deletions = told.get(TOPICS.beside, {})
-        steps = self._following.take_topics(told[TOPICS.rows], told["dataVersion"], known)
+        rows = told[TOPICS.rows]
+        # A master that was promoted may never have heard of a topic whose messages are here. Java's slave forgets the
+        # row of such a topic; here its messages would go with it.
+        following = self._following
+        kept = {
+            name
+            for name in known
+            if name not in rows and name not in self._seen and (self.careful or following.has_messages(name))
+        }
+        self._seen = set(rows)
+        marks = told.get(TOPICS.beside, {})
+        self._deletions = Deletions(marks, frozenset(name for name in kept if name in marks))
+        steps = following.take_topics(rows, told["dataVersion"], known - kept)
         self._topics_known = await self._take(steps, "topics")
 
     async def _groups(self) -> None:
@@ -334,10 +354,13 @@ class MasterTables:
             self._following.take_timer(found.timer)
         if found.offsets is not None:
             # First: offsets in a topic's former life go with its messages.
-            if not await self._take(self._following.take_deletions(found.deletions), "deletions"):
+            deletions = found.deletions
+            if self._deletions is not deletions:  # the table that was told since may have the topic again
+                deletions = Deletions(deletions.marks, frozenset())
+            if not await self._take(self._following.take_deletions(deletions.marks, deletions.gone), "deletions"):
                 return False
             if self._deletions is found.deletions:
-                self._deletions = {}
+                self._deletions = NO_DELETIONS
             self._following.take_delays(found.delays)
             await self._take(self._following.take_offsets(found.offsets), "offsets")
         return True
