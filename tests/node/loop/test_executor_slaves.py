@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
 from tests.node.loop.test_executor import NOW, SENDS, World
 
 
@@ -59,6 +61,28 @@ def test_what_the_slaves_do_not_hold_in_time_is_answered_12(world: World) -> Non
     slaves.released = int(world.store.end_offset)
     world.turn()
     assert world.got() == [(codes.SUCCESS, None), (codes.FLUSH_SLAVE_TIMEOUT, None)]
+
+
+@pytest.mark.parametrize("late_by_clock", [False, True])
+def test_an_answer_that_something_failed_is_no_success_because_it_is_late(world: World, late_by_clock: bool) -> None:
+    """A reply that could not be pushed is stored all the same, and 12 would say that it was sent."""
+    world.executor.replication = slaves = Slaves(world)
+
+    def failed(command: Command) -> Outcome:
+        stored = world.store_one()(command)
+        assert isinstance(stored, Parked)
+        return Parked(reply(make_response(command, codes.SYSTEM_ERROR, "the requester is gone")), stored.offset)
+
+    world.do(SENDS, failed)
+    world.turn()
+    if late_by_clock:
+        world.executor.tick(NOW + 5000)
+        world.turn(NOW + 5000)
+    else:
+        world.flush()
+        slaves.released = int(world.store.end_offset)
+        world.turn()
+    assert world.got() == [(codes.SYSTEM_ERROR, "the requester is gone")]
 
 
 def test_when_disk_and_slaves_are_late_the_slaves_are_named(world: World) -> None:

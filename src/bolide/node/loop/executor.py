@@ -358,7 +358,7 @@ class Executor:
             self.stats.batches.add(sends)
         for entry in confirmed:
             if replication is not None and replication.late(int(entry.offset)):
-                entry.frame = with_code(entry.frame, codes.FLUSH_SLAVE_TIMEOUT, "")
+                entry.comes_late(codes.FLUSH_SLAVE_TIMEOUT)
             if entry.tables is None:
                 self._leave(entry, entry.frame)
             else:
@@ -464,7 +464,8 @@ class Executor:
         late = self._parked.take_late(now)
         note_times(late, now + self._flush_timeout_ms, self.stats.put_times)
         for entry in late:
-            self._leave(entry, with_code(entry.frame, self._late_code(entry), ""))
+            entry.comes_late(self._late_code(entry))
+            self._leave(entry, entry.frame)
         for asked in self._pending.take_late(now):
             self._finish(asked, None, now)
 

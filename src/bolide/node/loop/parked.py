@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import PutTimes
+from bolide.remoting.codes import SUCCESS
 from bolide.remoting.command import encode
 from bolide.remoting.connection import FramedConnection
 
@@ -40,6 +41,16 @@ class ParkedReply:
         """Physical end of the first of its records."""
         self.sends: int = 1
         """How many sends it answers: `frame` has so many frames."""
+
+    def comes_late(self, code: int) -> None:
+        """Answer with a code that says that the record may still be lost. An answer that something else failed stays: a
+        reply is stored also when it could not be pushed, and to a client this code is a success."""
+        frames: list[bytes] = []
+        for response in FramedConnection().receive(self.frame):
+            if response.code == SUCCESS:
+                response.code = code
+            frames.append(encode(response))
+        self.frame = b"".join(frames)
 
 
 @final
