@@ -42,6 +42,7 @@ def test_an_id_belongs_to_one_check_code(seat: Seat) -> None:
     assert take(1, "a:1;2") == codes.CONTROLLER_BROKER_ID_INVALID
     assert take(2, "b:1;1") == 0
     assert take(9, "c:1;1") == 0
+    assert take(7, "d:1;1") == codes.CONTROLLER_BROKER_ID_INVALID, "ids are given once, in ascending order"
     assert {take(wrong, "d:1;1") for wrong in (0, -1, "x", 2**60)} == {codes.CONTROLLER_BROKER_ID_INVALID}
     assert seat.ask(codes.CONTROLLER_GET_NEXT_BROKER_ID, CLUSTER).ext()["nextBrokerId"] == "10"
     assert seat.one().replicas[2].address == "b:1"

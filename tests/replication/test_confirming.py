@@ -123,8 +123,11 @@ def test_a_slave_that_keeps_up_under_a_steady_load_becomes_a_member() -> None:
         two.received(encode_report(before), 0, end, now)
         of.holds_back(end + 50, now)
     assert of.sync_set.wanted(now) == {1, 2}
+    assert not of.is_in_sync(10, two.acked, end), "it keeps up, and the controller has not been asked"
     of.sync_set.asked(frozenset({1, 2}))
     assert of.holds_back(end + 100, now) == two.acked, "nothing is confirmed without it any more"
+    of.sync_set.answered(frozenset({1, 2}), 8)
+    assert of.is_in_sync(10, two.acked, end)
 
 
 def sent_to(session: EpochSession, end: int, now: int) -> bool:

@@ -172,6 +172,9 @@ def apply_id(
         if holder.check_code == check_code:
             return SetDecision(codes.SUCCESS, header=answer)
         return SetDecision(invalid, f"Fail to apply brokerId: {wanted} in broker-set: {name}", answer)
+    if wanted < before.next_id:
+        # It belonged to a replica that was removed: its log may be another one. RocketMQ takes any id that is free.
+        return SetDecision(invalid, f"Fail to apply brokerId: {wanted} in broker-set: {name}", answer)
     if len(before.replicas) >= MOST_REPLICAS:
         remark = f"the broker-set {name} has {MOST_REPLICAS} replicas already: clean those that are gone"
         return SetDecision(codes.SYSTEM_ERROR, remark, answer)
@@ -179,7 +182,7 @@ def apply_id(
     after = replace(
         before,
         cluster=before.cluster if before.replicas else cluster,
-        next_id=max(before.next_id, wanted + 1),
+        next_id=wanted + 1,
         replicas={**before.replicas, wanted: replica},
     )
     return SetDecision(codes.SUCCESS, header=answer, after=after)

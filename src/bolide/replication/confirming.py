@@ -198,6 +198,11 @@ class Confirming:
         """True when a slave that holds the log up to `ack` has most of it."""
         return self._in_sync.keeps_up(ack, end)
 
+    def is_in_sync(self, key: int, ack: int, end: int) -> bool:
+        """The members of the set are in sync."""
+        session = self._sessions.get(key)
+        return session is not None and session.replica in self.sync_set.members
+
     def count(self, end: int) -> int:
         """How many machines are in the set, this one among them."""
         return len(self.sync_set.members)

@@ -77,6 +77,10 @@ class InSync:
         """True when a slave that holds the log up to `ack` counts as in sync; one that never reported does not."""
         return ack >= 0 and end - ack < self._max_gap
 
+    def is_in_sync(self, key: int, ack: int, end: int) -> bool:
+        """Who keeps up is in sync."""
+        return self.keeps_up(ack, end)
+
     def count(self, end: int) -> int:
         """How many machines are in sync, this one among them."""
         return 1 + sum(self.keeps_up(ack, end) for ack in self._acks.values())

@@ -11,9 +11,9 @@ import pytest
 
 from bolide.controller.consensus import LeadershipLost, Member, StoreUnavailable
 from bolide.controller.options import ControllerOptions
-from bolide.controller.replica_set import StateDamaged
+from bolide.controller.replica_set import StateDamaged, encode_set
 from bolide.errors import ConfigError
-from bolide.node.controller.etcd import Etcd, put_op
+from bolide.node.controller.etcd import Etcd, changed_at, put_op
 from bolide.node.controller.etcd_place import endpoints
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
@@ -103,6 +103,27 @@ def test_a_lease_that_is_gone_ends_the_lead(etcd: EtcdMember) -> None:
             await first.deposed()
             await led(first)
             assert await first.change(one_set(1), 0) > 0
+
+    asyncio.run(scenario())
+
+
+def test_a_decision_that_is_still_on_its_way_fails_once_the_leader_has_read_again(etcd: EtcdMember) -> None:
+    async def scenario() -> None:
+        async with store([etcd], "late") as first:
+            await first.lead()
+            revision = await first.change(one_set(1), 0)
+            known = first._leader_key
+            with pytest.raises(LeadershipLost):
+                await first.change(one_set(2), revision - 1)  # of unknown fate, as after a time-out
+            await first.lead()
+            assert await first.load() == {"b": (one_set(1), revision)}
+            of_leader = changed_at(first._leader, known)
+            late = await client([etcd]).txn(
+                [of_leader, changed_at(f"{first._root}sets/b", revision)],
+                [put_op(f"{first._root}sets/b", encode_set(one_set(9)))],
+            )
+            assert not late.succeeded
+            assert await first.change(one_set(2), revision) > revision
 
     asyncio.run(scenario())
 

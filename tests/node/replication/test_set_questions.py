@@ -55,8 +55,8 @@ class Part:
     def set_changed(self) -> None:
         """Nobody is served."""
 
-    def offsets(self) -> tuple[int, int]:
-        return 100, 100
+    def stands(self) -> tuple[int, int, int]:
+        return 100, 100, 1
 
 
 def membership(folder: Path, part: Part, controllers: Controllers) -> Membership:

@@ -60,7 +60,8 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
     ] = 20_000
     ha_transfer_batch_size: Annotated[
         int,
-        Meta(ge=1, le=4 * 1024 * 1024 - 12, extra={"unit": "bytes"}),
+        Meta(ge=1, le=4 * 1024 * 1024 - 36, extra={"unit": "bytes"}),
+        # With its header, 36 bytes under a controller, a transfer must fit into the 4 MiB in which RocketMQ reads it.
         REPLICATION("Bytes of the log in one transfer to a slave."),
     ] = 32 * 1024
     ha_flow_control_enable: Annotated[bool, REPLICATION("Obey maxHaTransferByteInSecond.")] = False

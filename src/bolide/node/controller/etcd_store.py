@@ -2,8 +2,9 @@
 
 Keys, under `/bolide/controller/GROUP/`: `leader` and `members/ID` live as long as the lease of their controller;
 `sets/NAME` is one set of replicas. The leader is who could make the key `leader`. Each decision is one transaction: the
-key `leader` is still the one that this controller made, and the set is as it was when the decision was made. So a
-decision of a controller that was the leader fails in etcd, whatever that controller believes.
+key `leader` is still as this controller wrote it, and the set is as it was when the decision was made. So a decision of
+a controller that was the leader fails in etcd, whatever that controller believes. After a decision of unknown fate the
+leader writes its key once more before it reads the sets: what has not been done by then is never done.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ class EtcdStore:
         self._world = world
         self._etcd = etcd
         self._root = f"/bolide/controller/{group}/"
+        self._leader = f"{self._root}leader"
         self._me = me
+        self._named = f"{me.id} {me.address}".encode()
         self._lease_seconds = lease_seconds
         self._lease = 0
         self._lives_until = 0.0
         """When the lease may be over, by the monotonic clock."""
         self._leader_key = 0
-        """The revision that made our key `leader`; 0 when we do not lead."""
+        """The revision that wrote our key `leader` last; 0 when we do not lead."""
         self._leadership = Leadership()
         self._changed = asyncio.Event()
         """Set whenever who leads has changed, or is in doubt."""
@@ -65,10 +68,14 @@ class EtcdStore:
         return self._world.monotonic() < self._lives_until
 
     async def lead(self) -> None:
-        """Wait for the key `leader`. After a doubt etcd is asked whose it is."""
+        """Wait for the key `leader`. After a doubt etcd is asked whose it is, and what is on its way to it fails."""
         if self._in_doubt:
             async with self._looking:
                 await self._look()
+                if self._leader_key:
+                    again = put_op(self._leader, self._named, self._lease)
+                    await self._etcd.txn([changed_at(self._leader, self._leader_key)], [again])
+                    await self._look()
         while not self._holds():
             await self._next_change(1.0)
         self._in_doubt = False
@@ -91,7 +98,7 @@ class EtcdStore:
         if not self.leads:
             raise LeadershipLost("the lease in etcd is over")
         key = f"{self._root}sets/{value.name}"
-        conditions = [created_at(f"{self._root}leader", self._leader_key), changed_at(key, expected)]
+        conditions = [changed_at(self._leader, self._leader_key), changed_at(key, expected)]
         try:
             done = await self._etcd.txn(conditions, [put_op(key, encode_set(value))])
         except BaseException:
@@ -184,13 +191,12 @@ class EtcdStore:
 
     async def _look(self) -> None:
         """Who leads; this controller, if nobody does."""
-        key = f"{self._root}leader"
-        value = f"{self._me.id} {self._me.address}".encode()
+        key = self._leader
         reads = [read_op(key), read_op(f"{self._root}members/")]
-        done = await self._etcd.txn([created_at(key, 0)], [put_op(key, value, self._lease), *reads], reads)
+        done = await self._etcd.txn([created_at(key, 0)], [put_op(key, self._named, self._lease), *reads], reads)
         leader = next((entry for entry in done.entries[0] if entry.key == key), None)
         members = tuple(_member(entry, self._root) for entry in done.entries[1])
-        held = leader.create_revision if leader is not None and leader.lease == self._lease else 0
+        held = leader.mod_revision if leader is not None and leader.lease == self._lease else 0
         if held != self._leader_key:
             self._leader_key = held
             self._changed.set()

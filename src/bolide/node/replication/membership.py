@@ -78,8 +78,8 @@ class RoleTaker(Protocol):
     def set_changed(self) -> None:
         """The set of replicas in sync is another one."""
 
-    def offsets(self) -> tuple[int, int]:
-        """Where the log ends that this broker keeps, and up to where it is confirmed."""
+    def stands(self) -> tuple[int, int, int]:
+        """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
 
 
 class Membership:
@@ -352,14 +352,14 @@ class Membership:
                 self._beat()
 
     def _beat(self) -> None:
-        end, confirmed = self._part.offsets()
+        end, confirmed, epoch = self._part.stands()
         options = self._options
         header = BrokerHeartbeatRequestHeader(
             cluster_name=options.broker_cluster_name,
             broker_addr=self._address,
             broker_name=options.broker_name,
             broker_id=self.standing.own_id,
-            epoch=self.standing.epoch,
+            epoch=epoch,
             max_offset=end,
             confirm_offset=confirmed,
             heartbeat_timeout_mills=options.controller_heart_beat_timeout_mills,

@@ -107,6 +107,9 @@ class Holders(Protocol):
     def keeps_up(self, ack: int, end: int) -> bool:
         """True when a slave that holds the log up to `ack` counts as in sync."""
 
+    def is_in_sync(self, key: int, ack: int, end: int) -> bool:
+        """True when the slave on connection `key`, which holds the log up to `ack`, is told to be in sync."""
+
     def count(self, end: int) -> int:
         """How many machines are in sync, this one among them."""
 
@@ -364,7 +367,7 @@ class SlaveLinks(Service):
                     addr=connection.remote,
                     slave_ack_offset=session.acked,
                     diff=end - session.acked,
-                    in_sync=self._in_sync.keeps_up(session.acked, end),
+                    in_sync=self._in_sync.is_in_sync(slave.key, session.acked, end),
                     transferred_byte_in_second=session.last_rate,
                     transfer_from_where=session.next_offset,
                     lag_ms=slave.caught_up.lag_ms(session.acked, settled, now),

@@ -321,9 +321,10 @@ class Switching(Service):
                 node.services.serve_as(node.role)
         self._parts.another_turn()
 
-    def offsets(self) -> tuple[int, int]:
-        """Where the log ends that this broker keeps, and up to where it is confirmed."""
-        return int(self._raw.settled), int(self._store.confirm_offset)
+    def stands(self) -> tuple[int, int, int]:
+        """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
+        last = self.epoch_log.epochs.last
+        return int(self._raw.settled), int(self._store.confirm_offset), -1 if last is None else last.number
 
     # -- the owner of connections, and what the loop asks
 
