@@ -20,8 +20,10 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
     ha_listen_port: Annotated[
         Port,
         REPLICATION(
-            "Port on which a master serves slaves, on bindAddress; 0: listenPort + 1. A SYNC_MASTER always listens, an "
-            "ASYNC_MASTER where this is set: anyone who reaches it gets the whole log.",
+            "Port on which a master serves slaves; 0: listenPort + 1. It is on bindAddress; where that is 0.0.0.0 and "
+            "haTlsEnable is off, on brokerIP2, or without one on the address that clients are told. A SYNC_MASTER always "
+            "listens, and a broker under a controller, an ASYNC_MASTER where this is set: anyone who reaches it gets the "
+            "whole log.",
             java="10912",
         ),
     ] = 0
@@ -39,7 +41,10 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
     ] = 1
     slave_timeout: Annotated[
         PositiveMs,
-        REPLICATION("Time a send waits for slaves; then it is answered with FLUSH_SLAVE_TIMEOUT and delivered."),
+        REPLICATION(
+            "Time a send waits for slaves; then it is answered with FLUSH_SLAVE_TIMEOUT. In plain mode it is delivered "
+            "then, under a controller once the replicas in sync have it."
+        ),
     ] = 3000
     ha_max_gap_not_in_sync: Annotated[
         PositiveBytes, REPLICATION("A slave that lacks this many bytes does not count as in sync.")
