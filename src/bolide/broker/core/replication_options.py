@@ -21,9 +21,9 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
         Port,
         REPLICATION(
             "Port on which a master serves slaves; 0: listenPort + 1. It is on bindAddress; where that is 0.0.0.0 and "
-            "haTlsEnable is off, on brokerIP2, or without one on the address that clients are told. A SYNC_MASTER always "
-            "listens, and a broker under a controller, an ASYNC_MASTER where this is set: anyone who reaches it gets the "
-            "whole log.",
+            "haTlsEnable is off, on brokerIP2, or without one on the address that clients are told. A SYNC_MASTER and "
+            "a broker under a controller always listen, an ASYNC_MASTER where this is set: anyone who reaches it gets "
+            "the whole log.",
             java="10912",
         ),
     ] = 0
