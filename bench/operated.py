@@ -5,11 +5,15 @@ One broker for each of them, and one with none. They take the same load in turns
 rate, both beside the broker with none of them in the same round; medians over the rounds. A second broker with none
 says how far two of one kind are apart. Unsigned sends are those of the C generator. Signed ones are a Bolide client's,
 which is slower than the broker: there the rate says little.
+
+A slave on the same machine takes processor time and caches from its master, and of the generator, so that fewer sends
+come in a turn. What a slave on another machine costs is shown by one that drops what it is sent.
 """
 
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -34,7 +38,7 @@ from tests.interop.wire import Wire
 
 ACCESS, SECRET = "operator", "a secret of the bench"
 PLAIN, AGAIN = "nothing", "nothing, once more"
-SHAPES = {"send 64x1": Shape(64, 1), "send 8x32": Shape(8, 32)}
+SHAPES = {"send 64x1": (Shape(64, 1), 128), "send 8x32": (Shape(8, 32), 128), "send 64x1 of 1 KB": (Shape(64, 1), 1024)}
 SIGNED = "256 signed sends in flight"
 _PLAIN_ACL = f"""\
 accounts:
@@ -51,6 +55,27 @@ _PATIENT_SET = {"haHousekeepingInterval": "3600000"}
 """Master and slave are stopped while others are measured, and keep their connection."""
 
 
+class DroppingSlave:
+    """The process of `dropping_slave.py`."""
+
+    def __init__(self, port: int) -> None:
+        words = [sys.executable, str(Path(__file__).with_name("dropping_slave.py")), "127.0.0.1", str(port)]
+        self._process = subprocess.Popen(words)
+
+    def pause(self) -> None:
+        """Stop it for a while."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it run again."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+
 @dataclass
 class Variant:
     """A broker with some settings. `scraped` is the port of its metrics; `signed`: it refuses others."""
@@ -61,10 +86,12 @@ class Variant:
     scraped: int = 0
     followed: bool = False
     """A slave has its log, and nobody waits for it."""
+    drops: bool = False
+    """The slave drops what it is sent, as if it were elsewhere."""
     found: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """By load: microseconds of processor time a message, and messages a second."""
     server: OurBroker | None = None
-    slave: OurBroker | None = None
+    slave: OurBroker | DroppingSlave | None = None
     namesrv: str = ""
 
 
@@ -81,6 +108,7 @@ def variants(folder: Path) -> list[Variant]:
         Variant(AGAIN, {}),
         Variant("metrics, scraped each second", {**metrics, "metricsPromExporterPort": str(port)}, scraped=port),
         Variant("a slave, ASYNC_MASTER", {**_PATIENT_SET, "brokerRole": "ASYNC_MASTER"}, followed=True),
+        Variant("a slave elsewhere", {**_PATIENT_SET, "brokerRole": "ASYNC_MASTER"}, followed=True, drops=True),
         Variant("access control of 4.9", {"aclEnable": "true", "aclFolder": str(acl)}, signed=True),
         Variant("authentication", _USERS, signed=True),
         Variant("authentication, authorization", {**_USERS, "authorizationEnabled": "true"}, signed=True),
@@ -115,12 +143,12 @@ def scraping(port: int, every: float = 1.0) -> Iterator[None]:
         raise Failed(f"the metrics were not answered: {failed[0]}")
 
 
-def unsigned(variant: Variant, shape: Shape, seconds: float) -> tuple[float, float]:
+def unsigned(variant: Variant, shape: Shape, body: int, seconds: float) -> tuple[float, float]:
     """A load of the generator."""
     assert variant.server is not None
     watch = Watch(variant.server.pid)
     with scraping(variant.scraped):
-        seen = generate(variant.server.port, shape, 128, seconds, skip=0.3)
+        seen = generate(variant.server.port, shape, body, seconds, skip=0.3)
     if seen.refused:
         raise Failed(f"{variant.name}: {seen.refused} sends were refused: {seen.codes}")
     spent = watch.end(seen.all_count, seen.cpu_seconds)
@@ -157,7 +185,11 @@ def run(rounds: int, seconds: float, only: str, work: Path, running: ExitStack) 
         running.callback(variant.server.kill)
         if variant.followed:
             settings = {**_PATIENT_SET, "brokerRole": "SLAVE", "brokerId": "1"}
-            variant.slave = OurBroker(home / "slave", name_server.address, settings, as_shipped=True)
+            variant.slave = (
+                DroppingSlave(port + 1)
+                if variant.drops
+                else OurBroker(home / "slave", name_server.address, settings, as_shipped=True)
+            )
             running.callback(variant.slave.kill)
             caught_up(variant)
             variant.slave.pause()
@@ -169,17 +201,18 @@ def run(rounds: int, seconds: float, only: str, work: Path, running: ExitStack) 
     return all_of
 
 
-def _log_end(broker: OurBroker) -> int:
-    with Wire(broker.port) as wire:
-        return int(json.loads(wire.ask(codes.GET_BROKER_RUNTIME_INFO).body)["table"]["commitLogMaxOffset"])
+def _lacks_nothing(master: OurBroker) -> bool:
+    with Wire(master.port) as wire:
+        slaves = json.loads(wire.ask(codes.GET_BROKER_HA_STATUS).body)["haConnectionInfo"]
+    return bool(slaves) and all(slave["diff"] == 0 for slave in slaves)
 
 
 def caught_up(variant: Variant) -> None:
     """Wait until the slave has its master's log."""
-    master, slave = variant.server, variant.slave
+    master = variant.server
     assert master is not None
-    if slave is not None:
-        until(lambda: _log_end(slave) == _log_end(master), 120, "the slave has its master's log")
+    if variant.slave is not None:
+        until(lambda: _lacks_nothing(master), 120, "the slave has its master's log")
 
 
 def _round(variant: Variant, seconds: float, counts: bool) -> None:
@@ -192,7 +225,7 @@ def _round(variant: Variant, seconds: float, counts: bool) -> None:
         caught_up(variant)
         found = {SIGNED: signed(variant, 3 * seconds)}
         if not variant.signed:
-            found |= {name: unsigned(variant, shape, seconds) for name, shape in SHAPES.items()}
+            found |= {name: unsigned(variant, *load, seconds) for name, load in SHAPES.items()}
         caught_up(variant)
     finally:
         variant.server.pause()
