@@ -233,7 +233,7 @@ class Rounds:
         try:
             queues = cluster.queues([topic])
             for queue, end in cluster.latest(queues).items():
-                reader = RangeReader(Range(queue, 0, end), cluster.addresses[queue.broker], options)
+                reader = RangeReader(Range(queue, 0, end), cluster.members(queue.broker), options)
                 for data, _ in reader.chunks():
                     yield from (record.body for record in decode_records(data))
                 reader.close()

@@ -58,7 +58,7 @@ def records(namesrv: str, topic: str) -> list[Record]:
 
 def pulled(cluster: Cluster, options: Any, queue: Queue, end: int) -> list[Record]:
     """The records of one queue up to an offset."""
-    reader = RangeReader(Range(queue, 0, end), cluster.addresses[queue.broker], options)
+    reader = RangeReader(Range(queue, 0, end), cluster.members(queue.broker), options)
     try:
         return [record for data, _ in reader.chunks() for record in decode_records(data)]
     finally:

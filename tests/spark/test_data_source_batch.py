@@ -18,6 +18,7 @@ from bolide.spark.errors import DataLost
 from bolide.spark.source.bounds import begin_offsets
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.members import master_alone
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.rows import RowMaker
@@ -179,7 +180,7 @@ def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) ->
     send(bolide_broker.namesrv_addr, some("T")[:10])
     part = Range(Queue("T", "broker-a", 0), 0, 10)
     options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"})
-    data = b"".join(body for body, _ in RangeReader(part, (bolide_broker.broker_addr,), options).chunks())
+    data = b"".join(body for body, _ in RangeReader(part, master_alone(bolide_broker.broker_addr), options).chunks())
     second = int(chain_starts(data)[1])
     assert [batch.num_rows for batch in RowMaker(part, options, SCHEMA).rows(data, 0, 10)] == [10]
     with pytest.raises(DataLost, match=r"T@broker-a:0: of the 10 messages at offsets 0 to 10 the broker has only 9"):

@@ -13,6 +13,7 @@ from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.spark.errors import ClusterUnavailable, DataLost, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.members import BrokerMembers, master_alone
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions, read_options
@@ -32,7 +33,10 @@ def options_of(broker: Broker, **more: object) -> SourceOptions:
 
 def reader_of(broker: Broker, begin: int, end: int, **more: object) -> RangeReader:
     return RangeReader(
-        Range(Queue("T", "broker-a", 0), begin, end), (broker.broker_addr,), options_of(broker, **more), QUICK
+        Range(Queue("T", "broker-a", 0), begin, end),
+        master_alone(broker.broker_addr),
+        options_of(broker, **more),
+        QUICK,
     )
 
 
@@ -111,7 +115,7 @@ def test_a_broker_that_comes_back_is_read_on(tmp_path: Any) -> None:
         fill(broker, 400)
         options = options_of(broker, retryTimeoutMs=30_000)
         address = broker.broker_addr
-        reader = RangeReader(Range(Queue("T", "broker-a", 0), 0, 400), (address,), options, QUICK)
+        reader = RangeReader(Range(Queue("T", "broker-a", 0), 0, 400), master_alone(address), options, QUICK)
         chunks = reader.chunks()
         first = offsets(iter([next(chunks)]))
     port = int(address.rpartition(":")[2])
@@ -125,9 +129,9 @@ def test_a_queue_that_was_taken_away_is_said_or_passed_over(bolide_broker: Broke
     for gone in (Queue("T", "broker-a", 7), Queue("U", "broker-a", 0)):
         part = Range(gone, 0, 5)
         with pytest.raises(DataLost, match="the broker no longer has this queue .* set failOnDataLoss to false"):
-            list(RangeReader(part, (bolide_broker.broker_addr,), options).chunks())
+            list(RangeReader(part, master_alone(bolide_broker.broker_addr), options).chunks())
         tolerant = options_of(bolide_broker, failOnDataLoss="false")
-        assert list(RangeReader(part, (bolide_broker.broker_addr,), tolerant).chunks()) == []
+        assert list(RangeReader(part, master_alone(bolide_broker.broker_addr), tolerant).chunks()) == []
 
 
 def test_another_address_of_the_broker_is_tried(bolide_broker: Broker) -> None:
@@ -135,8 +139,11 @@ def test_another_address_of_the_broker_is_tried(bolide_broker: Broker) -> None:
     part = Range(Queue("T", "broker-a", 0), 0, 50)
     options = options_of(bolide_broker)
     gone = "127.0.0.1:1"
-    assert offsets(RangeReader(part, (gone, bolide_broker.broker_addr), options, QUICK).chunks()) == list(range(50))
-    assert offsets(RangeReader(part, (gone,), options, QUICK).chunks()) == list(range(50)), "as the name server says"
+    members = BrokerMembers((gone, bolide_broker.broker_addr), gone)
+    assert offsets(RangeReader(part, members, options, QUICK).chunks()) == list(range(50))
+    assert offsets(RangeReader(part, master_alone(gone), options, QUICK).chunks()) == list(range(50)), (
+        "as the name server says"
+    )
 
 
 def test_a_broker_that_stays_away_is_named() -> None:
@@ -165,5 +172,5 @@ def test_a_replica_answers_for_a_master_that_takes_connections_and_hangs(bolide_
         # No name server tells of another master.
         given = {"namesrv": "127.0.0.1:1", "subscribe": "T", "requestTimeoutMs": "500", "retryTimeoutMs": "30000"}
         options = read_options(given)
-        reader = RangeReader(part, (master, bolide_broker.broker_addr), options, QUICK)
+        reader = RangeReader(part, BrokerMembers((master, bolide_broker.broker_addr), master), options, QUICK)
         assert offsets(reader.chunks()) == list(range(100))

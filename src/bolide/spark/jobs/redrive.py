@@ -92,7 +92,7 @@ def _begin(cluster: Cluster, queues: list[Queue], checked: SourceOptions, end: O
     floor = cluster.earliest(queues)
     here = cluster.committed(queues, checked.group, EARLIEST)
     for queue, at in sorted(here.items()):
-        if at > end[queue] and cluster.master_answered(queue.broker):
+        if at > end[queue] and cluster.surely_master_answered(queue.broker):
             data_lost(
                 f"{queue} was redriven up to offset {at} and ends at {end[queue]} now: it was created again, or "
                 "its broker lost messages",

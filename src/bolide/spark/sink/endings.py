@@ -28,6 +28,7 @@ from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster, connections, signed
 from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.members import master_alone
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
 from bolide.transport.blocking import ClientConnection, Pending
@@ -242,7 +243,7 @@ class Ender:
     def _tail(self, queue: Queue, begin: int, end: int, data_may_be_gone: bool = False) -> Iterator[bytes]:
         options = self._options.connection
         # Only the master: on a lagging replica visible messages would look invisible.
-        reader = RangeReader(Range(queue, begin, end), (self._address(queue.broker),), options)
+        reader = RangeReader(Range(queue, begin, end), master_alone(self._address(queue.broker)), options)
         try:
             for data, _ in reader.chunks():
                 yield data

@@ -7,6 +7,7 @@ the query: a broker is asked for as long as `retry_timeout_ms`, a name server th
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
@@ -22,6 +23,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
 from bolide.remoting.signature import sign_request
 from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.source.members import BrokerMembers, may_act
 from bolide.spark.source.positions import Position
 from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
 from bolide.spark.source.source_options import SourceOptions
@@ -146,17 +148,30 @@ class Cluster:
 
     def registered(self) -> set[str]:
         """The names of the brokers that the name servers know now."""
-        answer = self._ask_namesrv(codes.GET_BROKER_CLUSTER_INFO, {})
+        return set(self._cluster_info().broker_addr_table)
+
+    def _cluster_info(self, patience: float | None = None) -> ClusterInfo:
+        answer = self._ask_namesrv(codes.GET_BROKER_CLUSTER_INFO, {}, patience)
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the list of brokers: the name server answered {answer.code}: {answer.remark}")
-        return set(decode_answer(answer.body, ClusterInfo).broker_addr_table)
+        return decode_answer(answer.body, ClusterInfo)
 
     def _note(self, route: TopicRouteData) -> None:
         for broker in route.broker_datas:
             addresses = broker.broker_addrs
             if addresses:
                 self.addresses[broker.broker_name] = tuple(addresses[key] for key in sorted(addresses))
-            self._masters[broker.broker_name] = addresses.get(MASTER_ID, "")
+            shown = addresses.get(MASTER_ID, "")
+            acts = shown and may_act(broker, route.queue_datas)
+            self._masters[broker.broker_name] = self._registered_master(broker.broker_name) if acts else shown
+
+    def _registered_master(self, broker: str) -> str:
+        """The address of the master by the list of brokers, in which no slave takes its place; "" if there is none."""
+        try:
+            data = self._cluster_info(0.0).broker_addr_table.get(broker)
+        except BolideError:
+            return ""
+        return "" if data is None else data.broker_addrs.get(MASTER_ID, "")
 
     def resolve(self, position: Position, queues: list[Queue], default: int) -> Offsets:
         """The offset of each queue at a position; queues that JSON offsets leave out get `default` (-2 or -1)."""
@@ -236,9 +251,39 @@ class Cluster:
         """Whether the last answer came from the master of a broker: its replicas may lag behind it."""
         return broker in self._masters and self.answered.get(broker) == self._masters[broker]
 
+    def surely_master_answered(self, broker: str) -> bool:
+        """The same, by what the name servers say now: a master that was replaced seconds ago may follow another."""
+        if self.master_answered(broker):
+            self.relearn(broker)
+        return self.master_answered(broker)
+
     def master(self, broker: str) -> str:
         """The address of the master, to which messages are sent; "" while none is registered, as far as is known."""
         return self._masters.get(broker, "")
+
+    def members(self, broker: str) -> BrokerMembers:
+        """Where a broker can be read, as far as is known."""
+        return BrokerMembers(self.addresses.get(broker, ()), self.master(broker))
+
+    def closed(self, topic: str, queue_id: int | None = None) -> str:
+        """A broker whose queues of a topic (or whose queue with this id) take no messages while its master is away.
+
+        Name servers clear the write bit only in sets with acting masters; elsewhere an operator did. "" without one.
+        """
+        known = self._routes.get(topic)
+        if known is None:
+            return ""
+        acting = {broker.broker_name for broker in known[1].broker_datas if broker.enable_acting_master}
+        for data in known[1].queue_datas:
+            fits = queue_id is None or queue_id < data.write_queue_nums
+            if fits and data.broker_name in acting and not data.perm & PERM_WRITE and not self.master(data.broker_name):
+                return data.broker_name
+        return ""
+
+    def forget(self, topic: str) -> None:
+        """Ask for the route of a topic again when it is needed next."""
+        if topic in self._routes:
+            self._routes[topic] = -math.inf, self._routes[topic][1]
 
     def _given(self, given: Mapping[Queue, int], queues: list[Queue], default: int) -> Offsets:
         unknown = sorted(set(given) - set(queues))

@@ -22,6 +22,7 @@ from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageRe
 from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.source.cluster import Cluster, signed
 from bolide.spark.source.data_loss import data_lost
+from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions
 from bolide.transport.blocking import ClientConnection, Pending
@@ -50,12 +51,12 @@ def _steady(got: int) -> int:
 class RangeReader:
     """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
 
-    def __init__(
-        self, part: Range, addresses: tuple[str, ...], options: SourceOptions, pause_s: float = PAUSE_S
-    ) -> None:
+    def __init__(self, part: Range, members: BrokerMembers, options: SourceOptions, pause_s: float = PAUSE_S) -> None:
         self._part = part
         self._pause_s = pause_s
-        self._addresses = addresses
+        self._members = members
+        self._asked = ""
+        """The address that answered last."""
         self._first = 0
         """Index of the address at which the search for a connection begins."""
         self._options = options
@@ -105,6 +106,7 @@ class RangeReader:
     def _run(self, offset: int) -> Iterator[tuple[bytes, int]]:
         """Pull from `offset` to the end of the range, or until an answer lacks messages that should exist."""
         connection = self._connected()
+        self._asked = connection.address
         flight: deque[tuple[int, int, Pending]] = deque()
         ahead = offset
         try:
@@ -168,9 +170,13 @@ class RangeReader:
             header = decode_header(answer, PullMessageResponseHeader)
             if header.min_offset <= asked < header.max_offset:
                 return b"", asked, False  # an operator reset the group's offset: reported once, irrelevant here
+            if not self._of_master():
+                return b"", asked, False
             return b"", self._moved(asked, header), True
         where = f"{self._part.queue} at offset {asked}"
         if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
+            if not self._of_master():
+                return b"", asked, False  # a slave is told of a new topic, or of more queues, up to a minute later
             self._lost(f"{where}: the broker no longer has this queue ({answer.remark})", "continue without it")
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
@@ -216,8 +222,9 @@ class RangeReader:
         if self._connection is not None:
             return self._connection
         last: BolideError | None = None
-        first = self._first % max(len(self._addresses), 1)
-        for address in (*self._addresses[first:], *self._addresses[:first]):
+        addresses = self._members.addresses
+        first = self._first % max(len(addresses), 1)
+        for address in (*addresses[first:], *addresses[:first]):
             try:
                 self._connection = ClientConnection.connect(address, self._timeout, ssl=self._tls)
                 return self._connection
@@ -228,15 +235,30 @@ class RangeReader:
     def _wait_for_more(self) -> bool:
         """The broker lacks messages that should exist: wait. False to continue without them."""
         self._count_failure()
-        on_replica = self._connection is not None and self._connection.address != self._addresses[0]
-        if on_replica:
-            self.close()  # a replica may lag behind its master, which may be back
+        if self._failures >= ATTEMPTS and self._of_master():
+            self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
+            return False
+        if self._asked != self._members.master:
+            if self._failures >= ATTEMPTS and not self._is_patient():
+                raise ClusterUnavailable(
+                    f"{self._where()}: no master of broker {self._part.queue.broker} answered, and its replica at "
+                    f"{self._asked} does not return these messages: start the master, or promote a replica"
+                )
+            if self._failures > 1:
+                self._find_broker()
+            self.close()  # the master may be back
             self._first = 0
-        if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
-            time.sleep(min(self._pause_s * self._failures, MAX_PAUSE_S))
-            return True
-        self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
-        return False
+        time.sleep(min(self._pause_s * self._failures, MAX_PAUSE_S))
+        return True
+
+    def _of_master(self) -> bool:
+        """Whether the last answer came from the master: a replica may lag, and proves no loss.
+
+        The name servers are asked, because a master that was replaced meanwhile is a replica.
+        """
+        if self._asked == self._members.master:
+            self._find_broker()
+        return self._asked == self._members.master
 
     def _lost(self, what: str, instead: str = "continue with what is left") -> None:
         data_lost(what, self._options.fail_on_data_loss, instead)
@@ -260,7 +282,9 @@ class RangeReader:
             return  # no name server answers: the known addresses stay
         finally:
             cluster.close()
-        self._addresses = cluster.addresses.get(queue.broker, self._addresses)
+        found = cluster.members(queue.broker)
+        if found.addresses:
+            self._members = found
 
     def _count_failure(self) -> None:
         if self._failures == 0:

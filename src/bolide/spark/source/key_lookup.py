@@ -46,7 +46,7 @@ def ranges_of_keys(
         points = [Range(q, at, at + 1) for q, at in sorted(found) if q in tails and begin[q] <= at < tails[q]]
         points += [Range(queue, tail, end[queue]) for queue, tail in sorted(tails.items()) if tail < end[queue]]
         if points:
-            tasks.append(PointsPartition(tuple(points), cluster.addresses[broker]))
+            tasks.append(PointsPartition(tuple(points), cluster.members(broker)))
     return tasks
 
 

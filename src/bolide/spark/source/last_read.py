@@ -74,13 +74,13 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Messages
     for _ in range(ATTEMPTS):
         again = []
         for queue, answer in cluster.answers(left, question, AT_ONCE):
-            if not _take(found, queue, asked[queue], answer, cluster.master_answered(queue.broker)):
+            if not _take(found, queue, asked[queue], answer, cluster):
                 again.append(queue)
         left = again
     return found
 
 
-def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
+def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, cluster: Cluster) -> bool:
     """Record an answer. False if it says nothing but a repeated request may."""
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
@@ -92,7 +92,7 @@ def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, of_m
         header = decode_header(answer, PullMessageResponseHeader)
         if header.min_offset <= asked < header.max_offset:
             return False
-        if asked >= header.max_offset and of_master:
+        if asked >= header.max_offset and cluster.surely_master_answered(queue.broker):
             found.ends[queue] = header.max_offset
     return True
 

@@ -20,6 +20,7 @@ from bolide.spark.body.typed_body import BodyReader, body_reader, typed_columns
 from bolide.spark.errors import DataLost
 from bolide.spark.source.bad_records import BAD_RECORD
 from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
 from bolide.spark.source.sifting import Sifted, sifted
@@ -44,14 +45,14 @@ _compute: Any = pc  # its stubs know neither plain values as scalars nor all fun
 
 
 def read_range(
-    part: Range, addresses: tuple[str, ...], options: SourceOptions, schema: StructType
+    part: Range, members: BrokerMembers, options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one task, a few thousand per batch; memory does not grow with the range."""
     maker = RowMaker(part, options, schema)
     waiting: list[bytes] = []
     size = 0
     since = part.begin
-    for body, following in RangeReader(part, addresses, options).chunks():
+    for body, following in RangeReader(part, members, options).chunks():
         waiting.append(body)
         size += len(body)
         if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:

@@ -227,11 +227,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _shorter(self, reached: Offsets, latest: Offsets) -> dict[Queue, str]:
         """Queues that, according to their master, end before the position that was reached."""
-        return {
-            queue: f"ends at {latest[queue]} now"
-            for queue, offset in reached.items()
-            if latest.get(queue, offset) < offset and queue.broker in self._masters
-        }
+        found = {queue: latest[queue] for queue, offset in reached.items() if latest.get(queue, offset) < offset}
+        brokers = {queue.broker for queue in found} & self._masters
+        masters = {broker for broker in brokers if self._connected().surely_master_answered(broker)}
+        return {queue: f"ends at {end} now" for queue, end in found.items() if queue.broker in masters}
 
     def _compare(self, here: Places, queues: list[Queue]) -> bool:
         """Whether any queue was created again; such queues are read from their first message."""
@@ -298,7 +297,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "continue without them",
                 )
                 self._left.add(queue)
-            elif end < reached[queue] and cluster.master_answered(queue.broker):
+            elif end < reached[queue] and cluster.surely_master_answered(queue.broker):
                 self._lost(queue, reached[queue], f"ends at {end} now")
                 gone.add(queue)
         return gone
