@@ -112,16 +112,12 @@ class Sender:
 
     def send(self, message: Outgoing) -> None:
         """Add one message; waits while too much is in flight. Raises ClusterUnavailable."""
-        queues = self._queues(message.topic)
+        queues = self._queues(message)
         if isinstance(queues, str):
             self._refused(Refusal(message.row, message.topic, queues, message.values))
             return
         size = ELEMENT_FIXED + len(message.body) + len(message.properties)
         queue = self._choose(message, queues, size)
-        if queue is None:
-            reason = f"the topic has no writable queue {message.queue_id}"
-            self._refused(Refusal(message.row, message.topic, reason, message.values))
-            return
         if message.alone or self._marks is not None:
             self._flush(queue)  # earlier messages first
             self._launch(Bundle(queue, [message], size))
@@ -137,32 +133,54 @@ class Sender:
 
     # -- choosing a queue
 
-    def _queues(self, topic: str) -> list[Queue] | str:
-        """The writable queues of a topic, or the reason why there are none.
+    def _queues(self, message: Outgoing) -> list[Queue] | str:
+        """The writable queues for a message, or the reason why there are none. Raises ClusterUnavailable.
 
-        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one.
+        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
+        the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.
         """
+        topic, number = message.topic, message.queue_id
         until, queues = self._known.get(topic, (0.0, []))
-        if time.monotonic() < until:
-            return queues
+        begin = now = time.monotonic()
+        known = now < until
         while True:
             try:
-                queues = self._cluster.queues([topic], writable=True)
-                if not queues:
+                if not known:
+                    queues = self._cluster.queues([topic], writable=True)
+                    self._known[topic] = now + ROUTE_S, queues
+                fitting = queues if number is None else [queue for queue in queues if queue.queue_id == number]
+                if fitting:
+                    return fitting
+                broker = self._cluster.closed(topic, number)
+                if not broker and not queues:
                     return "the topic has no writable queue: check its permission"
-                self._known[topic] = time.monotonic() + ROUTE_S, queues
-                return queues
+                if not broker:
+                    return f"the topic has no writable queue {number}"
+                if now >= begin + self._options.patience:
+                    raise ClusterUnavailable(
+                        f"row {message.row} of this partition was not stored in topic {topic} within "
+                        f"{self._options.patience:g} s: no master of broker {broker} is registered, and its slaves "
+                        "take no messages; start it, or raise deliveryTimeoutMs"
+                    )
+                self._cluster.forget(topic)
             except OptionError:
                 if self._unknown_until is None:
                     self._unknown_until = time.monotonic() + self._options.patience
                 if time.monotonic() >= self._unknown_until:
                     return f"no name server knew the topic within {self._options.patience:g} s: create it"
-                time.sleep(PAUSE_S)
+            self._pass_time()
+            known, now = False, time.monotonic()
 
-    def _choose(self, message: Outgoing, queues: list[Queue], size: int) -> Queue | None:
+    def _pass_time(self) -> None:
+        """A pause in which answers to earlier sends are taken."""
+        until = time.monotonic() + PAUSE_S
+        while (self._flight or self._again) and time.monotonic() < until:
+            self._step()
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    def _choose(self, message: Outgoing, queues: list[Queue], size: int) -> Queue:
         if message.queue_id is not None:
-            fitting = [queue for queue in queues if queue.queue_id == message.queue_id]
-            return fitting[self._turn % len(fitting)] if fitting else None
+            return queues[self._turn % len(queues)]
         if message.route_key:
             # As Java's SelectMessageQueueByHash: the remainder has the sign of the hash, then its absolute value.
             return queues[abs(java_hash(message.route_key)) % len(queues)]
