@@ -1,0 +1,129 @@
+"""A query that reads one topic of a set and writes to another, while the set's master is killed and replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.admin.blocking import Admin
+from bolide.client import Message, Producer, SendStatus
+from bolide.errors import BolideError
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.source_options import read_options
+from tests.interop.controlled_set import SECONDS, ControlledBrokers
+from tests.interop.our_processes import OurController
+from tests.interop.processes import until
+from tests.spark.sink_rounds import records
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+QUEUES = 2
+PAUSE_S = 0.02
+"""Between two sends: nothing is to be fast here."""
+
+
+@pytest.fixture
+def replicas(tmp_path: Path) -> Iterator[ControlledBrokers]:
+    """Two brokers in sync; a message is acknowledged when both have it."""
+    of = ControlledBrokers(tmp_path, OurController(tmp_path / "controller"), {"allAckInSyncStateSet": "true"})
+    try:
+        of.start(1)
+        of.start(2)
+        yield of
+    finally:
+        of.stop()
+
+
+class Sending(threading.Thread):
+    """Sends numbers to topic In, one after the other, and remembers those that were acknowledged."""
+
+    def __init__(self, namesrv: str) -> None:
+        super().__init__()
+        self.acknowledged: list[bytes] = []
+        self._namesrv = namesrv
+        self._enough = threading.Event()
+
+    def end(self) -> None:
+        """Send no more."""
+        self._enough.set()
+        self.join()
+
+    def run(self) -> None:
+        asyncio.run(self._send())
+
+    async def _send(self) -> None:
+        number = 0
+        async with Producer("sending", self._namesrv, timeout=10) as producer:
+            while not self._enough.wait(PAUSE_S):
+                number += 1
+                body = b"%06d" % number
+                try:
+                    result = await producer.send(Message("In", body))
+                except BolideError:
+                    continue  # not acknowledged, whether or not it is stored
+                if result.status is SendStatus.SEND_OK:
+                    self.acknowledged.append(body)
+
+
+@contextmanager
+def sending(namesrv: str) -> Iterator[Sending]:
+    """A sender that ends with the block."""
+    thread = Sending(namesrv)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.end()
+
+
+@contextmanager
+def copying(spark: Any, namesrv: str, checkpoint: Path) -> Iterator[Any]:
+    """A query that copies topic In to topic Out, each queue to the same queue."""
+    rows = spark.readStream.format("rocketmq").options(namesrv=namesrv, subscribe="In", startingOffsets="earliest")
+    writer = rows.load().select("body", "queue_id").writeStream.format("rocketmq").queryName("election")
+    # With one request under way, what has to be sent again is sent before what follows it.
+    writer = writer.options(namesrv=namesrv, topic="Out", sendsInFlight="1", checkpointLocation=str(checkpoint))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def in_queues(namesrv: str, topic: str) -> list[list[bytes]]:
+    """The different bodies of each queue, in the order in which they appear first."""
+    found: list[dict[bytes, None]] = [{} for _ in range(QUEUES)]
+    for record in records(namesrv, topic):
+        found[record.queue_id][record.body] = None
+    return [list(bodies) for bodies in found]
+
+
+def test_a_query_goes_on_across_an_election(spark: Any, replicas: ControlledBrokers, tmp_path: Path) -> None:
+    namesrv = replicas.namesrv.address
+    with Admin(namesrv, timeout=60) as admin:
+        for topic in ("In", "Out"):
+            admin.create_topic(topic, queues=QUEUES)
+    cluster = Cluster(read_options({"namesrv": namesrv, "subscribe": "Out"}))
+
+    def written() -> int:
+        return sum(cluster.latest(cluster.queues(["Out"])).values())
+
+    with copying(spark, namesrv, tmp_path / "checkpoint") as query, sending(namesrv) as sender:
+        until(lambda: written() > 50, SECONDS, "the query writes")
+        replicas.kill(1)
+        killed = len(sender.acknowledged), written()
+        until(lambda: replicas.state().get("masterBrokerId") == 2, SECONDS, "the slave is elected")
+        until(lambda: len(sender.acknowledged) > killed[0] + 50, SECONDS, "it acknowledges")
+        until(lambda: written() > killed[1] + 50, SECONDS, "the query writes again")
+        sender.end()
+        query.processAllAvailable()
+        assert query.isActive and query.exception() is None
+    cluster.close()
+    assert set(sender.acknowledged) <= set().union(*in_queues(namesrv, "In"))
+    assert in_queues(namesrv, "Out") == in_queues(namesrv, "In")
