@@ -54,6 +54,17 @@ def test_what_a_master_should_know_of_its_settings() -> None:
     assert BrokerOptions(broker_role="SLAVE", broker_id=7).warnings == ()
 
 
+def test_a_closed_fast_port_is_named_where_a_broker_of_rocketmq_needs_it() -> None:
+    (port,) = BrokerOptions(ha_listen_port=10912).warnings
+    assert port.startswith("fastPortEnable = false: slaves of RocketMQ ask for topics")
+    assert BrokerOptions(ha_listen_port=10912, fast_port_enable=True).warnings == ()
+    acting: dict[str, Any] = {"broker_role": SLAVE, "broker_id": 1, "slave_read_enable": True, **ACTING}
+    (port,) = BrokerOptions(**acting).warnings
+    assert port.startswith("fastPortEnable = false: a master of RocketMQ that comes back asks for timers")
+    assert BrokerOptions(**acting, fast_port_enable=True).warnings == ()
+    assert BrokerOptions(**ACTING).warnings == ()
+
+
 def test_the_slave_with_the_smallest_id_acts_while_there_is_no_master() -> None:
     role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=2, **ACTING))
     assert role.least_is(1)
@@ -119,5 +130,5 @@ def test_settings_of_acting_masters_that_do_not_fit(settings: dict[str, Any], te
 
 
 def test_an_acting_master_that_serves_nothing_is_warned_of() -> None:
-    (text,) = BrokerOptions(broker_role=SLAVE, broker_id=1, **ACTING).warnings
+    (text,) = BrokerOptions(broker_role=SLAVE, broker_id=1, fast_port_enable=True, **ACTING).warnings
     assert text == "slaveReadEnable = false: as acting master this broker would serve no pulls"

@@ -39,13 +39,6 @@ SERVED_S: Final = 2.0
 """How long a stop waits for slaves that keep up."""
 
 
-def listens(options: BrokerOptions) -> bool:
-    """True when slaves may connect: anyone who reaches the port gets the whole log, so it is asked for."""
-    if options.enable_controller_mode:
-        return True
-    return options.broker_role == SYNC_MASTER or (options.broker_role != SLAVE and options.ha_listen_port > 0)
-
-
 def pace_of(options: BrokerOptions) -> Pace:
     """How connections are kept."""
     return Pace(
@@ -84,7 +77,7 @@ class Joining:
         self._shaking: RawTls | None = None
         self._said: dict[str, str] = {}
         self._bound: DaemonPort | None = None
-        if listens(options):
+        if options.serves_log:
             host = log_address(options, world)
             setting = f"haListenPort = {options.ha_listen_port}, on {host} only without haTlsEnable"
             self._bound = DaemonPort(world, host, self.port, setting)
