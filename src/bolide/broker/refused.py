@@ -9,6 +9,7 @@ from bolide.remoting.codes import (
     MESSAGE_ILLEGAL,
     SERVICE_NOT_AVAILABLE,
     SLAVE_NOT_AVAILABLE,
+    SUCCESS,
     SYSTEM_BUSY,
     SYSTEM_ERROR,
 )
@@ -31,6 +32,10 @@ TABLES_AT_MASTER: Final = AtMaster(
     "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
 )
 """4.9.5 and later. 5.5.0 does it on the slave, where the next copy of the master's tables undoes it."""
+CLEANED_BY_MASTER: Final = AtMaster(
+    SUCCESS, "nothing was deleted: the queues of this slave go where its master deletes their topics"
+)
+"""`mqadmin` asks every broker of a cluster, slaves included, and stops at the first that does not answer 0."""
 RESETS_AT_MASTER: Final = AtMaster(SYSTEM_ERROR, "Can not reset offset in slave broker")
 TRANSACTIONS_AT_MASTER: Final = AtMaster(
     SLAVE_NOT_AVAILABLE, "this broker is a slave: transactions are ended and taken up again by its master"

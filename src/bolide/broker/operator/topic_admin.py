@@ -16,7 +16,7 @@ from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
-from bolide.broker.refused import TABLES_AT_MASTER, Refused
+from bolide.broker.refused import CLEANED_BY_MASTER, TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
@@ -105,7 +105,7 @@ class TopicAdminService(Service):
                 None,
                 self.on_clean_unused,
                 Kind.CHANGE,
-                at_master=TABLES_AT_MASTER,
+                at_master=CLEANED_BY_MASTER,
                 access=SIGNED_UPDATE,
             ),
         ]
