@@ -216,17 +216,56 @@ def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_for(cod
         asyncio.run(main(first, second))
 
 
-def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for() -> None:
+@pytest.mark.parametrize("code", [codes.SERVICE_NOT_AVAILABLE, codes.SYSTEM_BUSY])
+def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for(code: int) -> None:
     async def main(old: ScriptedBroker, new: ScriptedBroker) -> None:
         async with Producer("P", old.address) as producer:
             await producer.send(Message("T", b"1"))
-            old.script[codes.SEND_MESSAGE_V2] = refuse(codes.SERVICE_NOT_AVAILABLE)  # type: ignore[assignment]  # as above
+            old.script[codes.SEND_MESSAGE_V2] = refuse(code)  # type: ignore[assignment]  # as above
             old.addresses = {"0": new.address, "1": old.address}
             await producer.send(Message("T", b"2"))
         assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
 
     with ScriptedBroker() as old, ScriptedBroker() as new:
         asyncio.run(main(old, new))
+
+
+def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_again() -> None:
+    async def main(old: ScriptedBroker, new: ScriptedBroker) -> None:
+        async with Producer("P", old.address) as producer:
+            await producer.send(Message("T", b"1"))
+            old.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
+            old.addresses = {"0": new.address, "1": old.address}
+            bound = Message("T", b"2", sharding_key="k")
+            with pytest.raises(ResponseError):
+                await producer.send(bound)
+            # Long before the routes are asked for anyway.
+            await until(lambda: producer.instance.master_address("broker-a") == new.address, "the answer", 20)
+            await producer.send(bound)
+        assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
+
+    with ScriptedBroker() as old, ScriptedBroker() as new:
+        asyncio.run(main(old, new))
+
+
+def test_a_master_that_is_busy_makes_producers_ask_once_a_second() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        async with Producer("P", broker.address, retries=2) as producer:
+            await producer.send(Message("T", b"1"))
+            broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
+            before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
+            began = asyncio.get_running_loop().time()
+            for _ in range(20):
+                sends = [producer.send(Message("T", b"x")) for _ in range(10)]
+                outcomes = await asyncio.gather(*sends, return_exceptions=True)
+                assert {type(outcome) for outcome in outcomes} == {SendFailed}
+            seconds = asyncio.get_running_loop().time() - began
+        asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) - before
+        assert 1 <= asked <= 1 + seconds
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1 + 20 * 10 * 3
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
 
 
 def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries() -> None:

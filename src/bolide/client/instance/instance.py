@@ -39,7 +39,7 @@ from bolide.transport.pool import ConnectionPool
 log = logging.getLogger("bolide.client")
 
 LOOK_INTERVAL: Final = 1.0
-"""Seconds between two questions where a topic is now, while brokers of it cannot be reached."""
+"""Seconds between two questions where a topic is now, while brokers of it cannot be reached or refuse."""
 
 Instances = WeakValueDictionary[ClientOptions, "ClientInstance"]
 
@@ -326,15 +326,19 @@ class ClientInstance:
             self.brokers[name] = dict(addresses)
         return route
 
-    async def look_again(self, topic: str) -> None:
-        """Ask where a topic is now, because a broker of it cannot be reached; at most once a second for a topic.
-
-        Without an answer the route stays as it is.
-        """
+    def may_look(self, topic: str) -> bool:
+        """True when `look_again` would wait: it may ask again, or the question is on its way."""
         now = self._loop.time()
-        if now - self._looked_at.get(topic, -LOOK_INTERVAL) < LOOK_INTERVAL:
+        return topic in self._fetching or now - self._looked_at.get(topic, -LOOK_INTERVAL) >= LOOK_INTERVAL
+
+    async def look_again(self, topic: str) -> None:
+        """Ask where a topic is now, because a broker of it cannot be reached or refuses; at most once a second for a
+        topic. Without an answer the route stays as it is.
+        """
+        if not self.may_look(topic):
             return
-        self._looked_at[topic] = now
+        if topic not in self._fetching:
+            self._looked_at[topic] = self._loop.time()
         try:
             await self.fetch_route(topic)
         except BolideError as error:

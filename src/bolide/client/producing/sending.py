@@ -7,13 +7,15 @@ be asked for) becomes a task.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 from bolide.client.instance.send_frame import send_frame, send_header
 from bolide.client.messages.arguments import shown
 from bolide.client.messages.errors import (
     MessageRefused,
     NoQueue,
+    ResponseError,
     SendFailed,
     TopicNotFound,
     response_error,
@@ -32,6 +34,9 @@ from bolide.transport.client import ClientConnection
 
 if TYPE_CHECKING:
     from bolide.client.producing.producer import Producer
+
+LOOK_PATIENCE: Final = 1.0
+"""Seconds that the next try waits for the answer who the master is."""
 
 
 class Sending:
@@ -152,6 +157,21 @@ class Sending:
             self.tries -= 1  # the try that found no route was none
             self.start()
 
+    async def _look_and_start(self) -> None:
+        """The next try, once it was asked who the master is; a name server that is slow keeps it only for a moment."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_PATIENCE):
+                    await self.producer.instance.look_again(self.topic)
+        except Exception as error:
+            self._failed(error)
+        except BaseException:
+            self.future.cancel()
+            self.producer.finished(self)
+            raise
+        else:
+            self.start()
+
     async def _connect_and_write(self, address: str) -> None:
         try:
             async with asyncio.timeout_at(self.deadline):
@@ -262,10 +282,16 @@ class Sending:
                 self._note_latency(True)
             if error.refresh_route:
                 producer.routes.forget(producer.instance, self.topic)
+            looks = is_busy(error) and producer.instance.may_look(self.topic)
             if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
                 self.tries_left -= 1
-                self.start()
+                if looks:
+                    producer.instance.spawn(self._look_and_start(), f"send to {self.topic}")
+                else:
+                    self.start()
                 return
+            if looks:
+                producer.instance.spawn(producer.instance.look_again(self.topic), f"route of {self.topic}")
         if self.weak is not None and not self.future.done():
             self.future.set_result(self.weak)
         if not self.future.done():
@@ -286,6 +312,11 @@ class Sending:
         if producer.faults is not None and self.queue is not None:
             now = producer.loop.time()
             producer.faults.note(self.queue.broker_name, now - self.began, failed, now)
+
+
+def is_busy(error: BolideError) -> bool:
+    """A broker that became a slave answers as one that has too much to do: only a name server tells them apart."""
+    return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
 
 
 def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
