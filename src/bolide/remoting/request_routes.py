@@ -92,6 +92,8 @@ class Row(ABC, Generic[Peer, Answer]):
     reads: DiskReads = DiskReads.NONE
     at_master: AtMaster | None = None
     """Which role may answer: None = every; else only a master does, and a slave refuses with this."""
+    needs_replicas: bool | None = None
+    """A master refuses it while fewer replicas are in sync than minInSyncReplicas; None = it does if it is a send."""
     access: Access | None = None
     """What it asks of whom it comes from; None where nobody is asked: a name server checks nothing."""
     ordinary: frozenset[int] = NO_CODES

@@ -13,6 +13,7 @@ from bolide.broker.core.outcome import Ask, Outcome, Parked
 from bolide.broker.send.request_reply import ReplyService
 from bolide.broker.tables.clients import Client
 from bolide.layout.properties import parse_properties
+from bolide.node.loop.services import Services
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
@@ -71,6 +72,18 @@ def test_the_answer_is_pushed_to_the_asker_then_stored(parts: Replying) -> None:
     assert told.code == 0
     assert told.ext()["msgId"] == parts.writer.message_id(stored.physical_offset)
     assert (told.ext()["queueId"], told.ext()["queueOffset"]) == ("0", "0")
+
+
+def test_while_too_few_replicas_are_in_sync_the_asker_is_told_and_nothing_is_stored(parts: Replying) -> None:
+    parts.writer.role.short = True
+    services = Services([parts.service])
+    services.serve_as(parts.writer.role)
+    assert services.refused == {}, "the answer would reach nobody"
+    told = answered(parts.reply(), codes.SUCCESS)
+    assert (told.code, told.ext()["msgId"]) == (codes.SUCCESS, "0")
+    assert answered(parts.reply(), None).code == codes.SYSTEM_ERROR
+    parts.settle()
+    assert parts.records(TOPIC) == []
 
 
 def test_its_times_are_those_of_the_wall_clock(parts: Replying) -> None:

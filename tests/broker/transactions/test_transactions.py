@@ -10,6 +10,7 @@ import pytest
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.node.loop.services import TOO_FEW, Services
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from tests.broker.parts import PEER, properties_of, reply_of, send_request, text
@@ -108,6 +109,13 @@ def test_an_end_that_names_no_half_message_is_refused(parts: Transactions, field
 def test_an_end_cannot_name_an_ordinary_message(parts: Transactions) -> None:
     plain = parts.answer(send_request(properties=text(PGROUP="pg", REAL_TOPIC="T")))
     assert parts.code(plain, COMMIT) == codes.SYSTEM_ERROR
+
+
+def test_no_end_is_stored_while_too_few_replicas_are_in_sync(parts: Transactions) -> None:
+    parts.writer.role.short = True
+    services = Services([parts.service])
+    services.serve_as(parts.writer.role)
+    assert services.refused == {codes.END_TRANSACTION: TOO_FEW}, "its producer is asked when there are enough"
 
 
 def test_a_broker_that_becomes_a_slave_asks_nobody_and_one_that_becomes_master_does(parts: Transactions) -> None:

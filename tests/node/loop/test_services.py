@@ -8,7 +8,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import NOTHING, Outcome
 from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
 from bolide.broker.core.service import Routes, Service, Table
-from bolide.node.loop.services import REVIEW_MS, TICKS_MS, Services
+from bolide.node.loop.services import REVIEW_MS, TICKS_MS, TOO_FEW, Services
 from bolide.remoting.command import Command
 from bolide.remoting.request_routes import AtMaster, Kind, RawRoute
 
@@ -189,6 +189,27 @@ def test_what_a_slave_leaves_to_its_master() -> None:
     ):
         services.serve_as(role)
         assert services.refused.keys() == refused
+
+
+class Stores(Service):
+    """Answers a send (1), one that does not only store (2), another request that stores (3), and a read (4)."""
+
+    def routes(self) -> Routes:
+        rows = {1: (Kind.SEND, None), 2: (Kind.SEND, False), 3: (Kind.CHANGE, True), 4: (Kind.READ, None)}
+        return [RawRoute(code, None, self.answer, kind, needs_replicas=wants) for code, (kind, wants) in rows.items()]
+
+    def answer(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return NOTHING
+
+
+def test_what_is_stored_is_refused_while_too_few_replicas_are_in_sync() -> None:
+    services, role = Services([Stores(), Clock()]), Role()
+    role.short = True
+    services.serve_as(role)
+    assert services.refused == {1: TOO_FEW, 3: TOO_FEW}
+    role.short = False
+    services.serve_as(role)
+    assert services.refused == {}
 
 
 def test_a_role_that_changes_is_told_and_services_are_asked_when_they_are_due() -> None:

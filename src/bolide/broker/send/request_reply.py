@@ -49,9 +49,24 @@ class ReplyService(Service):
         self._options = options
 
     def routes(self) -> Routes:
+        """Who asked is told wherever it is connected; only what is kept needs a master, and its replicas."""
         return [
-            Route(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND, access=REPLY),
-            Route(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply, Kind.SEND, access=REPLY),
+            Route(
+                codes.SEND_REPLY_MESSAGE,
+                SendMessageRequestHeader,
+                self.on_reply,
+                Kind.SEND,
+                needs_replicas=False,
+                access=REPLY,
+            ),
+            Route(
+                codes.SEND_REPLY_MESSAGE_V2,
+                SendMessageRequestHeaderV2,
+                self.on_reply,
+                Kind.SEND,
+                needs_replicas=False,
+                access=REPLY,
+            ),
         ]
 
     def on_reply(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:
@@ -130,7 +145,7 @@ class ReplyService(Service):
         """Keep the answer, then tell how it went; a store that does not take it changes nothing of that."""
         code = codes.SYSTEM_ERROR if why else codes.SUCCESS
         place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
-        if not self._options.store_reply_message_enable:
+        if not self._options.store_reply_message_enable or self._writer.role.short:
             return self._answer(command, code, why, place if not why else {})
         properties = MessageProperties(header.properties or "")
         properties.terminate()

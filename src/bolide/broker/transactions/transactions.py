@@ -130,6 +130,7 @@ class TransactionService(Service):
                 EndTransactionRequestHeader,
                 self.on_end,
                 Kind.CHANGE,
+                needs_replicas=True,  # else it stays undecided, and the producer is asked later
                 at_master=TRANSACTIONS_AT_MASTER,
                 access=request_access.RECALL,
             ),

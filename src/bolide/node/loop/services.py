@@ -25,7 +25,7 @@ TICK_BUDGET: Final = 1000
 TICKS_MS: Final = 15
 """How long all ticks of one turn may take; the rest run in the next."""
 TOO_FEW: Final = AtMaster(codes.SYSTEM_ERROR, "in-sync replicas not enough")
-"""What a master answers a send with fewer replicas in sync than minInSyncReplicas."""
+"""What a master answers what it would store with fewer replicas in sync than minInSyncReplicas."""
 FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
 """After turns in which something happened every service is asked again when it is due, at most this often: what one
@@ -63,6 +63,9 @@ class Services:
         self.not_on_fast_port: frozenset[int] = self.table.codes(lambda row: not row.fast_port)
         self.light: frozenset[int] = self.table.codes(lambda row: row.light)
         self.ordinary: dict[int, frozenset[int]] = self.table.ordinary()
+        self._need_replicas: frozenset[int] = self.table.codes(
+            lambda row: row.kind is Kind.SEND if row.needs_replicas is None else row.needs_replicas
+        )
         self._at_master: dict[int, AtMaster] = {
             code: row.at_master for code, row in self.table.rows.items() if row.at_master is not None
         }
@@ -108,7 +111,7 @@ class Services:
         """Refuse from here on what a broker of this role leaves to its master."""
         self.refused.clear()
         if role.short:
-            self.refused.update(dict.fromkeys(self.sends, TOO_FEW))
+            self.refused.update(dict.fromkeys(self._need_replicas, TOO_FEW))
         if not role.may_write:
             for code, refusal in self._at_master.items():
                 if not (refusal.unless_reads and role.may_serve):
