@@ -111,6 +111,7 @@ class BrokerNode:
         self._registration: Registration | None = None
         self.master_tables: MasterTables | None = None
         """Of a slave: what keeps its tables as its master's are."""
+        self._master_said = ("", "")
         self.monitoring: Monitoring | None = None
         """The port of /metrics, if there is one."""
         self._turns: Turns | None = None
@@ -346,7 +347,10 @@ class BrokerNode:
 
     def _master_told(self, address: str, ha_address: str) -> None:
         """The name servers say who is the master of this slave."""
-        self._log.info("the master is %s, its log comes from %s", address or "not there", ha_address or "nowhere")
+        told = (address or "not there", ha_address or "nowhere")
+        if told != self._master_said:
+            self._master_said = told
+            self._log.info("the master is %s, its log comes from %s", *told)
         if self.master_tables is not None:
             self.master_tables.master_is(address)
         self._joining.master_told(ha_address)

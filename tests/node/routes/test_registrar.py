@@ -130,10 +130,14 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
         addresses = [server.address for server in servers]
         seen: list[tuple[str, str]] = []
 
+        def told(*master: str) -> None:
+            if seen[-1:] != [master]:
+                seen.append((master[0], master[1]))
+
         def registration(place: Place, names: str, **settings: Any) -> Registration:
             options = BrokerOptions(namesrv_addr=names, **settings)
             topics = TopicTable(options, Effects(), 1)
-            return Registration(options, place, topics, told=lambda *master: seen.append(master))
+            return Registration(options, place, topics, told=told)
 
         slave = registration(
             Place("127.0.0.1:20911", "127.0.0.1:20912"), ";".join(addresses), broker_role="SLAVE", broker_id=1
@@ -154,6 +158,39 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
         await slave.stop()
         for server in servers:
             await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_slave_is_told_of_its_master_at_each_registration(tmp_path: Path) -> None:
+    """Whoever may send a 906 changes the address at which a slave follows: what name servers say corrects that."""
+
+    async def scenario() -> None:
+        server = namesrv(tmp_path)
+        await server.start()
+        seen: list[tuple[str, str]] = []
+
+        def registration(place: Place, **settings: Any) -> Registration:
+            options = BrokerOptions(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
+            topics = TopicTable(options, Effects(), 1)
+            return Registration(options, place, topics, told=lambda *master: seen.append(master))
+
+        master = registration(PLACE, broker_role="SYNC_MASTER")
+        master.start()
+        await master.first(PATIENCE)
+        slave = registration(Place("127.0.0.1:20911", "127.0.0.1:20912"), broker_role="SLAVE", broker_id=1)
+        slave.start()
+        await slave.first(PATIENCE)
+        assert seen == [(PLACE.address, PLACE.ha_address)]
+        slave.changed({""})
+        await until(lambda: len(seen) > 1)
+        assert seen == [(PLACE.address, PLACE.ha_address)] * 2
+        await master.stop()
+        slave.changed({""})
+        await until(lambda: len(seen) > 2)
+        assert seen[2] == ("", PLACE.ha_address)
+        await slave.stop()
+        await server.stop()
 
     asyncio.run(scenario())
 

@@ -66,8 +66,9 @@ class Registration:
         role: Role | None = None,
         told: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`told(master, its address for replication)` is called on a slave when the name servers name another master;
-        the first is "" while none of them knows one that is alive."""
+        """`told(master, its address for replication)` is called on a slave at each registration while a name server
+        names a master, as in RocketMQ, so that a wrong word of a third (906) does not last; and once with "" when none
+        knows one that is alive."""
         self._role = role if role is not None else Role.of(options)
         self._told = told
         self._masters: dict[str, tuple[str, str]] = {}
@@ -203,7 +204,7 @@ class Registration:
         self._masters[server] = (ext.get("masterAddr", ""), ext.get("haServerAddr", ""))
         right = [named for named in self._masters.values() if named[0] and self._expected in ("", named[0])]
         found = right[0] if right else ("", self._master[1])
-        if found != self._master:
+        if found != self._master or right:
             self._master = found
             if self._told is not None and not self._role.may_write:
                 self._told(*found)
