@@ -225,6 +225,23 @@ def test_a_slave_corrects_no_offsets(tmp_path: Path) -> None:
     parts.close()
 
 
+def test_a_slave_that_lacks_a_queue_file_leads_nobody_past_it(tmp_path: Path) -> None:
+    master = Parts(tmp_path)
+    fill(master)
+    master.close()
+    slave: dict[str, Any] = {"broker_role": "SLAVE", "broker_id": 1, "slave_read_enable": True}
+    for role, following in (({}, 300_000), (slave, 2)):
+        parts = Parts(tmp_path, **role)
+        parts.topics.put(TopicConfig("T", 4, 4), NOW)
+        path = tmp_path / f"consumequeue/T/0/{0:020d}"
+        whole = path.read_bytes()
+        path.write_bytes(b"")
+        answer = parts.pulled(offset=2, sys_flag=4)
+        assert (answer.remark, offsets(answer)[0]) == ("OFFSET_FOUND_NULL", following)
+        path.write_bytes(whole)
+        parts.close()
+
+
 def test_a_group_that_was_kept_from_the_topic_is_refused(parts: Parts) -> None:
     fill(parts)
     data = ConsumerData(group_name="g", consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING")

@@ -58,7 +58,11 @@ from bolide.store.read_result import (
     FOUND,
     NO_MATCHED_LOGIC_QUEUE,
     NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
     OFFSET_RESET,
+    OFFSET_TOO_SMALL,
     ReadResult,
     Wanted,
     status_name,
@@ -90,7 +94,17 @@ _BY_STATUS: Final[dict[str, int]] = {
     "OFFSET_RESET": PULL_OFFSET_MOVED,
 }
 
-
+_CORRECTED: Final = frozenset(
+    {
+        NO_MATCHED_LOGIC_QUEUE,
+        NO_MESSAGE_IN_QUEUE,
+        OFFSET_FOUND_NULL,
+        OFFSET_OVERFLOW_BADLY,
+        OFFSET_OVERFLOW_ONE,
+        OFFSET_TOO_SMALL,
+    }
+)
+"""Misses whose next offset is not what was asked, but what the queue has (Java's nextOffsetCorrection)."""
 _ORDINARY: Final = frozenset({PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED})
 
 
@@ -290,17 +304,17 @@ class PullService(Service):
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
         if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
-        self._offsets.note_pull(header.consumer_group, topic, queue_id, int(found.next_begin_offset))
+        corrects = self._role.may_write or self._check_in_slave
+        # A slave may lag, and a file of its queues may be missing: its ends correct nobody.
+        next_offset = found.next_begin_offset if corrects or found.status not in _CORRECTED else offset
+        self._offsets.note_pull(header.consumer_group, topic, queue_id, int(next_offset))
         code = self._code(found.status, offset)
         if code != SUCCESS:
             self._stats.pulls_missed += 1
         if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, chosen, now)
-        next_offset = found.next_begin_offset
-        if not self._role.may_write and not self._check_in_slave:
-            if code == PULL_OFFSET_MOVED:
-                next_offset = offset  # a slave may lag: its ends correct nobody
-                code = PULL_RETRY_IMMEDIATELY
+        if code == PULL_OFFSET_MOVED and not corrects:
+            code = PULL_RETRY_IMMEDIATELY
         elif code == PULL_OFFSET_MOVED:
             self._moved.note(header.consumer_group, topic, queue_id, asked=offset, given=int(next_offset), now=now)
         if code == SUCCESS:
