@@ -148,8 +148,23 @@ def test_a_record_longer_than_ours_may_be_names_the_setting() -> None:
     of.store.append(message(0, size=200_000), of.now)
     of.write()
     machine = Machine(options=StoreOptions(max_message_size=100_000), shape=StoreShape(commit_log_segment_size=1 << 20))
-    with pytest.raises(NotTheLog, match="maxMessageSize"):
+    with pytest.raises(NotTheLog, match="give this broker the maxMessageSize of its master, and start it again"):
         RawLog(machine.store).append(0, log_of(of)[:50], machine.now)
+
+
+@pytest.mark.parametrize("seen", [8, 1000], ids=["its front", "whole records"])
+def test_files_smaller_than_the_masters_are_named_at_the_record_that_crosses_their_end(seen: int) -> None:
+    of = Machine(options=ASYNC, shape=StoreShape(commit_log_segment_size=4 * FILE))
+    ends = [0]
+    while ends[-1] <= FILE:
+        of.turn()
+        ends.append(int(of.store.written_offset))
+    whole = log_of(of)
+    machine, raw = slave()
+    text = f"at offset {ends[-2]} has .* the file of this log ends {FILE - ends[-2]} bytes .*mappedFileSizeCommitLog"
+    with pytest.raises(NotTheLog, match=text):
+        raw.append(0, whole[: ends[-2] + seen], machine.now)
+    assert raw.end == 0
 
 
 def test_a_slave_becomes_a_master_whose_records_follow() -> None:

@@ -21,6 +21,9 @@ from bolide.store.message_store import MessageStore
 MOST_BLANK: Final = 64 * 1024 * 1024
 """Bytes that may be left at the end of a file; they wait in memory until all of them are there."""
 
+_SIZE_OF_FILES: Final = "set mappedFileSizeCommitLog to the size that it has, and delete this store, whose files differ"
+_DAMAGED: Final = "its log is damaged, or another one"
+
 
 @final
 class RawLog:
@@ -154,21 +157,29 @@ class RawLog:
         while limit - at >= BLANK_SIZE:
             total: i64 = i64(read_i32_be(data, at))
             magic: i64 = i64(read_i32_be(data, at + 4))
+            crosses = total > end - at
             if magic == BLANK_MAGIC:
                 if total != end - at or total > MOST_BLANK:
                     raise NotTheLog(
                         f"a file of its log ends {total} bytes after offset {base + at}, of this one after {end - at}: "
-                        f"set mappedFileSizeCommitLog to the size that it has"
+                        f"{_SIZE_OF_FILES}"
                     )
-            elif (magic != MAGIC_V1 and magic != MAGIC_V2) or total < MIN_RECORD_SIZE or total > end - at:
-                raise NotTheLog(f"its bytes at offset {base + at} are no record: its log is damaged, or another one")
+            elif (magic != MAGIC_V1 and magic != MAGIC_V2) or total < MIN_RECORD_SIZE:
+                raise NotTheLog(f"its bytes at offset {base + at} are no record: {_DAMAGED}")
             elif total > self._log.max_record_size:
+                if crosses:  # no size that settings explain
+                    raise NotTheLog(f"its bytes at offset {base + at} are no record: {_DAMAGED}")
                 raise NotTheLog(
-                    f"its record at offset {base + at} has {total} bytes, more than {self._log.max_record_size}: set "
-                    f"maxMessageSize to the size that it has"
+                    f"its record at offset {base + at} has {total} bytes, more than the {self._log.max_record_size} "
+                    f"that this broker takes: give this broker the maxMessageSize of its master, and start it again"
                 )
             elif limit - at >= OFFSET_PHYSICAL + 8 and read_i64_be(data, at + OFFSET_PHYSICAL) != base + at:
                 raise NotTheLog(f"its record at offset {base + at} says that it is another's: its log is another one")
+            elif crosses:
+                raise NotTheLog(
+                    f"its record at offset {base + at} has {total} bytes, and the file of this log ends {end - at} "
+                    f"bytes after that offset: {_SIZE_OF_FILES}"
+                )
             if total > limit - at:
                 self._needed = total
                 break
