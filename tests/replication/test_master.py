@@ -94,6 +94,32 @@ def test_a_report_beyond_what_was_sent_is_refused() -> None:
         made.received(encode_report(150), 0, 200, 0)
 
 
+def test_an_empty_slave_with_larger_files_is_found_out_by_its_first_end() -> None:
+    """A slave of RocketMQ with files of 2 MiB puts what it is sent from 3 MiB on at 2 MiB, and of 4 MiB at 0."""
+    end, text = 3 * FILE + 5000, f"sent this log from offset {3 * FILE} on, .* mappedFileSizeCommitLog is larger than"
+    for wrong in (2 * FILE + 700, 700):
+        ahead = KnownAhead()
+        made = session(ahead=ahead)
+        for report in (0, 0):  # as long as the first bytes are on their way
+            made.received(encode_report(report), 0, end, 0)
+            sent(made, end)
+        with pytest.raises(NotReplicated, match=text):
+            made.received(encode_report(wrong), 0, end, 0)
+        with pytest.raises(NotReplicated, match=text):  # it connects again, with what it has
+            session(ahead=ahead).received(encode_report(wrong), 0, end, 0)
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_a_slave_with_files_of_this_size_reports_no_end_below_its_beginning(first: int) -> None:
+    end = 3 * FILE + 5000 if first == 0 else 900
+    made = reported(first, end)
+    start = made.next_offset
+    sent(made, end)
+    for report in (first, first, start, start + 700, end):
+        made.received(encode_report(report), 0, end, 0)
+    assert made.acked == end
+
+
 def test_a_silent_slave_is_gone() -> None:
     made = session(now=1000)
     assert made.due() == 21_001

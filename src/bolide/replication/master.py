@@ -29,17 +29,31 @@ class Pace:
 
 
 class KnownAhead:
-    """The ends that slaves reported when this log had not reached them.
+    """The ends that slaves reported when this log had not reached them, or when they had been sent nothing below.
 
-    Such a slave has records that this log will never have. It must not be served either when this log has grown past
-    its end: the bytes that follow there are not those that follow its own.
+    Such a slave has records that this log will never have, or has them in another place. It must not be served either
+    when this log has grown past its end: the bytes that follow there are not those that follow its own.
     """
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
+        self._misplaced: dict[int, str] = {}
+
+    def misplaced(self, reported: int, start: int, file_size: int) -> NotReplicated:
+        """What an empty slave gets that was sent this log from `start` on, and then ends before it."""
+        why = (
+            f"it was empty, was sent this log from offset {start} on, and reports the end {reported}: its "
+            f"mappedFileSizeCommitLog is larger than the {file_size} here; set the same size, and delete its store"
+        )
+        if len(self._misplaced) >= _REMEMBERED:
+            del self._misplaced[next(iter(self._misplaced))]
+        self._misplaced[reported] = why
+        return NotReplicated(why)
 
     def check(self, reported: int, end: int) -> None:
         """Raise `NotReplicated` for the end of a log that is not this one's."""
+        if reported in self._misplaced:
+            raise NotReplicated(self._misplaced[reported])
         if reported > end and reported not in self._ends:
             if len(self._ends) >= _REMEMBERED:
                 del self._ends[next(iter(self._ends))]
@@ -64,6 +78,9 @@ class MasterSession:
         self._wrote_at = now - pace.heartbeat
         self._second = -1
         self._sent_in_second = 0
+        self._empty_from = 0
+        """Where a slave began that was empty. A file of its own begins there, so that no end lies below but 0, which it
+        reports until the first bytes are there."""
         self.acked = -1
         """The end that the slave reported last; -1 before the first report."""
         self.next_offset = -1
@@ -82,8 +99,11 @@ class MasterSession:
         if self.next_offset < 0:
             self._ahead.check(reported, end)
             self.next_offset = self._start(reported, begin, end)
+            self._empty_from = self.next_offset if reported == 0 else 0
         elif reported > self.next_offset:
             raise NotReplicated(f"it reports the end {reported}, but was sent nothing beyond {self.next_offset}")
+        elif 0 < reported < self._empty_from:
+            raise self._ahead.misplaced(reported, self._empty_from, self._file_size)
         self.acked = reported
         return True
 
