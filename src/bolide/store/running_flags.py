@@ -22,7 +22,8 @@ DISK_FULL: Final = 16
 """Disk use is over diskSpaceWarningLevelRatio, until it is at most diskSpaceCleanForciblyRatio; or a write found the
 disk full. While it is set the disk is checked every second; after such a write the pauses double up to 8 s."""
 FENCED: Final = 32
-"""Controller mode, which Bolide does not have."""
+"""Java's, while a broker has no word of its controller. Nobody sets it here: such a broker is a slave of nobody, and
+its role refuses sends and pulls (`broker/core/role.py`)."""
 
 _NAMES: Final = (
     (NOT_READABLE, "not readable"),

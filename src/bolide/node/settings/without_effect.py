@@ -173,9 +173,9 @@ _BROKER: Final = {
         enableSingleTopicRegister enableSplitRegistration forceRegister splitRegistrationSize""",
     "the limits of load are those of docs/operate.md": "enableNetWorkFlowControl",
     "replication is in plain mode or under a controller": """
-        cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout haSlaveFallbehindMax maxSlaveResendLength
-        readUnCommitted replicasPerDiskPartition sendHeartbeatTimeoutMillis sharedByteBufferNum
-        syncMasterFlushOffsetWhenStartup""",
+        cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout maxSlaveResendLength readUnCommitted
+        replicasPerDiskPartition sendHeartbeatTimeoutMillis sharedByteBufferNum syncMasterFlushOffsetWhenStartup""",
+    "it is the name in 4.9 of haMaxGapNotInSync: set that": "haSlaveFallbehindMax",
     "there is no DLedger, and controllers are named by controllerAddr": """
         dLegerGroup dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId
         storePathDLedgerCommitLog""",
