@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bolide.cli.main import load
+from bolide.cli.output import USAGE
 from bolide.errors import ConfigError
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
 from bolide.node.standalone import plan
@@ -211,3 +214,10 @@ def test_the_plan_of_sets_has_a_controller_and_replicas_of_one_name() -> None:
     assert replica.flags["brokerIP2"] == "127.0.0.1", "its log is served to this machine only"
     with pytest.raises(ConfigError, match="--replicas 6 is not allowed"):
         plan("/s", 0, 0, 1, "127.0.0.1", {}, 6)
+
+
+@pytest.mark.parametrize(("option", "number", "most"), [("--replicas", "99", 5), ("--brokers", "27", 26)])
+def test_too_many_are_an_error_of_usage_in_one_sentence(option: str, number: str, most: int) -> None:
+    done = CliRunner().invoke(load(), ["standalone", "--store", "/s", option, number])
+    said = f"bolide: {option} {number} is not allowed: it must be 1 to {most}\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (USAGE, "", said)

@@ -50,14 +50,16 @@ def run_standalone(
 
     `store` is the broker's store folder, or the folder of the stores when there are several brokers. `flags` are
     settings by Java key given to every broker. With `replicas` above 1 each broker is a set of so many, under a
-    controller that is a child, too. Prints one line beginning `ready` once requests are accepted.
+    controller that is a child, too. Prints one line beginning `ready` once requests are accepted. Raises `ConfigError`
+    for numbers that are not allowed.
     """
-    start_logging()
     try:
         children = plan(store, namesrv_port, broker_port, brokers, host, flags or {}, replicas)
-    except (ConfigError, OSError) as error:
+    except OSError as error:
+        start_logging()
         log.error("standalone cannot start: %s", error)
         return BAD_CONFIG
+    start_logging()
     try:
         return new_runner().run(Standalone(children).run())
     except KeyboardInterrupt:
