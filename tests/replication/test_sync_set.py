@@ -56,7 +56,7 @@ def test_while_the_question_is_on_its_way_both_sets_count() -> None:
     made.asked(frozenset({1, 2}))
     assert made.confirmed(500) == 100, "the controller may have taken it"
     assert made.wanted(0) is None, "one question at a time"
-    made.refused()
+    made.refused(0)
     assert made.confirmed(500) == 500
     other = pair()
     assert other.confirmed(500) == 100
@@ -100,7 +100,7 @@ def test_a_replica_that_the_controller_does_not_take_keeps_nobody_else_in_or_out
     made.reported(8, 9, 100, 100, 0)
     assert made.wanted(0) == {1, 2, 9}
     made.asked(frozenset({1, 2, 9}))
-    made.refused()
+    made.refused(0)
     made.connected(10, 12, False, 0)
     made.reported(10, 12, 100, 100, 0)
     assert made.wanted(0) == {1, 2, 12}, "alone, and before the one that was refused"
@@ -161,6 +161,31 @@ def test_a_learner_and_one_before_the_epoch_do_not_count_ahead() -> None:
     assert made.joining_until == -1
 
 
+def test_a_replica_that_is_refused_is_asked_for_less_and_less_often() -> None:
+    made = pair()
+    made.connected(8, 9, False, 0)
+    made.reported(8, 9, 100, 100, 0)
+    assert made.again_at(0) == -1
+    now, pauses = 0, []
+    for _ in range(8):
+        made.idle(7, 2, now)
+        assert made.wanted(now) == {1, 2, 9}
+        made.asked(frozenset({1, 2, 9}))
+        made.refused(now)
+        again = made.again_at(now)
+        assert made.wanted(again - 1) is None and made.wanted(again) == {1, 2, 9}
+        pauses.append(again - now)
+        now = again
+    assert pauses == [200, 400, 800, 1600, 3200, 5000, 5000, 5000]
+    made.connected(10, 12, False, now)
+    made.reported(10, 12, 100, 100, now)
+    made.asked(frozenset({1, 2, 9}))
+    made.refused(now)
+    assert made.wanted(now) == {1, 2, 12}, "nobody else waits"
+    made.answered(frozenset({1, 2, 9}), 3)
+    assert made.again_at(now) == -1
+
+
 def test_an_older_set_changes_nothing() -> None:
     made = pair()
     made.answered(frozenset({1}), 1)
@@ -200,7 +225,7 @@ def test_what_is_confirmed_is_held_by_everybody_who_may_be_elected(seed: int) ->
                 controller, number = question, number + 1
                 made.answered(controller, number)
             else:
-                made.refused()
+                made.refused(now)
             question = None
         elif question != controller and draw.random() < 0.2:
             controller = question  # taken, and not heard of yet

@@ -13,6 +13,9 @@ NOT_CONFIRMED: Final = -1
 JOIN_MS: Final = 1000
 """A slave that held all of the log so long ago keeps up. One that counts before it is a member has so long to hold what
 was confirmed before it counted."""
+FIRST_PAUSE_MS: Final = 200
+"""For so long a replica that was refused is not asked for again; each further refusal doubles it."""
+LONGEST_PAUSE_MS: Final = 5000
 
 
 @dataclass
@@ -28,6 +31,8 @@ class _Replica:
     """When it had all of the log that there was a moment before; None until it had."""
     counts_ahead_from: int = 0
     """It may not count ahead before: it did not become a member the last time."""
+    not_before: int = 0
+    """When it may be asked for again."""
 
 
 class SyncSet:
@@ -111,14 +116,18 @@ class SyncSet:
         """The set to ask the controller for; None while it is right, or a question is on its way.
 
         Who must leave leaves first, and new members come one by one, those first that were refused least: a replica
-        that the controller does not know keeps nobody else out, and nobody in.
+        that the controller does not know keeps nobody else out, and nobody in, and is asked for less and less often.
         """
         if self._asked is not None:
             return None
         left = frozenset(replica_id for replica_id in self.members if self._belongs(replica_id, now))
         if left != self.members:
             return left
-        new = [each for each in self._replicas if each not in left and self._belongs(each, now)]
+        new = [
+            each
+            for each, replica in self._replicas.items()
+            if each not in left and now >= replica.not_before and self._belongs(each, now)
+        ]
         return left | {min(new, key=lambda each: (self._replicas[each].refusals, each))} if new else None
 
     def count_ahead(self, now: int) -> None:
@@ -167,6 +176,15 @@ class SyncSet:
         ]
         return min(times, default=-1)
 
+    def again_at(self, now: int) -> int:
+        """When a replica that was refused, and belongs to the set, is asked for again; -1 for none."""
+        times = [
+            replica.not_before
+            for replica_id, replica in self._replicas.items()
+            if replica.refusals and self._belongs(replica_id, now)
+        ]
+        return min(times, default=-1)
+
     @property
     def question(self) -> frozenset[int] | None:
         """The set that the controller was asked for and has not answered."""
@@ -181,9 +199,11 @@ class SyncSet:
         """What the controller says the set is, in an answer or by itself; an older set changes nothing."""
         if set_epoch >= self.set_epoch:
             self.members, self.set_epoch = members, set_epoch
+            for replica_id in members & self._replicas.keys():
+                self._replicas[replica_id].refusals = 0
         self._asked = None
 
-    def refused(self) -> None:
+    def refused(self, now: int) -> None:
         """The controller did not take what it was asked for, for certain: an error code, not a lost answer.
 
         After a lost answer the asked set keeps counting until the controller says what the set is.
@@ -191,5 +211,6 @@ class SyncSet:
         for replica_id in (self._asked or frozenset()) - self.members:
             replica = self._replicas.get(replica_id)
             if replica is not None:
+                replica.not_before = now + min(FIRST_PAUSE_MS << min(replica.refusals, 10), LONGEST_PAUSE_MS)
                 replica.refusals += 1
         self._asked = None

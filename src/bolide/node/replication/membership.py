@@ -289,7 +289,7 @@ class Membership:
     async def _keep_set(self) -> None:
         said = ""
         while True:
-            await self._wait(self._set_news, self._options.check_sync_state_set_period / 1000)
+            await self._wait(self._set_news, self._next_look())
             self._set_news.clear()
             try:
                 refusal = await self._alter()
@@ -304,6 +304,14 @@ class Membership:
                     said = str(error)
                     self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
                 await asyncio.sleep(FIRST_RETRY_S)
+
+    def _next_look(self) -> float:
+        """Seconds until the set is looked at without any news."""
+        period = self._options.check_sync_state_set_period / 1000
+        sync_set = self._part.sync_set
+        now = self._part.now()
+        at = sync_set.again_at(now) if sync_set is not None else -1
+        return period if at < 0 else min(period, max((at - now) / 1000, FIRST_RETRY_S))
 
     async def _alter(self) -> str:
         """Ask for the set that is wanted; why the controller keeps the one it has, or nothing.
@@ -339,7 +347,7 @@ class Membership:
             if answer.code not in NOT_TAKEN:
                 raise NoController(f"it may have been taken: {refusal}")
             if self._world.monotonic() >= self._certain_at:
-                sync_set.refused()
+                sync_set.refused(self._part.now())
         self._part.set_changed()
         return refusal
 
