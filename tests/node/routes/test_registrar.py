@@ -163,7 +163,7 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
 
 
 def test_a_slave_is_told_of_its_master_at_each_registration(tmp_path: Path) -> None:
-    """Whoever may send a 906 changes the address at which a slave follows: what name servers say corrects that."""
+    """A 906 of any sender changes the address at which a slave follows: what name servers say corrects that."""
 
     async def scenario() -> None:
         server = namesrv(tmp_path)
