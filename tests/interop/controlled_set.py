@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from bolide.remoting.json import parse_long
 from tests.interop.acknowledged import Acknowledged, bodies_at
 from tests.interop.java_processes import JavaBroker, JavaController
 from tests.interop.our_processes import OurBroker, OurController, OurNameServer
 from tests.interop.processes import free_ports, until
 from tests.interop.wire import SUCCESS, Wire
 
-SYNC_STATE = 1006
+SYNC_STATE, EPOCHS = 1006, 1007
 SECONDS = 180
 Kind = Literal["ours", "java"]
 
@@ -79,6 +80,39 @@ class ControlledBrokers:
         assert [body for body in self.acknowledged.bodies if body not in at] == []
         places = [at[body] for body in self.acknowledged.bodies]
         assert places == sorted(places)
+
+    def asked(self, number: int) -> dict[str, Any]:
+        """What a broker says of its epochs, and where its log ends."""
+        with Wire(self.ports[number - 1]) as wire:
+            answer = wire.ask(EPOCHS)
+        assert answer.code == SUCCESS, answer.remark
+        found = parse_long(answer.body)
+        assert isinstance(found, dict)
+        return found
+
+    def followed(self, slave: int, master: int) -> None:
+        """The slave's log comes to be the master's, byte for byte, with its epochs and its queues."""
+
+        def all_there() -> bool:
+            return self.end(slave) == self.end(master)
+
+        until(all_there, SECONDS, f"{slave} has all of {master}")
+        assert self.log(slave) == self.log(master)
+        assert self.epochs(slave) == self.epochs(master)
+
+    def end(self, number: int) -> int:
+        """Where a log ends."""
+        return int(self.asked(number)["maxOffset"])
+
+    def epochs(self, number: int) -> list[tuple[int, int]]:
+        """Each epoch with its start."""
+        return [(one["epoch"], one["startOffset"]) for one in self.asked(number)["epochList"]]
+
+    def log(self, number: int) -> bytes:
+        """A log up to its end; after it RocketMQ leaves what it has cut off."""
+        broker = self.brokers[number]
+        files = sorted((broker.store / "commitlog").iterdir())
+        return b"".join(path.read_bytes() for path in files)[: self.end(number)]
 
     def stop(self) -> None:
         """End all."""

@@ -22,6 +22,8 @@ STORE_BACK = "Java store → our broker"
 PROGRAM = "Java program → our broker"
 OUR_MASTER = "our master → Java slave"
 OUR_SLAVE = "Java master → our slave"
+OUR_CONTROLLER = "our controller → Java broker"
+JAVA_CONTROLLER = "Java controller → our broker"
 DIRECTIONS = {
     TO_OURS: "RocketMQ's own client, unchanged, against our name server and broker, with either header.",
     OF_OURS: "Our client against RocketMQ's name server and broker.",
@@ -30,6 +32,8 @@ DIRECTIONS = {
     PROGRAM: "RocketMQ's own programs and classes beside ours.",
     OUR_MASTER: "RocketMQ's broker replicates from ours: by configuration, and under a controller.",
     OUR_SLAVE: "Our broker replicates from RocketMQ's: by configuration, and under a controller.",
+    OUR_CONTROLLER: "RocketMQ's brokers, alone and in sets with ours, under our controller.",
+    JAVA_CONTROLLER: "Our brokers, alone and in sets with RocketMQ's, under RocketMQ's controller.",
 }
 CLIENTS = ("4.9.8", "4.9.8 binary", "5.5.0", "5.5.0 binary")
 BROKERS = ("4.9.7", "5.5.0")
@@ -48,7 +52,13 @@ _OF_A_PAIR = """
 catch-up from nothing · catch-up from the middle of a file · catch-up after truncation ·
 SYNC_MASTER acknowledges what the slave has · ASYNC_MASTER: catch-up from nothing ·
 ASYNC_MASTER: catch-up from the middle of a file · ASYNC_MASTER waits for no slave · a pair with 10,000 queues ·
-promotion by configuration · rolling restart under traffic
+promotion by configuration: Java, ours, Java · promotion by configuration: ours, Java, ours ·
+rolling restart under traffic · tables of slaves
+"""
+
+_OF_A_NEW_PAIR = """
+truncation to where the epochs part · failover under our controller · failover under Java's controller ·
+acting master · acting master of three
 """
 
 
@@ -68,10 +78,12 @@ REQUIRED = {
     ),
     OUR_MASTER: (words(_OF_A_PAIR), BROKERS),
     OUR_SLAVE: (words(_OF_A_PAIR), BROKERS),
+    OUR_CONTROLLER: (("a set of Java's is switched", "a mixed set is switched by killing either"), ("5.5.0",)),
+    JAVA_CONTROLLER: (("a set of ours is switched", "a mixed set is switched by killing either"), ("5.5.0",)),
 }
 ONLY_IN_5 = {
     **dict.fromkeys((TO_OURS, STORE_OUT, STORE_BACK), ("timer messages", "light queues (LMQ)")),
-    **dict.fromkeys((OUR_MASTER, OUR_SLAVE), ("truncation to where the epochs part",)),
+    **dict.fromkeys((OUR_MASTER, OUR_SLAVE), words(_OF_A_NEW_PAIR)),
 }
 """What only 5.5.0 has. These and the cells above must hold a test; the generator fails while one of them is empty."""
 
@@ -91,12 +103,12 @@ def to_ours(*features: str) -> Callable[[Any], Any]:
     return marked(TO_OURS, *features)
 
 
-def marked(direction: str, *features: str) -> Callable[[Any], Any]:
-    """Marks a test as a proof of these features, for the version in its id."""
+def marked(direction: str, *features: str, version: str = "") -> Callable[[Any], Any]:
+    """Marks a test as a proof of these features, for this version, or the one in its id."""
 
     def mark(test: Any) -> Any:
         for feature in features:
-            test = pytest.mark.matrix(feature=feature, direction=direction)(test)
+            test = pytest.mark.matrix(feature=feature, direction=direction, version=version)(test)
         return test
 
     return mark

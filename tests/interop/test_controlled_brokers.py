@@ -1,4 +1,4 @@
-"""Sets of real brokers under a controller, killed: ours alone, ours with Java's 5.5.0, ours under Java's controller."""
+"""Sets of real brokers under a controller, ours or Java's 5.5.0, killed: ours alone, and ours with Java's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.controlled_set import SECONDS, ControlledBrokers
+from tests.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaController
+from tests.interop.matrix import JAVA_CONTROLLER, OUR_CONTROLLER, OUR_MASTER, OUR_SLAVE, marked
 from tests.interop.our_processes import OurController
 from tests.interop.processes import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
+
+ALL = {"allAckInSyncStateSet": "true"}
 
 
 @pytest.fixture
@@ -44,34 +48,50 @@ def test_ours_fail_over_and_back_with_nothing_acknowledged_lost(controller: OurC
         of.stop()
 
 
-@pytest.mark.java
-def test_ours_and_javas_replace_each_other(controller: OurController, tmp_path: Path) -> None:
-    of = ControlledBrokers(tmp_path, controller, {"allAckInSyncStateSet": "true"})
+def replaced(of: ControlledBrokers, first: Kind) -> None:
+    """Of a broker of ours and one of Java's, each is killed as the master: the other one has what was acknowledged and
+    takes more, and who returns comes to have all of it. Once both are in sync, what is acknowledged is at both."""
     try:
-        of.start(1, "ours")
+        of.start(1, first)
         of.leads(1)
-        of.start(2, "java")
-        until(lambda: of.send(1, 1) == 1, SECONDS, "both have it")
-        assert of.send(1, 50) == 50
-        of.kill(1)
-        of.leads(2)
-        of.complete(2)
-        assert of.send(2, 50) == 50
-        of.start(1)
-        until(lambda: of.send(2, 1) == 1, SECONDS, "both have it")
-        assert of.send(2, 50) == 50
-        of.kill(2)
-        of.leads(1)
-        of.complete(1)
-        of.start(2)
-        until(lambda: of.send(1, 1) == 1, SECONDS, "both have it")
+        of.start(2, "java" if first == "ours" else "ours")
+        for killed, elected in ((1, 2), (2, 1)):
+            of.leads(killed)
+            assert of.send(killed, 50) == 50
+            of.kill(killed)
+            of.leads(elected)
+            assert of.state()["masterBrokerId"] == elected
+            of.complete(elected)
+            assert of.send(elected, 50) == 50
+            of.start(killed)
+            of.leads(elected)
+            of.followed(killed, elected)
+            of.complete(elected)
     finally:
         of.stop()
 
 
 @pytest.mark.java
+@marked(OUR_MASTER, "failover under our controller", version=BROKER_VERSION)
+@marked(OUR_SLAVE, "failover under our controller", version=BROKER_VERSION)
+@marked(OUR_CONTROLLER, "a mixed set is switched by killing either", version=BROKER_VERSION)
+def test_ours_and_javas_replace_each_other(controller: OurController, tmp_path: Path) -> None:
+    replaced(ControlledBrokers(tmp_path, controller, ALL), "ours")
+
+
+@pytest.mark.java
+@marked(OUR_MASTER, "failover under Java's controller", version=BROKER_VERSION)
+@marked(OUR_SLAVE, "failover under Java's controller", version=BROKER_VERSION)
+@marked(JAVA_CONTROLLER, "a mixed set is switched by killing either", version=BROKER_VERSION)
+@pytest.mark.parametrize("first", ["java", "ours"])
+def test_ours_and_javas_replace_each_other_under_javas_controller(tmp_path: Path, first: Kind) -> None:
+    replaced(ControlledBrokers(tmp_path, JavaController(tmp_path / "controller"), ALL), first)
+
+
+@pytest.mark.java
+@marked(JAVA_CONTROLLER, "a set of ours is switched", version=BROKER_VERSION)
 def test_ours_fail_over_under_javas_controller(tmp_path: Path) -> None:
-    of = ControlledBrokers(tmp_path, JavaController(tmp_path / "controller"), {"allAckInSyncStateSet": "true"})
+    of = ControlledBrokers(tmp_path, JavaController(tmp_path / "controller"), ALL)
     try:
         of.start(1)
         of.start(2)
