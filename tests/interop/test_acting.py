@@ -12,6 +12,7 @@ import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from tests.interop.matrix import OF_OURS, OUR_MASTER, OUR_SLAVE, PROGRAM
 from tests.interop.our_processes import OurBroker
 from tests.interop.processes import free_ports, until
 from tests.interop.wire import (
@@ -38,9 +39,13 @@ HERE = {"brokerIP2": "127.0.0.1"}
 """Java compares the address from which a slave follows with the one that it registered."""
 ONE_QUEUE = {"topic": "T", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
 KIND = {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
-
-
 IDS = {"master": 0, "slave": 1, "third": 2}
+ESCAPE = "acting master: what is due goes to another set"
+
+
+def cell(direction: str, feature: str) -> pytest.MarkDecorator:
+    """A cell of the matrix."""
+    return pytest.mark.matrix(feature=feature, version=BROKER_VERSION, direction=direction)
 
 
 class Set:
@@ -118,7 +123,13 @@ def offset_of(port: int, group: str) -> str | None:
     return answer.ext.get("offset")
 
 
-@pytest.mark.parametrize("of", [JavaBroker, OurBroker], ids=["java", "ours"])
+@pytest.mark.parametrize(
+    "of",
+    [
+        pytest.param(JavaBroker, id="java", marks=cell(OUR_SLAVE, "acting master")),
+        pytest.param(OurBroker, id="ours", marks=cell(PROGRAM, "acting master before Java's name server")),
+    ],
+)
 def test_our_slave_acts_for_a_master_that_is_killed(tmp_path: Path, of: type[JavaBroker] | type[OurBroker]) -> None:
     both = Set(tmp_path, {"master": of, "slave": OurBroker})
     with Wire(both.master.port) as wire:
@@ -146,6 +157,7 @@ def test_our_slave_acts_for_a_master_that_is_killed(tmp_path: Path, of: type[Jav
         process.kill()
 
 
+@cell(OUR_MASTER, "acting master")
 def test_our_master_registers_once_javas_slave_follows(tmp_path: Path) -> None:
     both = Set(tmp_path, {"master": OurBroker, "slave": JavaBroker})
     with Wire(both.master.port) as wire:
@@ -163,8 +175,14 @@ def test_our_master_registers_once_javas_slave_follows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kinds",
-    [(OurBroker, JavaBroker, OurBroker), (JavaBroker, OurBroker, JavaBroker)],
-    ids=["ours, java, ours", "java, ours, java"],
+    [
+        pytest.param(
+            (OurBroker, JavaBroker, OurBroker), id="ours, java, ours", marks=cell(OUR_MASTER, "acting master of three")
+        ),
+        pytest.param(
+            (JavaBroker, OurBroker, JavaBroker), id="java, ours, java", marks=cell(OUR_SLAVE, "acting master of three")
+        ),
+    ],
 )
 def test_of_three_the_smallest_id_that_runs_acts(
     tmp_path: Path, kinds: tuple[type[JavaBroker] | type[OurBroker], ...]
@@ -231,7 +249,11 @@ def commit_what_is_asked(port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "other"), [(JavaBroker, OurBroker), (OurBroker, JavaBroker)], ids=["java, ours", "ours, java"]
+    ("of", "other"),
+    [
+        pytest.param(JavaBroker, OurBroker, id="java, ours", marks=cell(OUR_SLAVE, ESCAPE)),
+        pytest.param(OurBroker, JavaBroker, id="ours, java", marks=cell(OF_OURS, ESCAPE)),
+    ],
 )
 def test_our_slave_sends_what_is_due_to_another_set(
     tmp_path: Path, of: type[JavaBroker] | type[OurBroker], other: type[JavaBroker] | type[OurBroker]

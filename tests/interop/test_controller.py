@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
+from tests.interop.matrix import OUR_CONTROLLER, marked
 from tests.interop.our_processes import OurController
 from tests.interop.processes import free_ports, until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
@@ -86,6 +88,7 @@ def controller(tmp_path: Path) -> Iterator[OurController]:
     assert server.stop() == 0, server.output()
 
 
+@marked(OUR_CONTROLLER, "a set of Java's is switched", "mqadmin", version=BROKER_VERSION)
 def test_a_set_of_javas_brokers(controller: OurController, tmp_path: Path) -> None:
     two = Set(tmp_path, controller)
     assert two.master(1, 1)()

@@ -11,6 +11,7 @@ import pytest
 from bolide.remoting.json import parse_long
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
+from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
@@ -19,6 +20,7 @@ from tests.node.routes.test_master_tables import slave
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 VERSIONS = [BROKER_VERSION, OLD_BROKER_VERSION]
+PROVEN = "tables of slaves"
 MANY = 2_100
 """More than one page of 2000."""
 CREATE_TOPIC, ALL_TOPICS, CREATE_TOPICS = 17, 21, 18
@@ -83,6 +85,7 @@ def has_all(broker: JavaBroker) -> Callable[[], bool]:
     return there
 
 
+@marked(OUR_MASTER, PROVEN)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: str) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
@@ -110,6 +113,7 @@ def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: s
     assert namesrv.stop() == 0
 
 
+@marked(OUR_SLAVE, PROVEN)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, version: str) -> None:
     java = JavaBroker(tmp_path / "java", "", version=version)
