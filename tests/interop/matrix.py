@@ -52,6 +52,7 @@ _OF_A_PAIR = """
 catch-up from nothing · catch-up from the middle of a file · catch-up after truncation ·
 SYNC_MASTER acknowledges what the slave has · ASYNC_MASTER: catch-up from nothing ·
 ASYNC_MASTER: catch-up from the middle of a file · ASYNC_MASTER waits for no slave · a pair with 10,000 queues ·
+a pair with 10,000 queues and SYNC_MASTER ·
 promotion by configuration: Java, ours, Java · promotion by configuration: ours, Java, ours ·
 rolling restart under traffic · tables of slaves
 """

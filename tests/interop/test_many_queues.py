@@ -1,4 +1,5 @@
-"""Pairs with 10,000 queues, both ways: a slave catches up from nothing and after a kill, has the topics and serves."""
+"""Pairs with 10,000 queues, both ways: a slave catches up from nothing and after a kill, has the topics and serves; and
+it has what a SYNC_MASTER acknowledged before it was killed."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ SAMPLE = QUEUES[::97]
 SETTINGS = {"fastPortEnable": "true", "slaveReadEnable": "true", "mappedFileSizeConsumeQueue": "20000"}
 """With queue files of 6 MB, its default, a slave of 4.9 takes a minute and a half to make 10,000 of them."""
 MASTER = {**SETTINGS, "brokerRole": "ASYNC_MASTER"}
+SYNC = {**SETTINGS, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "30000"}
 SLAVE = {**SETTINGS, "brokerRole": "SLAVE", "brokerId": "1"}
 SECONDS = 240
 PROVEN = "a pair with 10,000 queues"
+SYNC_PROVEN = "a pair with 10,000 queues and SYNC_MASTER"
 Request = tuple[int, dict[str, str], bytes]
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
@@ -76,6 +79,12 @@ def fill(broker: Broker, text: str) -> None:
     )
 
 
+def takes(broker: Broker) -> bool:
+    """Whether a message is acknowledged, to a topic of its own."""
+    with Wire(broker.port) as wire:
+        return wire.ask(SEND_MESSAGE_V2, send_ext("T"), b"first of all").code == SUCCESS
+
+
 def ends(broker: Broker) -> list[str]:
     """Where each queue ends; "-1" where the broker does not know it."""
     asked = [(MAX_OFFSET, {"topic": topic, "queueId": str(queue_id)}, b"") for topic, queue_id in QUEUES]
@@ -99,17 +108,17 @@ def becomes(ask: Callable[[Broker], object], broker: Broker, wanted: object) -> 
     return lambda: ask(broker) == wanted
 
 
-def assert_serves(master: Broker, slave: Broker, texts: list[str]) -> None:
-    """A pull finds the same records at both, and what was sent."""
+def assert_serves(broker: Broker, texts: list[str]) -> list[bytes]:
+    """A pull finds what was sent; the records."""
     pulls = [(PULL_MESSAGE, pull_ext(topic, queue_id, 0), b"") for topic, queue_id in SAMPLE]
-    for (topic, queue_id), of_slave, of_master in zip(
-        SAMPLE, ask_all(slave, pulls), ask_all(master, pulls), strict=True
-    ):
-        assert of_slave.code == SUCCESS, (topic, queue_id, of_slave)
-        found = stored(of_slave.body)
+    bodies: list[bytes] = []
+    for (topic, queue_id), answer in zip(SAMPLE, ask_all(broker, pulls), strict=True):
+        assert answer.code == SUCCESS, (topic, queue_id, answer)
+        found = stored(answer.body)
         assert [record.body.decode() for record in found] == [f"{text} {topic} {queue_id}" for text in texts]
         assert [record.queue_offset for record in found] == list(range(len(texts)))
-        assert of_slave.body == of_master.body
+        bodies.append(answer.body)
+    return bodies
 
 
 def replicate(master: Broker, start: Callable[[], Broker]) -> None:
@@ -126,9 +135,21 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
         slave = start()
         until(becomes(topics, slave, wanted), SECONDS, "the slave has all topics")
         until(becomes(ends, slave, filled), SECONDS, "the slave has all queues")
-        assert_serves(master, slave, texts)
+        assert assert_serves(slave, texts) == assert_serves(master, texts)
         slave.kill()
     master.kill()
+
+
+def acknowledge(master: Broker, slave: Broker) -> None:
+    """The master is killed at its last acknowledgement: the slave has the message of each queue."""
+    create(master)
+    until(becomes(topics, slave, dict.fromkeys(TOPICS, (READ, EACH, 6))), SECONDS, "the slave has all topics")
+    until(lambda: takes(master), SECONDS, "the slave follows")
+    fill(master, "first")
+    master.kill()
+    until(becomes(ends, slave, ["1"] * len(QUEUES)), SECONDS, "the slave has all queues")
+    assert_serves(slave, ["first"])
+    slave.kill()
 
 
 @marked(OUR_MASTER, PROVEN)
@@ -148,4 +169,23 @@ def test_our_slave_has_the_queues_of_a_master_of_java(home: Path, version: str) 
     namesrv = OurNameServer(home / "namesrv")
     master = JavaBroker(home / "java", namesrv.address, MASTER, version=version)
     replicate(master, lambda: OurBroker(home / "ours", namesrv.address, SLAVE))
+    assert namesrv.stop() == 0
+
+
+@marked(OUR_MASTER, SYNC_PROVEN)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_slave_of_java_has_what_our_sync_master_acknowledged(home: Path, version: str) -> None:
+    namesrv = OurNameServer(home / "namesrv")
+    port = free_ports(1, -2)
+    master = OurBroker(home / "ours", namesrv.address, {**SYNC, "haListenPort": str(port + 1)}, port=port)
+    acknowledge(master, JavaBroker(home / "java", namesrv.address, SLAVE, version=version))
+    assert namesrv.stop() == 0
+
+
+@marked(OUR_SLAVE, SYNC_PROVEN)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_slave_has_what_a_sync_master_of_java_acknowledged(home: Path, version: str) -> None:
+    namesrv = OurNameServer(home / "namesrv")
+    master = JavaBroker(home / "java", namesrv.address, SYNC, version=version)
+    acknowledge(master, OurBroker(home / "ours", namesrv.address, SLAVE))
     assert namesrv.stop() == 0
