@@ -321,11 +321,9 @@ class TransactionService(Service):
 
     def _pay(self, now: int) -> None:
         """Write the op records that a power cut took away."""
-        owed = self.halves.owed()
-        if not owed:
-            return
         try:
-            self._decide(owed, now)
+            if owed := self.halves.owed():
+                self._decide(owed, now)
         except BolideError as error:
             self._say(f"op records cannot be written now: {error}")
 
