@@ -50,9 +50,12 @@ class Two(NoReplicas):
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         return [
-            HAConnectionRuntimeInfo(addr="10.0.0.2:48374", slave_ack_offset=100, in_sync=True, lag_ms=0),
-            HAConnectionRuntimeInfo(addr="10.0.0.3:48375", diff=self.late, in_sync=self.late == 0, lag_ms=self.ms),
+            HAConnectionRuntimeInfo(addr="10.0.0.2:48374", slave_ack_offset=100, in_sync=True),
+            HAConnectionRuntimeInfo(addr="10.0.0.3:48375", diff=self.late, in_sync=self.late == 0),
         ]
+
+    def lags(self, now: int) -> dict[str, int]:
+        return {"10.0.0.2:48374": 0, "10.0.0.3:48375": self.ms}
 
     def in_sync(self, now: int) -> int:
         return 1 + (self.late == 0)

@@ -80,7 +80,7 @@ REQUIRED = {
     OUR_MASTER: (words(_OF_A_PAIR), BROKERS),
     OUR_SLAVE: (words(_OF_A_PAIR), BROKERS),
     OUR_CONTROLLER: (("a set of Java's is switched", "a mixed set is switched by killing either"), ("5.5.0",)),
-    JAVA_CONTROLLER: (("a set of ours is switched", "a mixed set is switched by killing either"), ("5.5.0",)),
+    JAVA_CONTROLLER: (("a set of Bolide brokers is switched", "a mixed set is switched by killing either"), ("5.5.0",)),
 }
 ONLY_IN_5 = {
     **dict.fromkeys((TO_OURS, STORE_OUT, STORE_BACK), ("timer messages", "light queues (LMQ)")),

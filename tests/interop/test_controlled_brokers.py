@@ -49,7 +49,7 @@ def test_ours_fail_over_and_back_with_nothing_acknowledged_lost(controller: OurC
 
 
 def replaced(of: ControlledBrokers, first: Kind) -> None:
-    """Of a broker of ours and one of Java's, each is killed as the master: the other one has what was acknowledged and
+    """Of a Bolide broker and one of RocketMQ, each is killed as the master: the other one has what was acknowledged and
     takes more, and who returns comes to have all of it. Once both are in sync, what is acknowledged is at both."""
     try:
         of.start(1, first)
@@ -89,7 +89,7 @@ def test_ours_and_javas_replace_each_other_under_javas_controller(tmp_path: Path
 
 
 @pytest.mark.java
-@marked(JAVA_CONTROLLER, "a set of ours is switched", version=BROKER_VERSION)
+@marked(JAVA_CONTROLLER, "a set of Bolide brokers is switched", version=BROKER_VERSION)
 def test_ours_fail_over_under_javas_controller(tmp_path: Path) -> None:
     of = ControlledBrokers(tmp_path, JavaController(tmp_path / "controller"), ALL)
     try:

@@ -121,15 +121,22 @@ class ClusterCalls(AdminCalls):
             except BolideError as failure:
                 rows.append(ReplicaRow(name, address, 0, error=str(failure)))
                 continue
+            lags = await self._slave_lags(address) if told.ha_connection_info else {}
             end = told.master_commit_log_max_offset
             rows += [
                 ReplicaRow(
                     name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second,
-                    behind_ms=each.lag_ms if each.lag_ms >= 0 else None,
+                    behind_ms=lags.get(each.addr),
                 )
                 for each in told.ha_connection_info
             ]  # fmt: skip
         return rows
+
+    async def _slave_lags(self, master: str) -> dict[str, int]:
+        """For how long each slave has lacked something, ms, of those of which the master says it."""
+        told = (await self.broker_runtime(master)).get("slaveLagMs", "")
+        pairs = (entry.rpartition("=") for entry in told.split())
+        return {slave: int(lag) for slave, _, lag in pairs if lag.isdecimal()}
 
     async def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
         """The brokers of a set, by their ids at its controller.

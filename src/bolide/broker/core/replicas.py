@@ -13,6 +13,10 @@ class Replicas(Protocol):
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """A master's slaves, those in sync marked; of a slave nothing."""
 
+    def lags(self, now: int) -> dict[str, int]:
+        """For how long each slave of a master has lacked a part of its log, ms: 0 if it lacks nothing, -1 if it has not
+        had all since it connected."""
+
     def in_sync(self, now: int) -> int:
         """How many slaves are in sync; the master does not count."""
 
@@ -29,6 +33,10 @@ class NoReplicas:
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """None are there."""
         return []
+
+    def lags(self, now: int) -> dict[str, int]:
+        """None does."""
+        return {}
 
     def in_sync(self, now: int) -> int:
         """None is."""

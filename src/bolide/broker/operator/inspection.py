@@ -135,6 +135,7 @@ class InspectService(Service):
             "brokerActive": "true" if self._role.may_deliver or self._role.acting else "false",
             "brokerRole": self._role.name,
             "replicationLagMs": str(self.replicas.lag_ms(now)),
+            "slaveLagMs": " ".join(f"{slave}={lag}" for slave, lag in self.replicas.lags(now).items()),
             "storeState": self._state(),
             "bootTimestamp": str(self._stats.boot_timestamp),
             "runtime": _runtime(now - self._stats.boot_timestamp),

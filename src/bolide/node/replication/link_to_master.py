@@ -186,6 +186,10 @@ class LinkToMaster(Service):
         """A slave has no slaves."""
         return []
 
+    def lags(self, now: int) -> dict[str, int]:
+        """A slave has no slaves."""
+        return {}
+
     def in_sync(self, now: int) -> int:
         """A slave has no slaves."""
         return 0

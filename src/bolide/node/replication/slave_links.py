@@ -358,7 +358,7 @@ class SlaveLinks(Service):
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """Each slave."""
-        end, settled = int(self._raw.end), int(self._raw.settled)
+        end = int(self._raw.end)
         told: list[HAConnectionRuntimeInfo] = []
         for connection, slave in list(self._slaves.items()):  # another thread may ask
             session = slave.session
@@ -370,10 +370,17 @@ class SlaveLinks(Service):
                     in_sync=self._in_sync.is_in_sync(slave.key, session.acked, end),
                     transferred_byte_in_second=session.last_rate,
                     transfer_from_where=session.next_offset,
-                    lag_ms=slave.caught_up.lag_ms(session.acked, settled, now),
                 )
             )
         return told
+
+    def lags(self, now: int) -> dict[str, int]:
+        """For how long each slave has lacked something, ms."""
+        end = int(self._raw.settled)
+        return {
+            connection.remote: slave.caught_up.lag_ms(slave.session.acked, end, now)
+            for connection, slave in list(self._slaves.items())
+        }
 
     def in_sync(self, now: int) -> int:
         """How many slaves are in sync."""

@@ -373,6 +373,10 @@ class Switching(Service):
         """A master's slaves."""
         return (self.side or NoReplicas()).connections(now)
 
+    def lags(self, now: int) -> dict[str, int]:
+        """For how long each slave has lacked something, ms."""
+        return (self.side or NoReplicas()).lags(now)
+
     def in_sync(self, now: int) -> int:
         """How many slaves are in sync."""
         return (self.side or NoReplicas()).in_sync(now)

@@ -8,11 +8,7 @@ from bolide.remoting.bodies.base import Body, Int32, Int64
 
 
 class HAConnectionRuntimeInfo(Body):
-    """One slave of a master. diff: lag in bytes; transferred_byte_in_second: bytes per second.
-
-    lag_ms is Bolide's: ms since the slave held all of the log, 0 while it does; -1 of one that has not yet since it
-    connected, and of a master of RocketMQ, which does not say.
-    """
+    """One slave of a master. diff: lag in bytes; transferred_byte_in_second: bytes per second."""
 
     addr: str = ""
     slave_ack_offset: Int64 = 0
@@ -20,7 +16,6 @@ class HAConnectionRuntimeInfo(Body):
     in_sync: bool = False
     transferred_byte_in_second: Int64 = 0
     transfer_from_where: Int64 = 0
-    lag_ms: Int64 = -1
 
 
 class HAClientRuntimeInfo(Body):
