@@ -4,6 +4,9 @@ Each round kills the master by SIGKILL and sends to the other broker, one messag
 acknowledged; the time from the kill to the answer counts. Then the broker that was killed starts again, and the next
 round begins once both are in sync. Both controllers notice by the broken connection. `ours/java` are our brokers under
 Java's controller.
+
+With `--producer` a producer of Bolide sends to the set all the time, one message after the other, and the longest time
+between two acknowledgements counts. With `--planned` it does so while the set is handed over to the other broker.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import threading
 import time
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -22,9 +27,14 @@ from bench.machine import describe
 from bench.shown import add_json_option, aligned, say, write_json
 from bench.stopping import Failed, measured
 
+from bolide.client import Message
+from bolide.client.blocking import Producer
+from bolide.errors import BolideError
+from bolide.remoting import codes
 from tests.interop.controlled_set import SECONDS, ControlledBrokers, Kind
 from tests.interop.java_processes import JavaController
 from tests.interop.our_processes import OurController
+from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 SETS = "ours/ours,java/java,java/ours,ours/java"
@@ -50,7 +60,64 @@ def served_after(of: ControlledBrokers, master: int, other: int) -> float:
     raise Failed(f"broker {other} took no message for {SECONDS} s after the master was killed")
 
 
-def rounds_of(name: str, rounds: int, folder: Path) -> list[float]:
+class Sending:
+    """A producer that sends without a pause in a thread of its own; `acknowledged` are the times of its answers."""
+
+    def __init__(self, namesrv: str) -> None:
+        self.acknowledged: list[float] = []
+        self._producer = Producer("bench", namesrv)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def __enter__(self) -> Sending:
+        self._thread.start()
+        self.more(50)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _send(self) -> None:
+        with self._producer as producer:
+            while not self._over.is_set():
+                try:
+                    producer.send(Message("T", b"all the time"))
+                except BolideError:
+                    time.sleep(BETWEEN_S)
+                else:
+                    self.acknowledged.append(time.monotonic())
+
+    def more(self, count: int) -> None:
+        """Wait until so many more were acknowledged."""
+        wanted = len(self.acknowledged) + count
+        until(lambda: len(self.acknowledged) >= wanted, SECONDS, f"{count} messages are acknowledged")
+
+
+def hand_over(of: ControlledBrokers, other: int) -> None:
+    """As an operator does: the controller is asked to elect the other broker."""
+    ext = {"clusterName": "DefaultCluster", "brokerName": "broker-a", "brokerId": str(other), "designateElect": "true"}
+    with Wire(of.controller.port) as wire:
+        answer = wire.ask(codes.CONTROLLER_ELECT_MASTER, ext)
+    if answer.code != SUCCESS:
+        raise Failed(f"the controller does not elect broker {other}: {answer.remark}")
+
+
+def longest_gap(of: ControlledBrokers, master: int, other: int, planned: bool) -> float:
+    """Replace the master under a producer; the longest time between two acknowledgements, in seconds."""
+    with Sending(of.namesrv.address) as sending:
+        began = time.monotonic()
+        if planned:
+            hand_over(of, other)
+        else:
+            of.kill(master)
+        until(lambda: of.state().get("masterBrokerId") == other, SECONDS, f"{other} is elected")
+        sending.more(200)
+    times = sending.acknowledged
+    return max(after - before for before, after in pairwise(times) if after >= began)
+
+
+def rounds_of(name: str, rounds: int, folder: Path, producer: bool, planned: bool) -> list[float]:
     """Seconds of each round of `brokers/controller`."""
     kind, _, controller = name.partition("/")
     if {kind, controller} - set(get_args(Kind)):
@@ -64,9 +131,12 @@ def rounds_of(name: str, rounds: int, folder: Path) -> list[float]:
         of.leads(1)
         master, other = 1, 2
         for number in range(rounds):
-            times.append(served_after(of, master, other))
+            gap = longest_gap(of, master, other, planned) if producer else served_after(of, master, other)
+            times.append(gap)
             say(f"{name}: round {number + 1} of {rounds}, {times[-1] * 1000:.0f} ms")
-            of.start(master)
+            if not planned:
+                of.start(master)
+            until(lambda: of.in_sync() == {1, 2}, SECONDS, "both are in sync")
             master, other = other, master
     finally:
         of.stop()
@@ -76,7 +146,11 @@ def rounds_of(name: str, rounds: int, folder: Path) -> list[float]:
 def run(chosen: argparse.Namespace, folder: Path, ends: ExitStack) -> dict[str, list[float]]:
     """Each set after the other."""
     names = chosen.sets.split(",")
-    return {name: rounds_of(name, chosen.rounds, folder / str(at)) for at, name in enumerate(names)}
+    producer = chosen.producer or chosen.planned
+    return {
+        name: rounds_of(name, chosen.rounds, folder / str(at), producer, chosen.planned)
+        for at, name in enumerate(names)
+    }
 
 
 def main() -> int:
@@ -84,6 +158,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20, help="how many times a master is killed (20)")
     parser.add_argument("--sets", default=SETS, help=f"brokers/controller, with commas ({SETS})")
+    parser.add_argument("--producer", action="store_true", help="the longest pause that a producer of Bolide sees")
+    parser.add_argument("--planned", action="store_true", help="the same, when the set is handed over")
     add_json_option(parser)
     chosen = parser.parse_args()
     machine = describe()
