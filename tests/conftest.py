@@ -16,6 +16,7 @@ from bolide import _impl
 from tests.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
 from tests.jvm_flags import UNVERIFIED
+from tests.node.controller.etcds import SKIP_OPTIONAL
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
 # its jars for what they are than to verify each.
@@ -31,8 +32,9 @@ settings.load_profile("bolide")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--skip-optional, for machines without Java or Spark."""
-    parser.addoption("--skip-optional", action="store_true", help="skip tests whose Java, Maven or Spark is missing")
+    """--skip-optional, for machines without Java, Spark or etcd."""
+    missing = "Java, Maven, Spark or etcd"
+    parser.addoption("--skip-optional", action="store_true", help=f"skip tests whose {missing} is missing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("bolide") and importlib.util.find_spec("bolide.testing.pytest_plugin"):
         config.pluginmanager.import_plugin("bolide.testing.pytest_plugin")
     config.pluginmanager.register(Matrix(), "bolide-matrix")
+    if config.getoption("--skip-optional"):
+        os.environ[SKIP_OPTIONAL] = "1"
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -148,6 +149,24 @@ def test_a_slave_that_counts_ahead_delays_nobody_for_long() -> None:
     assert made.joining_until > 0
     made.gone(7, 2)
     assert (made.joining_until, made.confirmed(600)) == (-1, 600)
+
+
+def test_a_replica_that_is_refused_counts_ahead_less_and_less_often() -> None:
+    made = under_load()
+    now, times = 10, []
+    for _ in range(60_000):
+        now += 10
+        made.reported(7, 2, 450, 450, now)
+        end = made.confirmed(500)
+        before = made.joining_until
+        made.count_ahead(now)
+        if made.joining_until > before:
+            times.append(now)
+            made.reported(7, 2, end, end, now)
+            made.asked(made.wanted(now) or frozenset())
+            made.refused(now)
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses == sorted(pauses) and pauses[-1] > 3 * pauses[0] >= 3 * PATIENCE
 
 
 def test_a_learner_and_one_before_the_epoch_do_not_count_ahead() -> None:

@@ -146,10 +146,11 @@ class SyncSet:
                 and self._epoch_start <= replica.acked < self._confirmed
                 and replica.kept_up_at is not None
                 and now - replica.kept_up_at <= JOIN_MS
-                and now >= replica.counts_ahead_from
+                and now >= max(replica.counts_ahead_from, replica.not_before)
             ):
                 self._joining, self._joining_until = replica_id, now + JOIN_MS
-                replica.counts_ahead_from = now + self._patience
+                # One that the controller does not know delays sends less and less often.
+                replica.counts_ahead_from = now + self._patience * (1 + replica.refusals)
                 return
 
     @property

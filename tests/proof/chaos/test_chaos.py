@@ -21,6 +21,7 @@ from proof.chaos.faults import FAULTS
 from proof.chaos.run import reported_in
 from proof.chaos.sets import Set, differs, make_set
 from tests import children
+from tests.node.controller.etcds import program
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the shim, and more than one address of the loopback")
 COMMAND = [sys.executable, "-m", "proof.chaos", "--bound", "240", "--json"]
@@ -32,8 +33,14 @@ ENOUGH = 6
 @pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.xdist_group("attack")
-@pytest.mark.parametrize("controller", [[], ["--controller", "file"]], ids=["plain", "controller"])
+@pytest.mark.parametrize(
+    "controller",
+    [[], ["--controller", "file"], ["--controller", "etcd"]],
+    ids=["plain", "controller", "controllers with etcd"],
+)
 def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path, controller: list[str]) -> None:
+    if controller[-1:] == ["etcd"]:
+        program()  # fails where there is none
     folder = tmp_path / "chaos"
     arguments = ["--minutes", "60", "--sets", "1", "--pause", "0.2", "--only-brokers", "--folder", str(folder)]
     arguments += controller

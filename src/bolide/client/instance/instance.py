@@ -10,10 +10,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bolide.client.instance.heartbeats import Heartbeats
+from bolide.client.instance.looks import Looks
 from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
@@ -38,8 +39,6 @@ from bolide.transport.pool import ConnectionPool
 
 log = logging.getLogger("bolide.client")
 
-LOOK_INTERVAL: Final = 1.0
-"""Seconds between two questions where a topic is now, while brokers of it cannot be reached or refuse."""
 
 Instances = WeakValueDictionary[ClientOptions, "ClientInstance"]
 
@@ -104,7 +103,7 @@ class ClientInstance:
         self._members = 0
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
-        self._looked_at: dict[str, float] = {}
+        self._looks = Looks()
 
     # -- life
 
@@ -328,17 +327,17 @@ class ClientInstance:
 
     def may_look(self, topic: str) -> bool:
         """True when `look_again` would wait: it may ask again, or the question is on its way."""
-        now = self._loop.time()
-        return topic in self._fetching or now - self._looked_at.get(topic, -LOOK_INTERVAL) >= LOOK_INTERVAL
+        return topic in self._fetching or self._looks.may(topic, self._loop.time())
 
     async def look_again(self, topic: str) -> None:
-        """Ask where a topic is now, because a broker of it cannot be reached or refuses; at most once a second for a
-        topic. Without an answer the route stays as it is.
+        """Ask where a topic is now, because a broker of it cannot be reached or refuses; not too often (`Looks`).
+
+        Without an answer the route stays as it is.
         """
         if not self.may_look(topic):
             return
         if topic not in self._fetching:
-            self._looked_at[topic] = self._loop.time()
+            self._looks.looked(topic, self._loop.time())
         try:
             await self.fetch_route(topic)
         except BolideError as error:

@@ -17,7 +17,7 @@ STALE_ROUTE_CODES: Final = frozenset(
     {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
 )
 """A broker that became a slave answers SERVICE_NOT_AVAILABLE in an acting set, else SYSTEM_BUSY. That may also be too
-much to do, so a producer looks again at most once a second, and keeps its route until then (`producing/sending.py`)."""
+much to do, so a producer looks again less and less often, and keeps its route until then (`producing/sending.py`)."""
 
 
 class ResponseError(PeerError):

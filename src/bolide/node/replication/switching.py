@@ -17,6 +17,7 @@ from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
 from bolide.broker.core.service import Service
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
+from bolide.layout.names import MASTER_ID
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.services import Services
 from bolide.node.loop.turns import Turns
@@ -165,6 +166,8 @@ class Switching(Service):
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
         if not self._open():
             log.info("this broker serves nobody until its log is held by %s", sorted(told.members))
+            if node.role.broker_id == MASTER_ID:  # of the epoch before: it must not register as the master meanwhile
+                node.role.become(SLAVE, own_id, now, fenced=True)
             self._parts.another_turn()
 
     def _open(self) -> bool:
