@@ -11,7 +11,14 @@ import pytest
 
 from bolide.node.broker import BrokerNode
 from bolide.node.replication.joining import SERVED_S
-from bolide.node.replication.slave_links import GATHER_MS, MOST_SLAVES, WRITE_BYTES, WRITE_HIGH, SlaveLinks
+from bolide.node.replication.slave_links import (
+    GATHER_BYTES,
+    GATHER_MS,
+    MOST_SLAVES,
+    WRITE_BYTES,
+    WRITE_HIGH,
+    SlaveLinks,
+)
 from bolide.replication.frames import encode_report
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
@@ -320,7 +327,7 @@ def test_a_slave_that_nobody_waits_for_is_sent_little_at_a_time_only_after_a_whi
 
 def test_much_is_sent_at_once(links: Links) -> None:
     links.slaves.turn(NOW)
-    while links.unsent < WRITE_BYTES:
+    while links.unsent < GATHER_BYTES:
         links.slaves.turn(NOW)
         links.grow(1)
     links.slaves.turn(NOW)

@@ -25,9 +25,10 @@ TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
 WRITE_BYTES: Final = 256 * 1024
 """Bytes of the log that one write sends, in as many transfers as they take."""
-GATHER_MS: Final = 5
-"""For so long after a write, less than WRITE_BYTES waits for more if no send waits for the slave: a write wakes two
-processes. RocketMQ's ASYNC_MASTER looks every 100 ms."""
+GATHER_MS: Final = 20
+"""For so long after a write, less than GATHER_BYTES waits for more if no send waits for the slave: a write wakes two
+processes, and brings reports. RocketMQ's ASYNC_MASTER looks every 100 ms."""
+GATHER_BYTES: Final = 512 * 1024
 READ_AHEAD: Final = 1024 * 1024
 """Bytes of the log that the pool loads at once for a slave far behind."""
 
@@ -284,7 +285,7 @@ class SlaveLinks(Service):
         end = int(self._raw.settled)
         slave.caught_up.looked(session.acked, end, now)
         lacks = end - session.next_offset
-        if not self._waited_for and 0 < lacks < WRITE_BYTES and 0 <= now - slave.sent_at < GATHER_MS:
+        if not self._waited_for and 0 < lacks < GATHER_BYTES and 0 <= now - slave.sent_at < GATHER_MS:
             if not slave.gathers:
                 slave.gathers = True
                 self._effects.wake(self.woken)
