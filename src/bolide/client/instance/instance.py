@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bolide.client.instance.heartbeats import Heartbeats
-from bolide.client.instance.looks import Looks
 from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
+from bolide.client.instance.route_looks import RouteLooks
 from bolide.client.instance.routes import TopicRoute, decode_route
 from bolide.client.instance.troubles import NoNameServer, Troubles
 from bolide.client.messages.errors import (
@@ -103,7 +103,7 @@ class ClientInstance:
         self._members = 0
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
-        self._looks = Looks()
+        self._looks = RouteLooks()
 
     # -- life
 
@@ -330,7 +330,7 @@ class ClientInstance:
         return topic in self._fetching or self._looks.may(topic, self._loop.time())
 
     async def look_again(self, topic: str) -> None:
-        """Ask where a topic is now, because a broker of it cannot be reached or refuses; not too often (`Looks`).
+        """Ask where a topic is now, because a broker of it cannot be reached or refuses; not too often (`RouteLooks`).
 
         Without an answer the route stays as it is.
         """

@@ -10,7 +10,7 @@ QUIET: Final = 10.0
 """After so many seconds without a question the pauses begin again with the first. All are in seconds."""
 
 
-class Looks:
+class RouteLooks:
     """Of one client. A master that was replaced is known within a moment, so the first questions come soon after each
     other; a broker that is busy for long leads to one a second."""
 
@@ -24,6 +24,6 @@ class Looks:
         return last is None or now - last[0] >= last[1]
 
     def looked(self, topic: str, now: float) -> None:
-        """It is asked for now."""
+        """It is being asked for."""
         at, pause = self._last.get(topic, (now - QUIET, 0.0))
         self._last[topic] = now, FIRST_PAUSE if now - at >= QUIET else min(2 * pause, LONGEST_PAUSE)
