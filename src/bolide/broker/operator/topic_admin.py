@@ -171,9 +171,9 @@ class TopicAdminService(Service):
     def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
         """All topics; for a 5.x asker who names a place in the list, those from there on.
 
-        A slave of Bolide is also told where the log ended when topics were deleted: one that was made again it may see
-        only before and after, and one that is gone it may never have seen at this broker. Java's broker does not tell
-        that, and its slaves do not ask.
+        A slave of Bolide asks, by a field of its own, where the log ended when topics were deleted: one that was made
+        again it may see only before and after, and one that is gone it may never have seen at this broker. Java's
+        broker does not tell that, and its slaves do not ask.
         """
         version = self._topics.data_version.to_json()
         names = page(
@@ -185,7 +185,7 @@ class TopicAdminService(Service):
         text.rows("topicConfigTable", self._topics.rows_of(names))
         text.member("topicQueueMappingDetailMap", b"{}")
         text.member("topicQueueMappingInfoMap", b"{}")
-        marks = self._store.queues.deleted.marks
+        marks = self._store.queues.deleted.marks if DELETED_TOPICS in command.ext() else {}
         deleted = {name: marks[name] for name in names if name in marks} if marks else {}
         if marks and not header.topic_seq:
             deleted |= {name: offset for name, offset in marks.items() if name not in self._topics.table}

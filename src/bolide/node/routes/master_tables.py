@@ -273,6 +273,8 @@ class MasterTables:
         asked = ""
         while self._world.monotonic() < deadline:
             ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
+            if table is TOPICS:
+                ext[DELETED_TOPICS] = "true"  # told only to who asks: RocketMQ's brokers do not know it
             answer = await self._ask(table.code, ext, fast=table is TOPICS)
             told = await self._parsed(answer.body)
             version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
