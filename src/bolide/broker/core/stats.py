@@ -28,8 +28,10 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 """Upper bounds for how many sends are answered at once."""
 
 
+EACH_MS: Final = 10
+"""So many of the counts of sends are for a single millisecond each."""
 PUT_MS: Final[tuple[int, ...]] = (
-    *range(10),
+    *range(EACH_MS),
     *(14, 19, 29, 39, 49, 74, 99, 149, 199, 299, 399, 499, 749, 999, 1499, 1999, 2999, 3999, 4999, 7499, 9999),
 )
 """Upper bounds of the counts of sends by how long they took; those of `PUT_TEXTS` are among them."""
@@ -84,6 +86,7 @@ class Durations:
 
     def __init__(self, bounds: tuple[int, ...] = UPPER_MS) -> None:
         self.bounds: tuple[int, ...] = bounds
+        self._least: int = bounds[0]
         self.counts: list[int] = [0] * (len(bounds) + 1)
         """By the upper bounds; the last is for what took longer than all of them."""
         self.longest: int = 0
@@ -91,11 +94,11 @@ class Durations:
 
     def add(self, took: int) -> None:
         """Count one; a clock that seems to go back counts as no time."""
-        bounds = self.bounds
-        if took <= bounds[0]:
+        if took <= self._least:
             self.counts[0] += 1
             self.total += max(took, 0)
             return
+        bounds = self.bounds
         at = 1
         while at < len(bounds) and took > bounds[at]:
             at += 1
@@ -128,8 +131,10 @@ class PutTimes:
 
     def add(self, took: int, sends: int) -> None:
         """Count sends that took so long; a clock that seems to go back counts as no time."""
-        took = max(took, 0)
-        self.counts[bisect_left(PUT_MS, took)] += sends
+        if took <= 0:
+            self.counts[0] += sends
+            return
+        self.counts[took if took < EACH_MS else bisect_left(PUT_MS, took)] += sends
         self.total_ms += took * sends
         self.longest = max(self.longest, took)
 

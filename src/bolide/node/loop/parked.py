@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -13,7 +13,7 @@ from bolide.remoting.codes import SUCCESS
 from bolide.remoting.command import encode
 from bolide.remoting.connection import FramedConnection
 
-NO_DEADLINE = 1 << 62
+NO_DEADLINE: Final = 1 << 62
 
 
 @final
@@ -185,20 +185,18 @@ class ParkedReplies:
 def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
     """Count how long sends took whose answers leave now; `begun` is the deadline of one that would begin now. Those of
     one turn share their deadline, and are counted together. Returns how many they are."""
-    deadline = NO_DEADLINE
-    sends = 0
     total = 0
-    for entry in leaving:
-        if entry.deadline != deadline:
-            if sends:
-                times.add(begun - deadline, sends)
-            deadline = entry.deadline
-            total += sends
-            sends = 0
-        sends += entry.sends
-    if sends:
+    at = 0
+    count = len(leaving)
+    while at < count:
+        deadline = leaving[at].deadline
+        sends = 0
+        while at < count and leaving[at].deadline == deadline:
+            sends += leaving[at].sends
+            at += 1
         times.add(begun - deadline, sends)
-    return total + sends
+        total += sends
+    return total
 
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:
