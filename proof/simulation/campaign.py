@@ -37,6 +37,8 @@ class Outcome:
     counts: dict[str, int] = field(default_factory=dict)
     paces: dict[str, dict[str, float]] = field(default_factory=dict)
     """The same of quick and of slow plans: an hour of little traffic tells less than one of much."""
+    two_in_sync: float = 0.0
+    """Hours of plans whose masters answer a send when a second replica has it."""
 
     def add(self, report: Report) -> None:
         """One more run."""
@@ -49,6 +51,8 @@ class Outcome:
         pace["seeds"] += 1
         pace["hours"] += report.seconds / 3600
         pace["processor_s"] += report.took
+        if report.plan.two_in_sync:
+            self.two_in_sync += report.seconds / 3600
         pace["faults"] += sum(action.fault for action in report.plan.actions)
         if report.findings:
             self.failed.append(report.plan.seed)
@@ -60,8 +64,9 @@ class Outcome:
         paces = "; ".join(
             f"{name} {of['seeds']} seeds, {of['hours']:.2f} h, {of['faults']} faults" for name, of in self.paces.items()
         )
+        two = f", {self.two_in_sync:.2f} h of them with two in sync" if self.two_in_sync else ""
         return (
-            f"{self.seeds} seeds, {self.hours:.2f} h simulated ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
+            f"{self.seeds} seeds, {self.hours:.2f} h simulated{two} ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
             f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed ({paces})"
         )
 
@@ -70,6 +75,7 @@ class Outcome:
         return {
             "seeds": self.seeds,
             "hours": round(self.hours, 3),
+            "two_in_sync_hours": round(self.two_in_sync, 3),
             "processor_s": round(self.processor_s, 1),
             "elapsed_s": round(time.monotonic() - self.began, 1),
             "failed": self.failed,

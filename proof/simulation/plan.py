@@ -72,6 +72,11 @@ class Plan:
         """Slow plans take hours with little traffic."""
         return "slow" if self.seconds >= SLOW_S else "quick"
 
+    @property
+    def two_in_sync(self) -> bool:
+        """A send is answered when a second replica has it: `inSyncReplicas = 2`."""
+        return int(self.cluster.get("in_sync", 1)) > 1
+
     def only(self, actions: Iterable[Action]) -> Plan:
         """The same plan with some of its actions."""
         return replace(self, actions=tuple(actions))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from proof.simulation.campaign import Entry, corpus, tell_failure
+from proof.simulation.campaign import Entry, Outcome, corpus, tell_failure
 from proof.simulation.known_faults import ROOT, KnownFault, broken_by, known_faults
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Report, run_plan
@@ -132,6 +132,15 @@ def listed(count: int) -> Plan:
         Action(float(at), "kill" if at % 5 == 0 else "send", {"name": f"a{at}"}) for at in range(count)
     ]  # fmt: skip
     return Plan(1, 60.0, {"old": True, "other": 3}, {}, tuple(actions))
+
+
+def test_hours_with_two_replicas_in_sync_are_told_of() -> None:
+    outcome = Outcome(0.0)
+    one, two = (Plan(1, 7200.0, {}, {"slaves": 2, "in_sync": count}, ()) for count in (1, 2))
+    for plan in (one, two, Plan(1, 7200.0, {}, {}, ())):
+        outcome.add(Report(plan, [], "", plan.seconds, 60.0))
+    assert outcome.figures()["two_in_sync_hours"] == 2.0
+    assert outcome.line().startswith("3 seeds, 6.00 h simulated, 2.00 h of them with two in sync (120 h/h)")
 
 
 def test_a_failing_plan_becomes_small() -> None:
