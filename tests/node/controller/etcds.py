@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.processes import ServerProcess, free_ports, until
+from tests.transport.certificates import Certificate
 
 SKIP_OPTIONAL = "BOLIDE_SKIP_OPTIONAL"
 """Set where tests that need what is not there are skipped."""
@@ -38,13 +40,22 @@ def program() -> str:
 
 
 class EtcdMember(ServerProcess):
-    """One member; `start_again` begins it with the same data under the same addresses, and waits for nothing."""
+    """One member; `start_again` begins it with the same data under the same addresses, and waits for nothing. With a
+    `certificate` it shows it to clients, and takes only those that show it, too."""
 
-    def __init__(self, home: Path, name: str, port: int, peers: str, peer: str) -> None:
+    def __init__(
+        self, home: Path, name: str, port: int, peers: str, peer: str, certificate: Certificate | None = None
+    ) -> None:
         self.home, self.name, self.port = home, name, port
-        self._words = (peers, peer)
-        url = f"http://127.0.0.1:{port}"
+        self._words = (peers, peer, certificate)
+        self.url = url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+        self._tls = None
         command = [program(), "--name", name, "--data-dir", str(home), "--listen-client-urls", url]
+        if certificate:
+            self._tls = ssl.create_default_context(cafile=certificate.cert)
+            self._tls.load_cert_chain(certificate.cert, certificate.key)
+            command += ["--cert-file", certificate.cert, "--key-file", certificate.key]
+            command += ["--client-cert-auth", "--trusted-ca-file", certificate.cert]
         command += ["--advertise-client-urls", url, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
         command += ["--initial-cluster", peers, "--logger", "zap", "--log-level", "warn"]
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +66,7 @@ class EtcdMember(ServerProcess):
         if not self.running:
             raise AssertionError(f"{self.name} ended:\n{self.output()[-4000:]}")
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=5, context=self._tls) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, OSError):
             return False
@@ -64,14 +75,14 @@ class EtcdMember(ServerProcess):
         return EtcdMember(self.home, self.name, self.port, *self._words)
 
 
-def started(home: Path, members: int = 1) -> list[EtcdMember]:
+def started(home: Path, members: int = 1, certificate: Certificate | None = None) -> list[EtcdMember]:
     """The members of a new cluster, which all answer: the first question of a test is no part of their start."""
     ports = [(free_ports(), f"http://127.0.0.1:{free_ports()}") for _ in range(members)]
     peers = ",".join(f"e{number}={peer}" for number, (_, peer) in enumerate(ports))
     with ExitStack() as undo:
         made = []
         for number, (port, peer) in enumerate(ports):
-            made.append(EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer))
+            made.append(EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer, certificate))
             undo.callback(made[-1].kill)
         for member in made:
             until(member.healthy, 180, f"{member.name} to answer")
@@ -81,4 +92,4 @@ def started(home: Path, members: int = 1) -> list[EtcdMember]:
 
 def store_of(members: list[EtcdMember]) -> str:
     """`controllerStore` for this cluster."""
-    return "etcd:" + ",".join(f"http://127.0.0.1:{member.port}" for member in members)
+    return "etcd:" + ",".join(member.url for member in members)
