@@ -13,6 +13,7 @@ from bolide.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+pytestmark = pytest.mark.xdist_group("site")  # the site is built once, not by each worker
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
