@@ -40,13 +40,17 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
     member.kill()
 
 
-def client(members: list[EtcdMember]) -> Etcd:
-    return Etcd(RealWorld(), endpoints(store_of(members).removeprefix("etcd:"), ControllerOptions()), PATIENT_S)
+def client(members: list[EtcdMember], options: ControllerOptions | None = None) -> Etcd:
+    found = endpoints(store_of(members).removeprefix("etcd:"), options or ControllerOptions())
+    return Etcd(RealWorld(), found, PATIENT_S)
 
 
 @asynccontextmanager
-async def store(members: list[EtcdMember], group: str, number: int = 0) -> AsyncIterator[EtcdStore]:
-    made = EtcdStore(RealWorld(), client(members), group, Member(f"n{number}", f"127.0.0.1:{number + 1}"), LEASE)
+async def store(
+    members: list[EtcdMember], group: str, number: int = 0, options: ControllerOptions | None = None
+) -> AsyncIterator[EtcdStore]:
+    own = Member(f"n{number}", f"127.0.0.1:{number + 1}")
+    made = EtcdStore(RealWorld(), client(members, options), group, own, LEASE)
     made.start()
     try:
         yield made

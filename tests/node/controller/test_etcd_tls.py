@@ -7,18 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from bolide.controller.consensus import Member, StoreUnavailable
+from bolide.controller.consensus import StoreUnavailable
 from bolide.controller.options import ControllerOptions
-from bolide.node.controller.etcd import Etcd
-from bolide.node.controller.etcd_place import endpoints
-from bolide.node.controller.etcd_store import EtcdStore
-from bolide.world.real import RealWorld
-from tests.node.controller.etcds import EtcdMember, started, store_of
+from tests.node.controller.etcds import EtcdMember, started
+from tests.node.controller.test_etcd_store import store
 from tests.node.controller.test_file_store import one_set
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")]
-LEASE = 20
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +29,6 @@ def etcd(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> 
     member.kill()
 
 
-def store(etcd: EtcdMember, options: ControllerOptions) -> EtcdStore:
-    world = RealWorld()
-    client = Etcd(world, endpoints(store_of([etcd]).removeprefix("etcd:"), options), 30.0)
-    return EtcdStore(world, client, "g", Member("n0", "127.0.0.1:1"), LEASE)
-
-
 def test_a_controller_that_shows_its_certificate_leads_and_decides(etcd: EtcdMember, certificate: Certificate) -> None:
     async def scenario() -> None:
         options = ControllerOptions(
@@ -47,14 +37,10 @@ def test_a_controller_that_shows_its_certificate_leads_and_decides(etcd: EtcdMem
             tls_client_key_path=certificate.locked_key,
             tls_client_key_password="secret",
         )
-        made = store(etcd, options)
-        made.start()
-        try:
+        async with store([etcd], "g", options=options) as made:
             await made.lead()
             revision = await made.change(one_set(1), 0)
             assert (await made.load())["b"] == (one_set(1), revision)
-        finally:
-            await made.stop()
 
     asyncio.run(scenario())
 
@@ -67,7 +53,8 @@ def test_without_a_certificate_nothing_is_decided(etcd: EtcdMember, certificate:
         options = ControllerOptions(tls_client_cert_path=certificate.cert, tls_client_key_path=certificate.key)
 
     async def scenario() -> None:
-        with pytest.raises(StoreUnavailable, match="certificate"):
-            await store(etcd, options).load()
+        async with store([etcd], "g", options=options) as made:
+            with pytest.raises(StoreUnavailable, match="certificate"):
+                await made.load()
 
     asyncio.run(scenario())
