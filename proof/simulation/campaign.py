@@ -42,17 +42,18 @@ class Outcome:
 
     def add(self, report: Report) -> None:
         """One more run."""
+        hours = report.seconds / 3600
         self.seeds += 1
-        self.hours += report.seconds / 3600
+        self.hours += hours
         self.processor_s += report.took
         for name, count in report.figures.items():
             self.counts[name] = self.counts.get(name, 0) + count
         pace = self.paces.setdefault(report.plan.pace, {"seeds": 0, "hours": 0.0, "processor_s": 0.0, "faults": 0})
         pace["seeds"] += 1
-        pace["hours"] += report.seconds / 3600
+        pace["hours"] += hours
         pace["processor_s"] += report.took
         if report.plan.two_in_sync:
-            self.two_in_sync += report.seconds / 3600
+            self.two_in_sync += hours
         pace["faults"] += sum(action.fault for action in report.plan.actions)
         if report.findings:
             self.failed.append(report.plan.seed)
