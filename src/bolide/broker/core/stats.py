@@ -86,7 +86,6 @@ class Durations:
 
     def __init__(self, bounds: tuple[int, ...] = UPPER_MS) -> None:
         self.bounds: tuple[int, ...] = bounds
-        self._least: int = bounds[0]
         self.counts: list[int] = [0] * (len(bounds) + 1)
         """By the upper bounds; the last is for what took longer than all of them."""
         self.longest: int = 0
@@ -94,11 +93,11 @@ class Durations:
 
     def add(self, took: int) -> None:
         """Count one; a clock that seems to go back counts as no time."""
-        if took <= self._least:
+        bounds = self.bounds
+        if took <= bounds[0]:
             self.counts[0] += 1
             self.total += max(took, 0)
             return
-        bounds = self.bounds
         at = 1
         while at < len(bounds) and took > bounds[at]:
             at += 1
