@@ -21,6 +21,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, help="first seed (default: a fresh one)")
     parser.add_argument("--seeds", type=int, help="how many seeds")
     parser.add_argument("--among", choices=KINDS, help="of these seeds only those with such brokers")
+    parser.add_argument("--two-in-sync", action="store_true", help="of these only those with inSyncReplicas = 2")
     parser.add_argument("--hours", type=float, help="simulated hours to reach")
     parser.add_argument("--cuts", type=int, help="losses of power to reach")
     parser.add_argument("--minutes", type=float, help="minutes to take at most")

@@ -138,7 +138,9 @@ def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], N
     ):
         seconds = f" --seconds {wanted.seconds:g}" if wanted.seconds else ""
         if wanted.among in (None, kind_of(seed)):
-            yield f"--seed {seed} --seeds 1{seconds}", draw(seed, wanted.seconds)
+            plan = draw(seed, wanted.seconds)
+            if plan.two_in_sync or not wanted.two_in_sync:
+                yield f"--seed {seed} --seeds 1{seconds}", plan
         seed += 1
 
 

@@ -9,13 +9,16 @@ has found where its master's differs; from then on it has the bytes of its maste
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+from bolide.layout.message_id import decode_offset_message_id
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
 from bolide.node.replication.switch_link import SwitchLink
+from bolide.replication.epochs import Epochs
 from proof.ledger import Finding
 from proof.simulation.etcd import SimulatedEtcd
 from proof.simulation.plan import Action, Value
@@ -48,6 +51,7 @@ QUICK_CONTROLLER: Final[dict[str, Value]] = {
     "scan_inactive_master_interval": 500,
 }
 TWO_MASTERS: Final = "in an epoch one machine leads"
+TWO_ACKNOWLEDGE: Final = "in an epoch one machine acknowledges"
 TWO_LEADERS: Final = "one controller leads at a time"
 
 
@@ -56,6 +60,8 @@ class ControlledReplicas(Replicas):
 
     keeps_more_topics = True
     elections = 0
+    judged = 0
+    """Acknowledgements that were held against the epochs."""
     etcd: SimulatedEtcd | None = None
     """Where the controllers' decisions are; None: in a file."""
     _led: dict[tuple[str, int], str]
@@ -113,7 +119,7 @@ class ControlledReplicas(Replicas):
     def figures(self) -> dict[str, int]:
         """Counts for the reader."""
         of_etcd = {} if self.etcd is None else {"leaders": len(self._leaders), "elections_of_etcd": self.etcd.elections}
-        return {**super().figures(), "elections": self.elections, **of_etcd}
+        return {**super().figures(), "elections": self.elections, "judged": self.judged, **of_etcd}
 
     # -- what the plan says
 
@@ -245,6 +251,32 @@ class ControlledReplicas(Replicas):
         for name in self.sets:
             self._look_at_master(name)
             await asyncio.gather(*(self._converge_one(name, node, tables) for node in self._slaves(name)))
+
+    def judge_answers(self, kept: Iterable[tuple[str, str]]) -> None:
+        """In an epoch one machine acknowledges: the one that led when the log got its bytes from there on.
+
+        Where a loss of power may take what was acknowledged, another epoch may have begun at its offset.
+        """
+        if not self._sync:
+            return
+        epochs = {name: self._epochs_of(name) for name in self.sets}
+        for name, text in kept:
+            of_set = epochs.get(name)
+            ip, _, offset = decode_offset_message_id(text)
+            epoch = of_set.covering(offset) if of_set is not None else None
+            if epoch is None:
+                continue
+            node = next(node for node in self.sets[name] if self._cluster.hosts[node].ip == ip)
+            first = self._led.setdefault((name, epoch.number), node)
+            self.judged += 1
+            if first != node:
+                text = f"{node} acknowledged offset {offset} of {name} in epoch {epoch.number}, in which {first} led"
+                self.findings.append(Finding(TWO_ACKNOWLEDGE, text))
+
+    def _epochs_of(self, name: str) -> Epochs | None:
+        leader = self._leader(name)
+        switching = self._node(leader)._joining.switching if leader is not None else None
+        return switching.epoch_log.epochs if switching is not None else None
 
     def _standing(self, name: str) -> str:
         return ", ".join(

@@ -103,6 +103,8 @@ class Sender:
         self._attempts = Attempts(ledger)
         self._handles: dict[int, tuple[Send, str]] = {}
         self._producer: TransactionProducer | None = None
+        self.kept: list[tuple[str, str]] = []
+        """The set and the broker's id of each message that was answered SEND_OK: the id names a machine and a place."""
         self.busy = 0
         """Actions that are not through."""
 
@@ -257,6 +259,7 @@ class Sender:
             self._told("answer", f"send of {numbers}: {result.status.name}", "")
             return
         queue = Queue(result.queue.broker_name, result.queue.topic, result.queue.queue_id)
+        self.kept += ((queue.broker, stored) for stored in result.offset_message_id.split(","))
         if sends[0].kind is Kind.PLAIN:
             self._ledger.acknowledged_batch(sends, Place(queue, result.queue_offset))
         else:

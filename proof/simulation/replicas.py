@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bolide.broker.core.options import BrokerOptions
@@ -413,6 +413,9 @@ class Replicas:
             begin = stop
 
     # -- the end
+
+    def judge_answers(self, kept: Iterable[tuple[str, str]]) -> None:
+        """Hold every SEND_OK, as its set and the id of the record, against the epochs; only a controller has some."""
 
     async def converge(self, tables: bool = False) -> None:
         """Every slave has all of the log, those that refuse with the offset once they are emptied; with `tables` all of

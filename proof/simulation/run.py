@@ -174,6 +174,7 @@ class Run:
         self.findings += self.ledger.findings if view is None else []
         if self.replicas.slaves:
             await self.replicas.converge(tables=True)
+            self.replicas.judge_answers(kept for sender in self.senders for kept in sender.kept)
         self.findings += self.replicas.findings
         for name, where, error in cluster.faults + [
             (process.name, *fault) for process in cluster.processes.values() for fault in process.faults

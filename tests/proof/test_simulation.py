@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 
 import pytest
 
+from proof.simulation import campaign
+from proof.simulation.__main__ import main
 from proof.simulation.campaign import Entry, Outcome, corpus, tell_failure
 from proof.simulation.known_faults import ROOT, KnownFault, broken_by, known_faults
 from proof.simulation.plan import Action, Plan
@@ -141,6 +144,24 @@ def test_hours_with_two_replicas_in_sync_are_told_of() -> None:
         outcome.add(Report(plan, [], "", plan.seconds, 60.0))
     assert outcome.figures()["two_in_sync_hours"] == 2.0
     assert outcome.line().startswith("3 seeds, 6.00 h simulated, 2.00 h of them with two in sync (120 h/h)")
+
+
+def test_only_seeds_with_two_replicas_in_sync_are_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[Plan] = []
+
+    def as_if_run(plan: Plan) -> Report:
+        ran.append(plan)
+        return Report(plan, [], "", plan.seconds, 60.0)
+
+    monkeypatch.setattr(campaign, "run_plan", as_if_run)
+    assert main(["--seed", "40", "--hours", "0.09", "--seconds", "60", "--two-in-sync", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["two_in_sync_hours"] == figures["hours"] == 0.1
+    drawn = [draw(seed, 60.0) for seed in range(40, ran[-1].seed + 1)]
+    assert ran == [plan for plan in drawn if plan.two_in_sync]
+    assert len(ran) == 6 < len(drawn)
 
 
 def test_a_failing_plan_becomes_small() -> None:
