@@ -26,13 +26,12 @@ class Auditor:
         self,
         ledger: Ledger,
         operator: Operator,
-        brokers: Sequence[tuple[str, str]],
         stored: Callable[[str, int], float | None],
     ) -> None:
         """`stored` gives the time on the ledger's clock of a broker's store time, in ms; None if it cannot be known."""
         self._ledger = ledger
         self._operator = operator
-        self._brokers = dict(brokers)
+        self._masters: dict[str, str] = {}
         self._stored = stored
 
     @property
@@ -41,9 +40,10 @@ class Auditor:
 
     async def read(self, tables: bool = True) -> View:
         """Everything, as it is now. Raises `BolideError` while a broker does not answer, or has not registered."""
+        self._masters = dict(self._operator.brokers)  # an election may have come since the last look
         # Without its master a set is read at a slave, which may be behind.
         routed = (await self._admin.instance.fetch_route(TOPICS[0])).brokers
-        absent = [name for name, master in self._brokers.items() if routed.get(name, {}).get(MASTER_ID) != master]
+        absent = [name for name, master in self._masters.items() if routed.get(name, {}).get(MASTER_ID) != master]
         if absent:
             raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
         view = View()
@@ -67,7 +67,7 @@ class Auditor:
             except TopicNotFound:
                 continue  # the broker has deleted it, and a name server that missed that still has its route
             view.queues[Queue(queue.broker_name, queue.topic, queue.queue_id)] = found
-        for broker in self._brokers:
+        for broker in self._masters:
             await self._rolled(view, MessageQueue(TIMER_TOPIC, broker, 0))
         view.at = self._ledger.now
         return view
@@ -92,7 +92,7 @@ class Auditor:
     async def _offsets(self, view: View, group: str, queues: Sequence[MessageQueue]) -> None:
         for place in queues:
             queue = Queue(place.broker_name, place.topic, place.queue_id)
-            offset = await self._operator.offset(self._brokers[queue.broker], group, queue)
+            offset = await self._operator.offset(self._masters[queue.broker], group, queue)
             if offset >= 0:
                 view.offsets[group, queue] = offset
 

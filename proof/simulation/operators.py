@@ -31,10 +31,10 @@ class Operator:
         brokers: Sequence[tuple[str, str]],
         namesrvs: Sequence[str],
     ) -> None:
-        """`brokers` are names and addresses."""
+        """`brokers` are names and addresses, which change with the masters of sets."""
         self._ledger = ledger
         self._told = told
-        self._brokers = brokers
+        self.brokers = brokers
         self._namesrvs = namesrvs
         self._admin: Admin | None = None
         self.busy = 0
@@ -79,7 +79,7 @@ class Operator:
         self._told(kind, f"{' '.join(key)} = {value}: {said[:160]}", key[1])
 
     async def _put_topic(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         topic, queues = action.text("topic"), action.number("queues")
         ext = ext_of(
             topic=topic,
@@ -94,12 +94,12 @@ class Operator:
         await self._change(("topic", name, topic), queues, address, codes.UPDATE_AND_CREATE_TOPIC, ext)
 
     async def _delete_topic(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         topic = action.text("topic")
         await self._change(("topic", name, topic), None, address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
 
     async def _put_group(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         group, retries = action.text("group"), action.number("retries")
         body = encode_body(SubscriptionGroupConfig(group_name=group, retry_max_times=retries))
         await self._change(
@@ -107,13 +107,13 @@ class Operator:
         )
 
     async def _delete_group(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         group = action.text("group")
         ext = ext_of(groupName=group, cleanOffset=True, removeOffset=True)
         await self._change(("group", name, group), None, address, codes.DELETE_SUBSCRIPTIONGROUP, ext)
 
     async def _set_offset(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         group, topic = action.text("group"), action.text("topic")
         queue, offset = action.number("queue"), action.number("offset")
         ext = ext_of(group=group, topic=topic, timestamp=-1, isForce=True, offset=offset, queueId=queue)
@@ -121,7 +121,7 @@ class Operator:
         await self._change(key, offset, address, codes.INVOKE_BROKER_TO_RESET_OFFSET, ext)
 
     async def _put_setting(self, action: Action) -> None:
-        name, address = self._brokers[action.number("broker")]
+        name, address = self.brokers[action.number("broker")]
         key, value = action.text("key"), action.text("value")
         body = f"{key}={value}\n".encode()
         await self._change(("setting", name, key), value, address, codes.UPDATE_BROKER_CONFIG, {}, body)
@@ -140,7 +140,7 @@ class Operator:
 
     async def read_tables(self, view: View) -> None:
         """What brokers and name servers say of each key that was changed."""
-        addresses = dict(self._brokers)
+        addresses = dict(self.brokers)
         sent_to = {send.content.topic for send in self._ledger.sends}
         for key in sorted(self._ledger.changes):
             if key[0] == "kv":

@@ -326,9 +326,7 @@ class Run:
             return True
 
     async def _settle(self, over: float) -> tuple[View | None, Promises]:
-        auditor = Auditor(
-            self.ledger, self.operator, [(name, self._address(name)) for name in self.brokers], self._stored_at
-        )
+        auditor = Auditor(self.ledger, self.operator, self._stored_at)
         promises = self._promises(over)
         operator = self.cluster.processes["operator"]
         due = max((send.due_at for send in self.ledger.sends), default=0.0)
