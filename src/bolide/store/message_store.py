@@ -492,7 +492,7 @@ class MessageStore(Lookups):
         Raises `FileFailed`, with nothing deleted, when the mark that makes it last cannot be written.
         """
         end = int(self.log.end_offset)
-        if self.numbers.knows(topic) or self.queues.queue_ids(topic):
+        if end > 0:  # also of a topic without a queue: its delayed messages may wait in the log
             # Power cut before the mark is synced: nothing is deleted. After it: a start drops what queues there are.
             self.queues.deleted.add(topic, end)
         self.numbers.forget(topic)

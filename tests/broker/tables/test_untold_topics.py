@@ -97,7 +97,7 @@ def test_one_topic_too_many_is_left_out_and_said_once(tmp_path: Path, caplog: py
     slave.close()
 
 
-def test_a_slave_that_becomes_master_keeps_them_and_looks_no_more_once_they_are_on_disk(slave: Followers) -> None:
+def test_a_slave_that_becomes_master_keeps_them_and_has_looked_once_they_are_on_disk(slave: Followers) -> None:
     slave.look()
     slave.has("T")
     slave.role.become(ASYNC_MASTER, 0, NOW)
@@ -107,7 +107,35 @@ def test_a_slave_that_becomes_master_keeps_them_and_looks_no_more_once_they_are_
     slave.topics.begin()
     slave.topics.written()
     slave.look(NOW + LOOK_MS)
-    assert slave.untold.due(NOW) is None
+    assert slave.untold.encode() == b'{"following":false}'
+
+
+def test_a_master_that_was_a_slave_makes_the_topic_of_a_message_that_is_delivered_late(slave: Followers) -> None:
+    promoted(slave)
+    slave.has("T", queue_id=2)  # as a delayed message of a topic of which nothing else came
+    slave.look(NOW + 2 * LOOK_MS)
+    assert slave.topics.table["T"].read_queue_nums == 3
+
+
+@pytest.mark.parametrize("had_messages", [True, False])
+def test_a_late_message_does_not_bring_a_deleted_topic_back(slave: Followers, had_messages: bool) -> None:
+    slave.has("T" if had_messages else "Other")
+    promoted(slave)
+    slave.topics.delete("T", NOW)
+    slave.store.delete_topic("T")
+    slave.has("T")
+    slave.look(NOW + 2 * LOOK_MS)
+    assert "T" not in slave.topics.table
+
+
+def promoted(slave: Followers) -> None:
+    """It has looked through its queues as master, and its topics are on disk."""
+    slave.look()
+    slave.role.become(ASYNC_MASTER, 0, NOW)
+    slave.untold.role_changed(slave.role, NOW)
+    slave.topics.begin()
+    slave.topics.written()
+    slave.untold.tick(NOW + LOOK_MS, 0)
     assert slave.untold.encode() == b'{"following":false}'
 
 

@@ -5,6 +5,9 @@ topic of the queues that it has, so that the messages are served, and stay when 
 one follows it. Java's promoted slave does not know the topic. Once the master is asked, the topic is as the master has
 it, or is gone.
 
+A message that waits for its time or for its transaction names its topic only when it is delivered, by the next master
+perhaps: one that was a slave once makes such a topic then, too, unless it knows that the topic was deleted.
+
 `config/followedTopics.json` says that the store was a slave's, so that a start as master looks for such topics, too. A
 store that always was a master's keeps to its own table.
 """
@@ -12,6 +15,7 @@ store that always was a master's keeps to its own table.
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 from typing import Any, Final
 
 from bolide.broker.core.effects import Effects
@@ -41,18 +45,22 @@ class UntoldTopics(Table):
         self._next = 0
         self._following = False
         """The store is a slave's, or was one's and is not looked through yet."""
-        self._written = False
+        self._was_slave = False
+        """The store was a slave's at some time."""
         self._until = -1
         """Of a master: what the log had up to here came from another one."""
         self._no_room: set[str] = set()
 
     def due(self, now: int) -> int | None:
-        return self._next if self._following or not self._role.may_write else None
+        return self._next if self._was_slave or not self._role.may_write else None
 
     def tick(self, now: int, budget: int) -> None:
         if self.due(now) is None:
             return
         self._next = now + LOOK_MS
+        if self._role.may_write and not self._following:
+            self._learn(now, self._store.queues.deleted.marks)
+            return
         self._learn(now)
         if not self._role.may_write:
             self._until = -1
@@ -69,9 +77,12 @@ class UntoldTopics(Table):
             self._mark(True)
             self.tick(now, 0)  # before anyone is served: clients and slaves are told of them, too
 
-    def _learn(self, now: int) -> None:
+    def _learn(self, now: int, deleted: Container[str] = ()) -> None:
         for topic in self._store.topics_in_queues():
             if topic in self._topics.table and topic not in self._topics.untold:
+                continue
+            # A delayed message of before the deletion may come after it: its queue is no topic.
+            if topic in deleted:
                 continue
             if self._topics.is_system(topic) or is_lmq(topic) or topic in self._no_room:
                 continue
@@ -87,16 +98,16 @@ class UntoldTopics(Table):
     def _mark(self, following: bool) -> None:
         if following != self._following:
             self._following = following
+            self._was_slave = True
             self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
         """The file; none on a broker that never followed."""
-        if not self._following and not self._written:
+        if not self._was_slave:
             return b""
-        self._written = True
         return encode_body({"following": self._following})
 
     def load(self, data: bytes) -> None:
         stored: Any = parse_long(data)
         self._following = bool(stored.get("following"))
-        self._written = True
+        self._was_slave = True
