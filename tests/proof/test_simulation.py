@@ -51,10 +51,15 @@ def test_old_failures_do_not_return(entry: Entry) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", [entry for entry in corpus() if entry.fault], ids=lambda entry: entry.name)
-def test_an_old_failure_is_found_again_when_its_mend_is_taken_out(entry: Entry) -> None:
-    fault = next(fault for fault in known_faults() if fault.name == entry.fault)
-    assert set(broken_by(fault, entry.name)) & set(fault.promises)
+def test_an_old_failure_is_found_again_when_its_mend_is_taken_out() -> None:
+    """Some of them, as long as there is time; `make simulate ARGS="--known-faults"` looks for all."""
+    began = time.monotonic()
+    entries = [entry for entry in corpus() if entry.fault]
+    for entry in secrets.SystemRandom().sample(entries, len(entries)):
+        fault = next(fault for fault in known_faults() if fault.name == entry.fault)
+        assert set(broken_by(fault, entry.name)) & set(fault.promises), entry.name
+        if time.monotonic() - began > DRAWN_S:
+            break
 
 
 def test_each_known_fault_has_a_plan_that_finds_it() -> None:
