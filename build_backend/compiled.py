@@ -57,6 +57,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.layout.timer": "one unit and one slot for every message with a delay of any length",
     "bolide.node.loop.clock": "asked for the time in every read and turn",
     "bolide.node.loop.executor": "carries out the outcome of every command",
+    "bolide.node.loop.flusher": "runs and times every sync of the log",
     "bolide.node.loop.front": "hands the commands of every read to the executor",
     "bolide.node.loop.outbox": "gathers the frames of every answer",
     "bolide.node.loop.parked": "keeps the answer of every message until the log is confirmed",
