@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from bolide.admin import Admin
@@ -31,7 +31,6 @@ class Auditor:
         """`stored` gives the time on the ledger's clock of a broker's store time, in ms; None if it cannot be known."""
         self._ledger = ledger
         self._operator = operator
-        self._masters: dict[str, str] = {}
         self._stored = stored
 
     @property
@@ -40,10 +39,10 @@ class Auditor:
 
     async def read(self, tables: bool = True) -> View:
         """Everything, as it is now. Raises `BolideError` while a broker does not answer, or has not registered."""
-        self._masters = dict(self._operator.brokers)  # an election may have come since the last look
+        masters = dict(self._operator.brokers)  # an election may have come since the last look
         # Without its master a set is read at a slave, which may be behind.
         routed = (await self._admin.instance.fetch_route(TOPICS[0])).brokers
-        absent = [name for name, master in self._masters.items() if routed.get(name, {}).get(MASTER_ID) != master]
+        absent = [name for name, master in masters.items() if routed.get(name, {}).get(MASTER_ID) != master]
         if absent:
             raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
         view = View()
@@ -60,14 +59,16 @@ class Auditor:
             # Before the ends of the queues: what is delivered meanwhile is consumed, too, and offsets would lead.
             for group in self._ledger.groups.values():
                 if not group.broadcast:
-                    await self._offsets(view, group.name, [queue for queue in queues if queue.topic in group.topics])
+                    await self._offsets(
+                        view, masters, group.name, [queue for queue in queues if queue.topic in group.topics]
+                    )
         for queue in queues:
             try:
                 found = await self._queue(queue)
             except TopicNotFound:
                 continue  # the broker has deleted it, and a name server that missed that still has its route
             view.queues[Queue(queue.broker_name, queue.topic, queue.queue_id)] = found
-        for broker in self._masters:
+        for broker in masters:
             await self._rolled(view, MessageQueue(TIMER_TOPIC, broker, 0))
         view.at = self._ledger.now
         return view
@@ -89,10 +90,12 @@ class Auditor:
         except TopicNotFound:
             pass
 
-    async def _offsets(self, view: View, group: str, queues: Sequence[MessageQueue]) -> None:
+    async def _offsets(
+        self, view: View, masters: Mapping[str, str], group: str, queues: Sequence[MessageQueue]
+    ) -> None:
         for place in queues:
             queue = Queue(place.broker_name, place.topic, place.queue_id)
-            offset = await self._operator.offset(self._masters[queue.broker], group, queue)
+            offset = await self._operator.offset(masters[queue.broker], group, queue)
             if offset >= 0:
                 view.offsets[group, queue] = offset
 

@@ -149,8 +149,11 @@ class ControlledReplicas(Replicas):
             found = running._controller.sets.get(name) if isinstance(running, ControllerNode) else None
             if found is not None:
                 ip = (found.value.address_of(found.value.master) or "").partition(":")[0]
-                return next((node for node in self.sets[name] if self._cluster.hosts[node].ip == ip), None)
+                return self._node_at(name, ip)
         return None
+
+    def _node_at(self, name: str, ip: str) -> str | None:
+        return next((node for node in self.sets[name] if self._cluster.hosts[node].ip == ip), None)
 
     # -- who leads
 
@@ -167,11 +170,13 @@ class ControlledReplicas(Replicas):
         return running is not None and running.parts.role.may_write
 
     def _epoch(self, node: str) -> int:
-        running = self._node(node)
-        switching = running._joining.switching
-        assert switching is not None
-        last = switching.epoch_log.epochs.last
+        last = self._epochs_at(node).last
         return -1 if last is None else last.number
+
+    def _epochs_at(self, node: str) -> Epochs:
+        switching = self._node(node)._joining.switching
+        assert switching is not None
+        return switching.epoch_log.epochs
 
     def whole(self, name: str) -> bool:
         """Whether every machine of a set is in sync."""
@@ -259,24 +264,20 @@ class ControlledReplicas(Replicas):
         """
         if not self._sync:
             return
-        epochs = {name: self._epochs_of(name) for name in self.sets}
-        for name, text in kept:
-            of_set = epochs.get(name)
-            ip, _, offset = decode_offset_message_id(text)
-            epoch = of_set.covering(offset) if of_set is not None else None
+        leaders = {name: self._leader(name) for name in self.sets}
+        epochs = {name: self._epochs_at(leader) for name, leader in leaders.items() if leader is not None}
+        for name, stored in kept:
+            ip, _, offset = decode_offset_message_id(stored)
+            epoch = epochs[name].covering(offset) if name in epochs else None
             if epoch is None:
                 continue
-            node = next(node for node in self.sets[name] if self._cluster.hosts[node].ip == ip)
+            node = self._node_at(name, ip)
+            assert node is not None
             first = self._led.setdefault((name, epoch.number), node)
             self.judged += 1
             if first != node:
                 text = f"{node} acknowledged offset {offset} of {name} in epoch {epoch.number}, in which {first} led"
                 self.findings.append(Finding(TWO_ACKNOWLEDGE, text))
-
-    def _epochs_of(self, name: str) -> Epochs | None:
-        leader = self._leader(name)
-        switching = self._node(leader)._joining.switching if leader is not None else None
-        return switching.epoch_log.epochs if switching is not None else None
 
     def _standing(self, name: str) -> str:
         return ", ".join(
