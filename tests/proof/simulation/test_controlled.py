@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
-from proof.simulation.cluster import Cluster, Simulation
+from proof.simulation.cluster import Cluster
 from proof.simulation.controlled import TWO_ACKNOWLEDGE, TWO_LEADERS, TWO_MASTERS, ControlledReplicas
-from proof.simulation.disk import Disk
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Run, run_plan
 from proof.simulation.swarm import controlled, draw, slaves_of
-from tests.proof.simulation.test_replicas import plan, promote, sends
+from tests.proof.simulation.test_replicas import plan, promote, run_beside, sends
 
 
 def under_a_controller(*actions: Action, seconds: float = 60.0) -> Plan:
@@ -84,15 +83,7 @@ def test_a_controller_that_was_cut_off_from_etcd_does_not_lead_any_more() -> Non
 
 
 def test_two_controllers_that_are_sure_that_they_lead_are_found() -> None:
-    tried = over_etcd(*sends(1.0, 20.0), seconds=30.0)
-    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
-    run = Run(tried, simulation.cluster)
-
-    async def scenario(cluster: Cluster) -> None:
-        run.faults.spawn(pretend_later(cluster))
-        await run.scenario(cluster)
-
-    async def pretend_later(cluster: Cluster) -> None:
+    async def pretend_later(run: Run, cluster: Cluster) -> None:
         await cluster.sleep(10.0)
         stores = []
         for name in run.controllers:
@@ -103,47 +94,31 @@ def test_two_controllers_that_are_sure_that_they_lead_are_found() -> None:
         for store in stores:
             store._leader_key = store._leader_key or 1
 
-    simulation.run(scenario)
+    run = run_beside(over_etcd(*sends(1.0, 20.0), seconds=30.0), pretend_later)
     assert any(finding.promise == TWO_LEADERS for finding in run.findings)
 
 
 def test_two_masters_of_one_epoch_are_found() -> None:
-    tried = under_a_controller(*sends(1.0, 20.0), seconds=30.0)
-    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
-    run = Run(tried, simulation.cluster)
-    replicas = run.replicas
-    assert isinstance(replicas, ControlledReplicas)
-
-    async def scenario(cluster: Cluster) -> None:
-        run.faults.spawn(pretend_later(cluster))
-        await run.scenario(cluster)
-
-    async def pretend_later(cluster: Cluster) -> None:
+    async def pretend_later(run: Run, cluster: Cluster) -> None:
         await cluster.sleep(10.0)
+        replicas = run.replicas
+        assert isinstance(replicas, ControlledReplicas)
         node = replicas._node("broker-a-1")
         node.parts.role.may_write = True
 
-    simulation.run(scenario)
+    run = run_beside(under_a_controller(*sends(1.0, 20.0), seconds=30.0), pretend_later)
     assert any(finding.promise == TWO_MASTERS for finding in run.findings)
 
 
 def test_an_acknowledgement_of_another_machine_than_the_one_that_led_is_found() -> None:
-    tried = under_a_controller(*sends(1.0, 40.0), promote(20.0, down=8.0))
-    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
-    run = Run(tried, simulation.cluster)
-
-    async def scenario(cluster: Cluster) -> None:
-        run.faults.spawn(pretend_later(cluster))
-        await run.scenario(cluster)
-
-    async def pretend_later(cluster: Cluster) -> None:
+    async def pretend_later(run: Run, cluster: Cluster) -> None:
         await cluster.sleep(35.0)
         kept = run.senders[0].kept
         # The first master, in the epoch of the second, as if it had not heard that it lost its place.
         (_, first), (name, last) = kept[0], kept[-1]
         kept.append((name, first[:16] + last[16:]))
 
-    simulation.run(scenario)
+    run = run_beside(under_a_controller(*sends(1.0, 40.0), promote(20.0, down=8.0)), pretend_later)
     assert [finding.promise for finding in run.findings] == [TWO_ACKNOWLEDGE]
     assert run.replicas.figures()["judged"] > 60
 

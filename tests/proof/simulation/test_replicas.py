@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from proof.simulation.cluster import Cluster, Simulation
 from proof.simulation.disk import Disk
 from proof.simulation.plan import Action, Plan, Value
@@ -42,6 +45,19 @@ def promote(at: float, **of: Value) -> Action:
     return Action(at, "promote", {"broker": 0, "how": "power", "seed": 5, "down": 1.0, "back": 5.0, **of})
 
 
+def run_beside(tried: Plan, beside: Callable[[Run, Cluster], Coroutine[Any, Any, None]]) -> Run:
+    """Run a plan, and what a test does to the cluster meanwhile."""
+    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
+    run = Run(tried, simulation.cluster)
+
+    async def scenario(cluster: Cluster) -> None:
+        run.faults.spawn(beside(run, cluster))
+        await run.scenario(cluster)
+
+    simulation.run(scenario)
+    return run
+
+
 def test_a_slave_is_promoted_and_the_old_master_follows_it() -> None:
     tried = plan(*sends(1.0, 40.0), promote(20.0))
     report = run_plan(tried)
@@ -72,22 +88,14 @@ def test_consumers_read_from_a_slave_while_there_is_no_master() -> None:
 
 
 def test_a_byte_that_a_slave_has_otherwise_is_found() -> None:
-    tried = plan(*sends(1.0, 20.0), seconds=30.0)
-    simulation = Simulation(tried.seed, disk=lambda name, seed: Disk(seed))
-    run = Run(tried, simulation.cluster)
-
-    async def scenario(cluster: Cluster) -> None:
-        run.faults.spawn(flip_later(cluster))
-        await run.scenario(cluster)
-
-    async def flip_later(cluster: Cluster) -> None:
+    async def flip_later(run: Run, cluster: Cluster) -> None:
         await cluster.sleep(10.2)
         disk = cluster.disks["broker-a-1"]
         assert isinstance(disk, Disk)
         disk.flip(f"/store/commitlog/{0:020d}", 300, 0)
         run.replicas.forget_looks()
 
-    simulation.run(scenario)
+    run = run_beside(plan(*sends(1.0, 20.0), seconds=30.0), flip_later)
     assert any(finding.promise == LOG and "offset 300" in finding.detail for finding in run.findings)
 
 

@@ -108,15 +108,21 @@ def in_queues(namesrv: str, topic: str) -> list[list[bytes]]:
     return [list(bodies) for bodies in found]
 
 
+def begun(namesrv: str) -> list[bytes]:
+    """Make both topics; the bodies that In has then."""
+    with Admin(namesrv, timeout=60) as admin:
+        for topic in ("In", "Out"):
+            admin.create_topic(topic, queues=QUEUES)
+    bodies = [b"%06d" % number for number in range(BEFORE)]
+    send(namesrv, [Message("In", body) for body in bodies])
+    return bodies
+
+
 def test_an_exactly_once_query_repeats_nothing_across_an_election(
     spark: Any, replicas: ControlledBrokers, tmp_path: Path
 ) -> None:
     namesrv = replicas.namesrv.address
-    with Admin(namesrv, timeout=60) as admin:
-        for topic in ("In", "Out"):
-            admin.create_topic(topic, queues=QUEUES)
-    before = [b"%06d" % number for number in range(BEFORE)]
-    send(namesrv, [Message("In", body) for body in before])
+    before = begun(namesrv)
     # The log of the first batch is there once its half messages are stored: they are committed across the election.
     checkpoint = tmp_path / "checkpoint"
     with copying(spark, namesrv, checkpoint, mode="exactly-once") as query, sending(namesrv) as sender:
@@ -135,16 +141,12 @@ def test_an_exactly_once_query_repeats_nothing_across_an_election(
 
 def test_a_query_goes_on_across_an_election(spark: Any, replicas: ControlledBrokers, tmp_path: Path) -> None:
     namesrv = replicas.namesrv.address
-    with Admin(namesrv, timeout=60) as admin:
-        for topic in ("In", "Out"):
-            admin.create_topic(topic, queues=QUEUES)
+    before = begun(namesrv)
     cluster = Cluster(read_options({"namesrv": namesrv, "subscribe": "Out"}))
 
     def written() -> int:
         return sum(cluster.latest(cluster.queues(["Out"])).values())
 
-    before = [b"%06d" % number for number in range(BEFORE)]
-    send(namesrv, [Message("In", body) for body in before])
     with copying(spark, namesrv, tmp_path / "checkpoint") as query, sending(namesrv) as sender:
         until(lambda: written() > BEFORE // 10, SECONDS, "the query writes")
         replicas.kill(1)
