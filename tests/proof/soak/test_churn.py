@@ -39,7 +39,7 @@ QUIET_S = 4000.0
 BOUNDED = (
     "FilterCache._others", "objects of PullFilter", *("LogWriter._good_names", "LogWriter._tags_codes"),
     "IndexService._prefixes", "OffsetMovedEvents._told", "bolide.client.instance.send_frame._cache",
-    "bolide.client.messages.arguments._known_topics",
+    "bolide.client.messages.arguments._known_topics", "BrokerStats._samples", "objects of Sample",
     *(f"objects of {kind}" for kind in ("BooleanConstant", "Chain", "Constant", "Equal", "Expression", "Property")),
     *("Chain.operands", "Equal.", "Expression.", "_NamedPredicate.", "objects of _NamedPredicate", "Looks.spans"),
     *(f"objects of {kind}" for kind in ("RawFilter", "RawProperty", "_Chain", "_Presence", "_Whole")), "_Chain.",
