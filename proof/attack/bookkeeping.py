@@ -168,6 +168,11 @@ class Bookkeeping:
                     content = Content(old.topic, body, old.tags, old.keys, old.properties)
                     found.messages[index] = Served(served.place, content, served.physical, served.stored_at)
 
+    def in_journals(self, found: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Groups and messages by the ledger's numbers, by those of the journals."""
+        numbers = {own: number for number, own in self._of.items()}
+        return {(group, numbers[own]) for group, own in found}
+
     def counted(self, outcome: Outcome) -> int:
         """How many sends ended so."""
         return sum(send.outcome is outcome for send in self.ledger.sends)

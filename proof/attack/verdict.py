@@ -15,7 +15,7 @@ from proof.attack import journal, operations, store_reader
 from proof.attack.bookkeeping import CRASHED, Bookkeeping
 from proof.attack.clients import Client
 from proof.attack.servers import Server, conf_of
-from proof.ledger import Finding, Kind, Outcome, Promises, View, judge
+from proof.ledger import Finding, Kind, Outcome, Promises, View, judge, passed_over
 
 MOST_SHOWN: Final = 20
 TRACEBACK: Final = "Traceback (most recent call last):\n"
@@ -27,6 +27,8 @@ class Verdict:
 
     findings: list[Finding] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
+    passed_over: set[tuple[str, int]] = field(default_factory=set)
+    """What a group need not get any more, by its name and the journals' number of the message."""
 
     @property
     def held(self) -> bool:
@@ -86,6 +88,7 @@ def of_run(
     view.at = at
     book.number_in_ledger(view)
     verdict.findings += judge(book.ledger, view, promises)
+    verdict.passed_over = book.in_journals(passed_over(book.ledger, view, promises))
     for server in servers:
         _ends_of(server, verdict)
         _log_of(server, verdict)

@@ -21,10 +21,11 @@ from proof.ledger.facts import (
     View,
     number_of,
 )
-from proof.ledger.judging import judge, outstanding
+from proof.ledger.judging import judge, outstanding, passed_over
 from proof.ledger.ledger import Ledger
 
 __all__ = [
     "Content", "Crash", "Decision", "Finding", "Group", "Kind", "Ledger", "Outcome", "Place", "Promises", "Queue",
     "QueueView", "Send", "Served", "View", "judge", "number_of", "outstanding",
+    "passed_over",
 ]  # fmt: skip

@@ -34,9 +34,34 @@ def awaited(copies: Copies) -> Iterator[Finding]:
         for member in who:
             through = {seen.number for seen in by_group[group.name] if seen.accepted and member in ("", seen.member)}
             for served in _wanted(copies, group):
-                if served.number not in through and served.number not in dead:
+                if served.number not in through and served.number not in dead and not _passed(copies, group, served):
                     by = f" in {member}" if member else ""
                     yield Finding("awaited", f"{group.name}{by} has not accepted #{served.number} at {served.place}")
+
+
+def passed_over(copies: Copies) -> set[tuple[str, int]]:
+    """What a group did not accept and need not, by its name and the message's number: its offset is beyond every copy,
+    and meant other messages once.
+    """
+    found = set()
+    for group in copies.ledger.groups.values():
+        accepted = {seen.number for seen in copies.ledger.seen if seen.group == group.name and seen.accepted}
+        through: dict[int, bool] = {}
+        for served in _wanted(copies, group):
+            if served.number is not None and served.number not in accepted:
+                through[served.number] = through.get(served.number, True) and _passed(copies, group, served)
+        found |= {(group.name, number) for number, passed in through.items() if passed}
+    return found
+
+
+def _passed(copies: Copies, group: Group, served: Served) -> bool:
+    """Whether the group's offset is beyond the place, and may have come there when the place held another message. What
+    a broadcasting group has read only its members know.
+    """
+    queue, offset = served.place
+    if not _moved(copies, queue):
+        return False
+    return group.broadcast or offset < copies.view.offsets.get((group.name, queue), 0)
 
 
 def _seen_by_group(copies: Copies) -> dict[str, list[Seen]]:
@@ -50,8 +75,6 @@ def _wanted(copies: Copies, group: Group) -> Iterator[Served]:
     """The messages in the queues that the group has to see."""
     for topic in group.topics:
         for queue, view in copies.view.of_topic(topic):
-            if _moved(copies, queue):
-                continue  # a consumer that was ahead cannot know that its offset means another message now
             skipped = group.skipped.get(queue, 0)
             for served in view.messages:
                 known = served.number is not None and served.number < len(copies.ledger.sends)

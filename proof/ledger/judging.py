@@ -22,6 +22,11 @@ def judge(ledger: Ledger, view: View, promises: Promises) -> list[Finding]:
     return list(dict.fromkeys(found))
 
 
+def passed_over(ledger: Ledger, view: View, promises: Promises) -> set[tuple[str, int]]:
+    """What `outstanding` does not wait for, though it is there: groups and messages that they were carried past."""
+    return consumption.passed_over(Copies(ledger, view, promises))
+
+
 def outstanding(ledger: Ledger, view: View, promises: Promises) -> list[Finding]:
     """What has yet to happen: routes, deliveries, ends of transactions, consumption. A harness waits for [] and then
     judges."""
