@@ -224,6 +224,7 @@ class BrokerParts:
         """Of a slave: takes over its master's tables."""
         self.following.drop_older = drop_older
         self.following.has_messages = self._store.has_messages
+        self.following.has_messages_after = self._store.has_messages_after
         self.following.before_offsets.append(forget_restarted)
         self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
 

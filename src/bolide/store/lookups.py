@@ -49,6 +49,15 @@ class Lookups:
             for queue_id in self.queues.queue_ids(topic)
         )
 
+    def has_messages_after(self, topic: str, physical_offset: int) -> bool:
+        """True when a queue of the topic has a message that ends after this offset of the log, or may have."""
+        return any(
+            not 0 <= queue.max_physical_offset <= physical_offset
+            for queue_id in self.queues.queue_ids(topic)
+            if self.min_queue_offset(topic, queue_id) < self.max_queue_offset(topic, queue_id)
+            if (queue := self.queues.get(topic, queue_id)) is not None
+        )
+
     def min_queue_offset(self, topic: str, queue_id: int) -> i64:
         """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
         queue = self.queues.get(topic, queue_id)

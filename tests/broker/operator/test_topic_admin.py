@@ -249,6 +249,20 @@ def test_a_slave_is_told_where_topics_were_deleted(parts: Topics) -> None:
     assert b"deletedTopics" not in parts.ask(codes.GET_ALL_TOPIC_CONFIG).body, "RocketMQ's slaves do not ask"
 
 
+def test_a_slave_is_told_which_topics_were_guessed_until_an_operator_sets_them(parts: Topics) -> None:
+    asks = {"deletedTopics": "true"}
+    parts.topics.learn("T", 3, NOW)
+    parts.create("U")
+    assert json.loads(parts.ask(codes.GET_ALL_TOPIC_CONFIG, **asks).body)["guessedTopics"] == {"T": 3}
+    assert b"guessedTopics" not in parts.ask(codes.GET_ALL_TOPIC_CONFIG).body, "RocketMQ's slaves do not ask"
+    before = parts.topics.data_version.to_json()
+    as_guessed = {"readQueueNums": "3", "writeQueueNums": "3"}
+    parts.create("T", **as_guessed)
+    assert parts.topics.table["T"].read_queue_nums == 3
+    assert b"guessedTopics" not in parts.ask(codes.GET_ALL_TOPIC_CONFIG, **asks).body
+    assert parts.topics.data_version.to_json() != before, "slaves ask again"
+
+
 def test_queues_without_a_topic_are_deleted_when_asked(parts: Topics) -> None:
     for topic in ("T", "U"):
         parts.create(topic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,65 @@ def test_what_the_master_told_is_not_guessed_again(slave: Followers) -> None:
     told = slave.topics.table["T"]
     assert (told.read_queue_nums, told.perm) == (1, 4)
     assert not slave.topics.untold and slave.topics.data_version.to_json() == VERSION
+
+
+def test_a_guess_grows_with_the_messages_also_after_a_restart_as_master(slave: Followers, tmp_path: Path) -> None:
+    slave.has("T", queue_id=1)
+    slave.look()
+    again = Followers(tmp_path / "again")
+    again.topics.load(slave.topics.encode())
+    again.untold.load(slave.untold.encode())
+    again.has("T", queue_id=3)
+    again.look()
+    assert again.topics.table["T"].read_queue_nums == 4
+    assert json.loads(again.topics.encode())["guessedTopics"] == {"T": 4}
+    again.topics.put(TopicConfig("T", 2, 2), NOW)
+    again.look(NOW + LOOK_MS)
+    assert again.topics.table["T"].read_queue_nums == 2, "an operator set it"
+    assert b"guessedTopics" not in again.topics.encode(), "RocketMQ has no such member"
+    again.close()
+
+
+def test_a_write_that_began_before_a_guess_or_its_end_tells_of_it(slave: Followers) -> None:
+    def guessed() -> dict[str, int]:
+        while not slave.topics.step(1):
+            pass
+        found: dict[str, int] = json.loads(slave.topics.text().join()).get("guessedTopics", {})
+        return found
+
+    slave.topics.begin()
+    slave.has("T", queue_id=1)
+    slave.look()
+    assert guessed() == {"T": 2}
+    slave.topics.begin()
+    slave.topics.put(TopicConfig("T", 3, 3), NOW)
+    assert guessed() == {"T": 3}
+    slave.topics.begin()
+    assert guessed() == {}
+
+
+def test_what_the_master_guessed_grows_here_too(slave: Followers) -> None:
+    slave.topics.follow([TopicConfig("T", 1, 1), TopicConfig("U", 1, 1)], {"T": 1})
+    slave.topics.followed({"T", "U"}, VERSION, ())
+    for topic in ("T", "U"):
+        slave.has(topic, queue_id=2)
+    slave.look()
+    assert [slave.topics.table[topic].read_queue_nums for topic in ("T", "U")] == [3, 1]
+    slave.topics.follow([TopicConfig("T", 8, 8)])
+    assert slave.topics.guessed == set()
+
+
+def test_a_late_message_of_a_topic_that_the_master_does_not_have_makes_none(slave: Followers) -> None:
+    slave.has("T")
+    slave.look()
+    end = int(slave.store.end_offset)
+    slave.topics.forget("T", end)
+    slave.look(NOW + LOOK_MS)
+    assert "T" not in slave.topics.table
+    slave.has("T")
+    slave.look(NOW + 2 * LOOK_MS)
+    assert "T" in slave.topics.table, "this may be of its next life"
+    assert slave.topics.denied == {}
 
 
 def test_a_topic_that_the_master_does_not_have_is_gone(slave: Followers) -> None:

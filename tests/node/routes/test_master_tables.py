@@ -406,12 +406,15 @@ def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_message
     async def scenario() -> None:
         answers = plain()
         table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
-        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"New": 700, "Later": 800}})
+        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"New": 700, "Late": 750, "Later": 800}})
         async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
             own, following = follower.parts, follower.parts.following
-            left = {"New": True, "Later": True}
-            following.has_messages = lambda topic: left.get(topic, False)
-            following.drop_older = lambda topic, offset: left.update({topic: topic == "Later"})
+            left = {"New": 600, "Late": 999, "Later": 1000}
+            following.has_messages = lambda topic: left.get(topic, 0) > 0
+            following.has_messages_after = lambda topic, offset: left.get(topic, 0) > offset
+            following.drop_older = lambda topic, offset: left.update(
+                {topic: left[topic] if left[topic] > offset else 0}
+            )
             follower.log_end = 999
             for topic in left:
                 own.topics.put(TopicConfig(topic, 2, 3), 0)
@@ -420,8 +423,14 @@ def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_message
             assert left.keys() <= own.topics.table.keys(), "its log is not that far"
             follower.log_end = 1000
             await until(lambda: "New" not in own.topics.table)
-            assert "Later" in own.topics.table, "some of its messages came after the deletion"
+            assert "Late" not in own.topics.table, "the master has its messages, which were delayed, and no topic"
+            assert "Later" in own.topics.table, "some of its messages came after the master was asked"
+            assert own.topics.denied == {"New": 999, "Late": 999}
             assert own.dropped == []
+            follower.tables.master_is("")
+            assert own.topics.denied, "this broker may be the next master"
+            follower.tables.master_is("127.0.0.1:2")
+            assert not own.topics.denied, "offsets in its log may mean other messages"
 
     run(scenario)
 

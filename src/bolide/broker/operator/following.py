@@ -47,6 +47,8 @@ class Following:
         """Forgets what of a topic was stored before this offset of the log."""
         self.has_messages: Callable[[str], bool] = lambda topic: False
         """True when messages of a topic are here."""
+        self.has_messages_after: Callable[[str, int], bool] = lambda topic, offset: False
+        """True when one of them ends after this offset of the log."""
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -60,30 +62,37 @@ class Following:
         self.left_out = 0
         """Rows of the master that found no room here, as of the last time: maxTopics, maxGroups, maxConsumerOffsets."""
 
-    def take_topics(self, rows: Mapping[str, Any], version: Mapping[str, Any], known: Container[str]) -> Iterator[None]:
+    def take_topics(
+        self,
+        rows: Mapping[str, Any],
+        version: Mapping[str, Any],
+        known: Container[str],
+        guessed: Container[str] = (),
+    ) -> Iterator[None]:
         """All topics of the master (21). `known` are those that were here before it was asked: what came since may have
-        come to the master, too, and its first messages with the log."""
+        come to the master, too, and its first messages with the log. It made those `guessed` of their messages."""
         self.left_out = 0
         for some in _parts(rows.items()):
             self.left_out += self.topics.follow(
-                TopicConfig.from_json(name, fields, True) for name, fields in some if fields is not None
+                (TopicConfig.from_json(name, fields, True) for name, fields in some if fields is not None), guessed
             )
             yield
         for name in self.topics.followed(rows, version, known):
             self._drop(name)
             yield
 
-    def take_deletions(self, marks: Mapping[str, Any], gone: Container[str]) -> Iterator[None]:
+    def take_deletions(self, marks: Mapping[str, Any], gone: Container[str], asked_at: int) -> Iterator[None]:
         """Where the master's log ended when it deleted topics (21): this log must reach there. The master does not have
-        those of `gone` again.
+        those of `gone` again; this log ended at `asked_at` when it was asked. Messages of them before that waited for
+        their time or their transaction when the topic was deleted.
 
         Raises `FileFailed`; those before are done then.
         """
         self.left_out = 0
         for topic, offset in marks.items():
             self.drop_older(topic, int(offset))
-            if topic in gone and not self.has_messages(topic):
-                self.topics.forget(topic)
+            if topic in gone and not self.has_messages_after(topic, asked_at):
+                self.topics.forget(topic, asked_at)
             yield
 
     def take_groups(

@@ -24,7 +24,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
-from bolide.remoting.bodies.topics import DELETED_TOPICS, TopicList
+from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS, TopicList
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.topics import (
     CreateTopicRequestHeader,
@@ -161,7 +161,7 @@ class TopicAdminService(Service):
                 self._picks.make(config.attributes)
         for config in configs:
             known = self._topics.get(config.topic_name)
-            if known is None or known.to_json() != config.to_json():
+            if known is None or known.to_json() != config.to_json() or config.topic_name in self._topics.guessed:
                 self._topics.put(config, now)
             else:
                 self._topics.repeated()
@@ -172,8 +172,9 @@ class TopicAdminService(Service):
         """All topics; for a 5.x asker who names a place in the list, those from there on.
 
         A slave of Bolide asks, by a field of its own, where the log ended when topics were deleted: one that was made
-        again it may see only before and after, and one that is gone it may never have seen at this broker. Java's
-        broker does not tell that, and its slaves do not ask.
+        again it may see only before and after, and one that is gone it may never have seen at this broker. It is also
+        told of which topics the number of queues is a guess. Java's broker does not tell that, and its slaves do not
+        ask.
         """
         version = self._topics.data_version.to_json()
         names = page(
@@ -185,12 +186,16 @@ class TopicAdminService(Service):
         text.rows("topicConfigTable", self._topics.rows_of(names))
         text.member("topicQueueMappingDetailMap", b"{}")
         text.member("topicQueueMappingInfoMap", b"{}")
-        marks = self._store.queues.deleted.marks if DELETED_TOPICS in command.ext() else {}
+        asked = DELETED_TOPICS in command.ext()
+        marks = self._store.queues.deleted.marks if asked else {}
         deleted = {name: marks[name] for name in names if name in marks} if marks else {}
         if marks and not header.topic_seq:
             deleted |= {name: offset for name, offset in marks.items() if name not in self._topics.table}
         if deleted:
             text.member(DELETED_TOPICS, encode_body(deleted))
+        guessed = self._topics.queues_guessed(names) if asked else {}
+        if guessed:
+            text.member(GUESSED_TOPICS, encode_body(guessed))
         ext = {"totalTopicNum": str(len(self._topics.table))}
         return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 

@@ -36,6 +36,7 @@ from bolide.layout.names import (
     TIMER_TOPIC,
 )
 from bolide.layout.permissions import PERM_ALL, PERM_INHERIT, PERM_READ, PERM_READ_WRITE, PERM_WRITE
+from bolide.remoting.bodies.topics import GUESSED_TOPICS
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
@@ -153,6 +154,12 @@ class TopicTable(Table):
         self._saving: dict[str, TopicConfig] = {}
         self.untold: set[str] = set()
         """Of a slave: topics that it knows by their messages only."""
+        self.guessed: set[str] = set()
+        """Topics that were made of their messages, here or at a former master: a message may show more queues."""
+        self._guessing: set[str] = set()
+        self.denied: dict[str, int] = {}
+        """Of a slave: topics that its master deleted and does not have. Messages that end up to this offset of the log
+        came there late, and make no topic."""
         self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -179,6 +186,7 @@ class TopicTable(Table):
             return
         if config.topic_name not in self.table:
             self._check_room(config.topic_name)
+        self.guessed.discard(config.topic_name)
         self.untold.discard(config.topic_name)
         self._add(config, now)
 
@@ -200,6 +208,7 @@ class TopicTable(Table):
         if self.table.pop(topic, None) is None:
             self._effects.persist_unsaved(self.persist_name)  # the file may still have it
             return False
+        self.guessed.discard(topic)
         self._rows.touch(topic)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
@@ -208,14 +217,16 @@ class TopicTable(Table):
 
     def learn(self, topic: str, queues: int, now: int) -> bool:
         """Have a topic of which messages are here, with so many queues; False when nothing changes, or for one topic
-        too many."""
+        too many. A number of queues that somebody set stays."""
         known = self.table.get(topic)
         if known is None:
             if len(self.table) >= self._most:
                 return False
-        elif topic not in self.untold or known.read_queue_nums >= queues:
+        elif topic not in self.guessed or known.read_queue_nums >= queues:
             return False
         self.untold.add(topic)
+        self.guessed.add(topic)
+        self.denied.pop(topic, None)
         self._add(TopicConfig(topic, queues, queues, PERM_READ_WRITE), now)
         return True
 
@@ -223,12 +234,18 @@ class TopicTable(Table):
         """True once the file has all topics that are known by their messages only."""
         return all(self.table[topic].saved for topic in self.untold if topic in self.table)
 
-    def follow(self, configs: Iterable[TopicConfig]) -> int:
-        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after."""
+    def follow(self, configs: Iterable[TopicConfig], guessed: Container[str] = ()) -> int:
+        """Have these as the master of this broker has them, which says of which it `guessed` the queues; returns how
+        many found no room. `followed` comes after."""
         left_out = 0
         for config in configs:
             name = config.topic_name
             self.untold.discard(name)
+            self.denied.pop(name, None)
+            if name in guessed:
+                self.guessed.add(name)
+            else:
+                self.guessed.discard(name)
             known = self.table.get(name)
             if known is not None and known.to_json() == config.to_json():
                 continue
@@ -252,15 +269,19 @@ class TopicTable(Table):
             del self.table[name]
             self._rows.touch(name)
         self.untold = {name for name in self.untold if name in self.table}
+        self.guessed = {name for name in self.guessed if name in self.table}
         self.data_version.assign(version)
         self._effects.persist(self.persist_name)
         self._effects.register([])
         return gone
 
-    def forget(self, topic: str) -> None:
-        """Forget a topic that the master of this broker deleted; the version stays the master's."""
+    def forget(self, topic: str, log_end: int) -> None:
+        """Forget a topic that the master of this broker deleted; the version stays the master's. What the log has of
+        it up to `log_end` makes no topic."""
         if self.table.pop(topic, None) is not None:
+            self.denied[topic] = log_end
             self.untold.discard(topic)
+            self.guessed.discard(topic)
             self._rows.touch(topic)
             self._effects.persist(self.persist_name)
             self._effects.register([])
@@ -354,12 +375,14 @@ class TopicTable(Table):
         self._rows.follow(self.table)
         self._rows.finish()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
+        self._guessing = set(self.guessed)
         return self.text().join()
 
     def begin(self) -> None:
         """A write of the file begins; it will hold the table as it is now."""
         self._rows.begin()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
+        self._guessing = set(self.guessed)
         self._saving.update(self._unsaved)
         self._unsaved = {}
 
@@ -371,6 +394,10 @@ class TopicTable(Table):
         """The file's text, to be joined in a thread."""
         text = Text()
         text.member("dataVersion", self._version_text)
+        # What changed since `begin` may be in the rows or not: a guess is told of both.
+        guessed = self._queues_of(sorted(self._guessing | self.guessed))
+        if guessed:
+            text.member(GUESSED_TOPICS, msgspec.json.encode(guessed))
         text.rows("topicConfigTable", self._rows.encoded())
         return text
 
@@ -379,6 +406,13 @@ class TopicTable(Table):
         saving, self._saving = self._saving, {}
         for config in saving.values():
             config.mark_saved(True)
+
+    def queues_guessed(self, names: Iterable[str]) -> dict[str, int]:
+        """Those of these topics that were made of their messages, each with its number of queues."""
+        return self._queues_of(name for name in names if name in self.guessed)
+
+    def _queues_of(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: self.table[name].read_queue_nums for name in names if name in self.table}
 
     def rows_of(self, names: Iterable[str]) -> list[bytes]:
         """These topics, encoded."""
@@ -395,6 +429,7 @@ class TopicTable(Table):
         found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
         self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
         self.table.update(found)
+        self.guessed = {str(name) for name in stored.get(GUESSED_TOPICS) or () if name in found}
         for name in found:
             self._rows.touch(name)
 

@@ -6,7 +6,9 @@ one follows it. Java's promoted slave does not know the topic. Once the master i
 it, or is gone.
 
 A message that waits for its time or for its transaction names its topic only when it is delivered, by the next master
-perhaps: one that was a slave once makes such a topic then, too, unless it knows that the topic was deleted.
+perhaps: one that was a slave once makes such a topic then, too, unless it knows that the topic was deleted. Until
+somebody sets the topic, each such message may also show that it has more queues. This survives a restart and is told
+to slaves: topics.json and the answer to them have the topics that were guessed.
 
 `config/followedTopics.json` says that the store was a slave's, so that a start as master looks for such topics, too. A
 store that always was a master's keeps to its own table.
@@ -79,10 +81,13 @@ class UntoldTopics(Table):
 
     def _learn(self, now: int, deleted: Container[str] = ()) -> None:
         for topic in self._store.topics_in_queues():
-            if topic in self._topics.table and topic not in self._topics.untold:
+            if topic in self._topics.table and topic not in self._topics.guessed:
                 continue
             # A delayed message of before the deletion may come after it: its queue is no topic.
-            if topic in deleted:
+            if topic in deleted and topic not in self._topics.table:
+                continue
+            denied = self._topics.denied.get(topic, -1)
+            if denied >= 0 and not self._store.has_messages_after(topic, denied):
                 continue
             if self._topics.is_system(topic) or is_lmq(topic) or topic in self._no_room:
                 continue

@@ -23,7 +23,7 @@ from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.stats import KVTable
-from bolide.remoting.bodies.topics import DELETED_TOPICS
+from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_long
 from bolide.transport.address import split_address
@@ -49,12 +49,18 @@ class Paged:
     most: str
     total: str
     rows: str
-    beside: str
-    """A member by topic or group that some masters tell beside the rows."""
+    beside: tuple[str, ...]
+    """Members by topic or group that some masters tell beside the rows."""
 
 
+FORBIDDEN: Final = "forbiddenTable"
 TOPICS: Final = Paged(
-    codes.GET_ALL_TOPIC_CONFIG, "topicSeq", "maxTopicNum", "totalTopicNum", "topicConfigTable", DELETED_TOPICS
+    codes.GET_ALL_TOPIC_CONFIG,
+    "topicSeq",
+    "maxTopicNum",
+    "totalTopicNum",
+    "topicConfigTable",
+    (DELETED_TOPICS, GUESSED_TOPICS),
 )
 GROUPS: Final = Paged(
     codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
@@ -62,19 +68,20 @@ GROUPS: Final = Paged(
     "maxGroupNum",
     "totalGroupNum",
     "subscriptionGroupTable",
-    "forbiddenTable",
+    (FORBIDDEN,),
 )
 
 
 class Deletions(NamedTuple):
     """Where the log of the master ended when it deleted topics. `gone` are those that are in the table here and not in
-    the master's."""
+    the master's, which was asked when the log here ended at `asked_at`."""
 
     marks: dict[str, Any]
     gone: frozenset[str]
+    asked_at: int
 
 
-NO_DELETIONS: Final = Deletions({}, frozenset())
+NO_DELETIONS: Final = Deletions({}, frozenset(), -1)
 
 
 @dataclass(slots=True)
@@ -150,6 +157,8 @@ class MasterTables:
         self._topics_known = False
         self._deletions = NO_DELETIONS
         self._no_fast_port = False
+        if address:
+            self._following.topics.denied.clear()
         self._unknown.clear()
         self._said.clear()
         self._woken.set()
@@ -236,7 +245,7 @@ class MasterTables:
     async def _topics(self) -> None:
         topics = self._following.topics
         known = set(topics.table)
-        master = self._master
+        master, asked_at = self._master, self._log_end()
         own = topics.data_version.to_json() if self._topics_known and not topics.untold else {}
         told = await self._paged(TOPICS, own)
         if self._master != master:
@@ -254,15 +263,15 @@ class MasterTables:
             if name not in rows and name not in self._seen and (self.careful or following.has_messages(name))
         }
         self._seen = set(rows)
-        marks = told.get(TOPICS.beside, {})
-        self._deletions = Deletions(marks, frozenset(name for name in kept if name in marks))
-        steps = following.take_topics(rows, told["dataVersion"], known - kept)
+        marks = told.get(DELETED_TOPICS, {})
+        self._deletions = Deletions(marks, frozenset(name for name in kept if name in marks), asked_at)
+        steps = following.take_topics(rows, told["dataVersion"], known - kept, told.get(GUESSED_TOPICS, {}))
         self._topics_known = await self._take(steps, "topics")
 
     async def _groups(self) -> None:
         told = await self._paged(GROUPS, self._following.groups.data_version.to_json())
         if told is not None:
-            steps = self._following.take_groups(told[GROUPS.rows], told.get(GROUPS.beside), told["dataVersion"])
+            steps = self._following.take_groups(told[GROUPS.rows], told.get(FORBIDDEN), told["dataVersion"])
             await self._take(steps, "groups")
 
     async def _paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
@@ -285,8 +294,9 @@ class MasterTables:
                 return None
             page = told.get(table.rows) or {}
             rows.update(page)
-            if table.beside in told:
-                whole.setdefault(table.beside, {}).update(told[table.beside] or {})
+            for beside in table.beside:
+                if beside in told:
+                    whole.setdefault(beside, {}).update(told[beside] or {})
             whole["dataVersion"] = version
             asked = json.dumps(version)
             total = answer.ext().get(table.total)
@@ -358,8 +368,8 @@ class MasterTables:
             # First: offsets in a topic's former life go with its messages.
             deletions = found.deletions
             if self._deletions is not deletions:  # the table that was told since may have the topic again
-                deletions = Deletions(deletions.marks, frozenset())
-            if not await self._take(self._following.take_deletions(deletions.marks, deletions.gone), "deletions"):
+                deletions = deletions._replace(gone=frozenset())
+            if not await self._take(self._following.take_deletions(*deletions), "deletions"):
                 return False
             if self._deletions is found.deletions:
                 self._deletions = NO_DELETIONS

@@ -13,6 +13,9 @@ from bolide.remoting.bodies.versions import DataVersion
 DELETED_TOPICS: Final = "deletedTopics"
 """A member of the answer to GET_ALL_TOPIC_CONFIG that only brokers of Bolide tell and read: topics that were deleted
 and made again, each with the offset of the log where it was deleted."""
+GUESSED_TOPICS: Final = "guessedTopics"
+"""A member of that answer, and of topics.json, of Bolide only: topics that a slave made of their messages, and nobody
+has set since, each with the number of queues that it got. A later message may show that it has more."""
 
 
 class TopicFilterType(enum.StrEnum):
