@@ -58,9 +58,11 @@ def test_a_slave_makes_a_topic_of_the_queues_that_it_has(slave: Followers) -> No
     assert slave.topics.data_version.to_json() != before, "the master is asked for its topics once more"
     taken = slave.effects.take()
     assert {"topics", "followedTopics"} <= taken.persists and "T" in taken.registrations
+    slave.topics.mark_ordered(["T"], NOW)
     slave.has("T", queue_id=5)
     slave.look(NOW + LOOK_MS)
     assert slave.topics.table["T"].read_queue_nums == 6
+    assert slave.topics.is_order_topic("T"), "name servers say so"
 
 
 def test_what_the_master_told_is_not_guessed_again(slave: Followers) -> None:

@@ -227,7 +227,9 @@ class TopicTable(Table):
         self.untold.add(topic)
         self.guessed.add(topic)
         self.denied.pop(topic, None)
-        self._add(TopicConfig(topic, queues, queues, PERM_READ_WRITE), now)
+        made = TopicConfig(topic, queues, queues, PERM_READ_WRITE)
+        made.order = known is not None and known.order  # name servers may have said so
+        self._add(made, now)
         return True
 
     def untold_saved(self) -> bool:
