@@ -116,16 +116,17 @@ def main(arguments: list[str] | None = None) -> int:
 def summary(found: Verdict, interrupted: bool) -> list[str]:
     """Figures and verdict, for a person."""
     figures = found.figures
-    passed = f", but for {figures['passed_over']} that groups were carried past" if figures["passed_over"] else ""
     drained = figures["drained_after"]
-    consumed = f"all consumed after {drained} s" if drained is not None else "not all consumed"
+    consumed = f"all consumed after {drained} s"
+    if drained is None:
+        consumed = f"not all consumed; groups were carried past {figures['passed_over']} messages"
     faults = ", ".join(f"{name} {count}" for name, count in figures["faults"].items())
     return [
         f"faults: {faults or 'none'}; {figures['struck_calls']:,} calls struck",
         f"messages: {figures['messages']:,} sent, {figures['acknowledged']:,} acknowledged, {figures['refused']:,}"
         f" refused, {figures['unknown']:,} unanswered; {figures['consumed']:,} deliveries;"
         f" {figures['operator_changes']} changes by the operator",
-        f"resumed after {figures['resumed_after']} s, {consumed}{passed}",
+        f"resumed after {figures['resumed_after']} s, {consumed}",
         f"{'HELD' if found.held else 'BROKEN'}{' (interrupted)' if interrupted else ''}: seed {figures['seed']},"
         f" {figures['seconds']} s of faults, {len(found.findings)} findings",
     ]

@@ -287,8 +287,9 @@ class Attack:
             found.wrong(
                 "everything resumes", f"not within {self.plan.bound:.0f} s; not ready: {', '.join(late) or '-'}"
             )
-        waiting = [one for one in self.progress.waiting() if one[:2] not in found.passed_over]
-        found.figures["passed_over"] = len(found.passed_over)
+        acknowledged = self.progress.waiting()
+        waiting = [one for one in acknowledged if one[:2] not in found.passed_over]
+        found.figures["passed_over"] = len(acknowledged) - len(waiting)
         if self.drained is None and waiting:
             text = f"{len(waiting)} messages were not consumed within {self.plan.bound:.0f} s: {waiting[:10]}"
             found.wrong("everything resumes", text)
