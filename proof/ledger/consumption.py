@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from proof.ledger.copies import Copies
-from proof.ledger.facts import DEAD_PREFIX, NEVER, Finding, Group, Outcome, Queue, Seen, Served
+from proof.ledger.facts import DEAD_PREFIX, NEVER, RETRY_PREFIX, Finding, Group, Outcome, Queue, Seen, Served
 
 
 def judge(copies: Copies) -> Iterator[Finding]:
@@ -26,42 +26,45 @@ def judge(copies: Copies) -> Iterator[Finding]:
 
 
 def awaited(copies: Copies) -> Iterator[Finding]:
-    """What a group wants and has not accepted yet."""
+    """What a group wants, has not accepted yet, and was not carried past."""
     by_group = _seen_by_group(copies)
     for group in copies.ledger.groups.values():
-        dead = {served.number for served in _dead(copies, group)}
+        done = {served.number for served in _dead(copies, group)} | _carried_past(copies, group)
         who = sorted(group.members) if group.broadcast else [""]
         for member in who:
             through = {seen.number for seen in by_group[group.name] if seen.accepted and member in ("", seen.member)}
             for served in _wanted(copies, group):
-                if served.number not in through and served.number not in dead and not _passed(copies, group, served):
+                if served.number not in through and served.number not in done:
                     by = f" in {member}" if member else ""
                     yield Finding("awaited", f"{group.name}{by} has not accepted #{served.number} at {served.place}")
 
 
 def passed_over(copies: Copies) -> set[tuple[str, int]]:
-    """What a group did not accept and need not, by its name and the message's number: its offset is beyond every copy,
-    and meant other messages once.
-    """
+    """What a group did not accept and need not, by its name and the message's number."""
     found = set()
     for group in copies.ledger.groups.values():
         accepted = {seen.number for seen in copies.ledger.seen if seen.group == group.name and seen.accepted}
-        through: dict[int, bool] = {}
-        for served in _wanted(copies, group):
-            if served.number is not None and served.number not in accepted:
-                through[served.number] = through.get(served.number, True) and _passed(copies, group, served)
-        found |= {(group.name, number) for number, passed in through.items() if passed}
+        wanted = {served.number for served in _wanted(copies, group)}
+        found |= {(group.name, number) for number in _carried_past(copies, group) & wanted - accepted}
     return found
 
 
-def _passed(copies: Copies, group: Group, served: Served) -> bool:
-    """Whether the group's offset is beyond the place, and may have come there when the place held another message. What
-    a broadcasting group has read only its members know.
-    """
-    queue, offset = served.place
-    if not _moved(copies, queue):
-        return False
-    return group.broadcast or offset < copies.view.offsets.get((group.name, queue), 0)
+def _carried_past(copies: Copies, group: Group) -> set[int]:
+    """Messages at offsets below the group's, where it got others before: its offset came from another log."""
+    found: set[int] = set()
+    for topic in (*group.topics, RETRY_PREFIX + group.name):
+        for queue, view in copies.view.of_topic(topic):
+            if not _moved(copies, queue):
+                continue
+            committed = copies.view.offsets.get((group.name, queue), 0)
+            for served in view.messages:
+                number, others = served.number, copies.given_at[served.place] - {served.number}
+                # What a broadcasting group has read only its members know; what a filter left out nobody saw.
+                if number is not None and (
+                    group.broadcast or (served.place.offset < committed and (others or not group.wants_all))
+                ):
+                    found.add(number)
+    return found
 
 
 def _seen_by_group(copies: Copies) -> dict[str, list[Seen]]:

@@ -179,13 +179,17 @@ class Committed:
     step: int
 
 
+def _anything(content: Content) -> bool:
+    return True
+
+
 @dataclass(slots=True)
 class Group:
     """What a consumer group wants. A group that a run starts begins at the first message of each queue."""
 
     name: str
     topics: tuple[str, ...]
-    wants: Callable[[Content], bool] = field(default=lambda content: True)
+    wants: Callable[[Content], bool] = field(default=_anything)
     broadcast: bool = False
     orderly: bool = False
     most_retries: int = 16
@@ -193,6 +197,11 @@ class Group:
     """Below these offsets an operator's reset may have left something out."""
     members: set[str] = field(default_factory=set)
     """Of a broadcasting group: those that live to the end, each of which reads everything."""
+
+    @property
+    def wants_all(self) -> bool:
+        """Without a filter, so that it gets whatever is in its queues."""
+        return self.wants is _anything
 
 
 @dataclass(slots=True)

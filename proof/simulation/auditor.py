@@ -10,7 +10,7 @@ from bolide.client import MessageQueue, TopicNotFound
 from bolide.errors import BolideError, ConnectionLost
 from bolide.layout.names import MASTER_ID
 from proof.ledger import Ledger, Queue, QueueView, Served, View
-from proof.ledger.facts import DEAD_PREFIX
+from proof.ledger.facts import DEAD_PREFIX, RETRY_PREFIX
 from proof.simulation.consumers import content_of, place_of
 from proof.simulation.operators import Operator
 from proof.simulation.swarm import TOPICS
@@ -47,7 +47,7 @@ class Auditor:
             raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
         view = View()
         topics = {send.content.topic for send in self._ledger.sends}
-        topics |= {DEAD_PREFIX + group for group in self._ledger.groups}
+        topics |= {prefix + group for group in self._ledger.groups for prefix in (DEAD_PREFIX, RETRY_PREFIX)}
         queues: list[MessageQueue] = []
         for topic in sorted(topics):
             try:
@@ -59,9 +59,8 @@ class Auditor:
             # Before the ends of the queues: what is delivered meanwhile is consumed, too, and offsets would lead.
             for group in self._ledger.groups.values():
                 if not group.broadcast:
-                    await self._offsets(
-                        view, masters, group.name, [queue for queue in queues if queue.topic in group.topics]
-                    )
+                    of = {*group.topics, RETRY_PREFIX + group.name}
+                    await self._offsets(view, masters, group.name, [queue for queue in queues if queue.topic in of])
         for queue in queues:
             try:
                 found = await self._queue(queue)

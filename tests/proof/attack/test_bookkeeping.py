@@ -81,13 +81,19 @@ def test_a_change_that_was_answered_must_be_there_while_its_server_is_down() -> 
 
 
 def test_what_a_replaced_master_had_delivered_is_not_awaited_of_those_who_read_it() -> None:
-    lost, killed = [1.5, CRASHED, "broker-1", True], [1.5, CRASHED, "broker-1"]
+    lost, killed = [3.5, CRASHED, "broker-1", True], [3.5, CRASHED, "broker-1"]
+    sent_before = [0.1, journal.SEND, 78, "plain", 100, "c", "k78", {"n": "5"}, "plain", 0.0, ""]
+    refused_here = [0.2, journal.UNKNOWN, [78], "FLUSH_SLAVE_TIMEOUT"]
+    check = journal.check(journal.body(78, 100))
+    another = [0.3, journal.GOT, "9-0", *GOT[3:8], 78, "plain", check, "c", "k78", {"n": "5"}]
+    read_another = [sent_before, refused_here, another, [0.4, journal.LISTENED, "9-0", True]]
     for entries, offset, awaited, carried in (
         ([SENT, DONE], 1, True, False),
-        ([SENT, DONE, killed], 1, True, False),
-        ([SENT, DONE, lost], 0, True, False),  # the group has yet to come there
-        ([SENT, DONE, lost], 1, False, True),
-        ([SENT, DONE, GOT, LISTENED, lost], 1, False, False),
+        ([SENT, DONE, *read_another, killed], 1, True, False),
+        ([SENT, DONE, *read_another, lost], 0, True, False),  # the group has yet to come there
+        ([SENT, DONE, lost], 1, True, False),  # nothing else was at the offset that it has passed
+        ([SENT, DONE, *read_another, lost], 1, False, True),
+        ([SENT, DONE, GOT, LISTENED, *read_another, lost], 1, False, False),
     ):
         assert ("consumed at least once" in findings(entries, read_to(offset))) is awaited
         assert passed(entries, read_to(offset)) == ({("attack-all", 77)} if carried else set())
