@@ -72,6 +72,19 @@ def test_nothing_found_moves_the_offset_only_when_nothing_is_cached() -> None:
     assert queue.done([first]) == 8
 
 
+def test_a_queue_that_was_moved_back_is_read_again_from_what_is_not_done() -> None:
+    queue = process_queue()
+    assert queue.restart_at(9, 5) == 5, "nothing was pulled"
+    messages = [message(offset) for offset in range(5, 9)]
+    queue.add(messages)
+    queue.done([messages[0], messages[2]])
+    assert queue.restart_at(9, 8) == 6
+    assert queue.restart_at(9, 3) == 3
+    assert queue.restart_at(9, 20) == 20, "retention, or an operator, moved it ahead"
+    queue.done(messages)
+    assert queue.restart_at(9, 8) == 8
+
+
 def test_flow_control_shuts_by_count_bytes_and_span() -> None:
     async def main() -> None:
         for limit in ("max_count", "max_bytes", "max_span"):

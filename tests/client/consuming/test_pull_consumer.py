@@ -45,6 +45,31 @@ def test_async_for_gets_everything_and_each_message_counts_when_the_next_is_aske
         asyncio.run(main(broker))
 
 
+def asked(broker: ScriptedBroker) -> list[int]:
+    """The offsets of all pulls of one queue."""
+    pulls = [pull.ext() for pull in broker.requests(codes.LITE_PULL_MESSAGE)]
+    return [int(pull["queueOffset"]) for pull in pulls if (pull["topic"], pull["queueId"]) == ("T", "0")]
+
+
+def test_what_was_fetched_and_not_returned_is_fetched_again_from_a_new_master_whose_log_is_shorter() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        async with pull_consumer(broker) as consumer:
+            consumer.subscribe("T")
+            broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(4)])
+            (first,) = await consumer.poll(60, max_messages=1)
+            assert first.body == b"0"
+            await until(lambda: asked(broker)[-1] == 4, "a pull at the end")
+            broker.on_loop(lambda: broker.stored["T", 0].pop())
+            broker.cut()
+            await until(lambda: 0 in asked(broker)[asked(broker).index(4) :], "a pull from the front")
+            seen: set[bytes] = set()
+            while seen != {b"0", b"1", b"2"}:
+                seen |= {message.body for message in await consumer.poll(60)} - {b"3"}
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_leaving_by_an_error_does_not_commit_what_was_just_returned() -> None:
     async def main(broker: ScriptedBroker) -> None:
         fill(broker, 2)

@@ -48,6 +48,38 @@ def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str) -> None
         asyncio.run(main(broker))
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+def test_what_is_not_done_is_read_again_from_a_new_master_whose_log_is_shorter(orderly: bool) -> None:
+    """It ends before what was pulled of the old one. What is not done below its end is not passed over."""
+
+    class Unsure(ScriptedBroker):
+        def on_consumer_send_msg_back(self, command: Command) -> Command:
+            return make_response(command, codes.FLUSH_SLAVE_TIMEOUT)
+
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+
+        def listener(message: ReceivedMessage) -> bool:
+            seen.append(message.body)
+            return moved or message.body != b"1"
+
+        moved = False
+        queue = MessageQueue("T", "broker-a", 0)
+        push = consumer(broker, orderly=orderly, orderly_pause=60) if orderly else consumer(broker)
+        push.subscribe("T", "*", listener)
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(4)])
+        async with push:
+            await until(lambda: b"1" in seen and (orderly or b"3" in seen), "the messages of the old master")
+            moved = True
+            broker.on_loop(lambda: broker.stored["T", 0].pop())
+            broker.cut()
+            await until(lambda: seen.count(b"1") > 1 and b"2" in seen, "those that are not done")
+            await until(lambda: push.position(queue) == 3, "the end of the new master's queue")
+
+    with Unsure() as broker:
+        asyncio.run(main(broker))
+
+
 def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed() -> None:
     async def main(broker: ScriptedBroker) -> None:
         push = consumer(broker)

@@ -350,18 +350,19 @@ class GroupMember:
         await self.store.persist([queue], wait=True)
         self.store.forget(queue)
 
-    async def begin_anew(self, process_queue: ProcessQueue, offset: int) -> ProcessQueue | None:
-        """Read a queue from `offset` on, once the listeners that have messages of it are through; what else is cached
-        is forgotten. Returns the queue to pull now, None when it is not ours any more.
+    async def begin_anew(self, process_queue: ProcessQueue, choose: Callable[[], int]) -> ProcessQueue | None:
+        """Read a queue from another offset on, chosen once the listeners that have messages of it are through; what
+        else is cached is forgotten. Returns the queue to pull now, None when it is not ours any more.
         """
         queue = process_queue.queue
-        log.warning("%s is read again from offset %d", queue, offset)
         process_queue.drop()
         try:
             await process_queue.wait_idle()
             async with self._round:
                 if self.owned.get(queue) is not process_queue:
                     return None
+                offset = choose()
+                log.warning("%s is read again from offset %d", queue, offset)
                 fresh = ProcessQueue(queue, self._orderly)
                 fresh.locked, fresh.locked_at = process_queue.locked, process_queue.locked_at
                 fresh.next_offset = offset

@@ -192,12 +192,13 @@ class Prefetch:
 
     def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
         process_queue.suggested_broker = result.suggested_broker
-        process_queue.next_offset = result.next_offset
+        asked, process_queue.next_offset = process_queue.next_offset, result.next_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            log.warning("%s is read on from offset %d", process_queue.queue, result.next_offset)
+            process_queue.next_offset = offset = process_queue.restart_at(asked, result.next_offset)
+            log.warning("%s is read on from offset %d", process_queue.queue, offset)
             self._delivered.pop(process_queue, None)
             process_queue.clear()
-            self.member.store.update(process_queue.queue, result.next_offset)
+            self.member.store.update(process_queue.queue, offset)
             return
         if result.messages:
             for message in result.messages:

@@ -103,6 +103,14 @@ class ProcessQueue:
         self._last = offset - 1
         return True
 
+    def restart_at(self, asked: int, offset: int) -> int:
+        """Where to read on after the broker answered a pull of `asked` with another `offset`. Moved back, that is not
+        beyond the oldest message not done: a new master's log may end before what was pulled of the old one, and what
+        is not done before its end would be passed over. RocketMQ's client passes over it.
+        """
+        left = self.commit_offset
+        return left if 0 <= left < offset < asked else offset
+
     def clear(self) -> None:
         """Forget all messages (a seek, or a queue that was lost)."""
         self._order.clear()

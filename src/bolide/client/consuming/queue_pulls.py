@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,7 +111,7 @@ class QueuePulls:
         task = self._tasks.pop(process_queue, None)
         if task is not None:
             task.cancel()
-        await self._begin_anew(process_queue, offset)
+        await self._begin_anew(process_queue, lambda: offset)
 
     # -- queues come and go
 
@@ -210,9 +210,10 @@ class QueuePulls:
 
     async def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
         process_queue.suggested_broker = result.suggested_broker
-        process_queue.next_offset = result.next_offset
+        asked, process_queue.next_offset = process_queue.next_offset, result.next_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
-            await self._begin_anew(process_queue, result.next_offset)
+            offset = result.next_offset
+            await self._begin_anew(process_queue, lambda: process_queue.restart_at(asked, offset))
             return
         if process_queue.queue.topic.startswith(RETRY_PREFIX):
             for message in result.messages:
@@ -228,7 +229,7 @@ class QueuePulls:
         elif process_queue.moved_to(result.next_offset):
             self.member.store.update(process_queue.queue, result.next_offset)
 
-    async def _begin_anew(self, process_queue: ProcessQueue, offset: int) -> None:
+    async def _begin_anew(self, process_queue: ProcessQueue, offset: Callable[[], int]) -> None:
         fresh = await self.member.begin_anew(process_queue, offset)
         if fresh is not None:
             self._start(fresh)
