@@ -29,12 +29,15 @@ def awaited(copies: Copies) -> Iterator[Finding]:
     """What a group wants, has not accepted yet, and was not carried past."""
     by_group = _seen_by_group(copies)
     for group in copies.ledger.groups.values():
-        done = {served.number for served in _dead(copies, group)} | _carried_past(copies, group)
+        dead = {served.number for served in _dead(copies, group)}
+        retried = _retried_and_carried_past(copies, group)
         who = sorted(group.members) if group.broadcast else [""]
         for member in who:
             through = {seen.number for seen in by_group[group.name] if seen.accepted and member in ("", seen.member)}
             for served in _wanted(copies, group):
-                if served.number not in through and served.number not in done:
+                if served.number in through or served.number in dead or served.number in retried:
+                    continue
+                if not _carried_past(copies, group, served):
                     by = f" in {member}" if member else ""
                     yield Finding("awaited", f"{group.name}{by} has not accepted #{served.number} at {served.place}")
 
@@ -44,27 +47,33 @@ def passed_over(copies: Copies) -> set[tuple[str, int]]:
     found = set()
     for group in copies.ledger.groups.values():
         accepted = {seen.number for seen in copies.ledger.seen if seen.group == group.name and seen.accepted}
-        wanted = {served.number for served in _wanted(copies, group)}
-        found |= {(group.name, number) for number in _carried_past(copies, group) & wanted - accepted}
+        retried = _retried_and_carried_past(copies, group)
+        for served in _wanted(copies, group):
+            number = served.number
+            if number is not None and number not in accepted:
+                if number in retried or _carried_past(copies, group, served):
+                    found.add((group.name, number))
     return found
 
 
-def _carried_past(copies: Copies, group: Group) -> set[int]:
-    """Messages at offsets below the group's, where it got others before: its offset came from another log."""
-    found: set[int] = set()
-    for topic in (*group.topics, RETRY_PREFIX + group.name):
-        for queue, view in copies.view.of_topic(topic):
-            if not _moved(copies, queue):
-                continue
-            committed = copies.view.offsets.get((group.name, queue), 0)
-            for served in view.messages:
-                number, others = served.number, copies.given_at[served.place] - {served.number}
-                # What a broadcasting group has read only its members know; what a filter left out nobody saw.
-                if number is not None and (
-                    group.broadcast or (served.place.offset < committed and (others or not group.wants_all))
-                ):
-                    found.add(number)
-    return found
+def _retried_and_carried_past(copies: Copies, group: Group) -> set[int | None]:
+    """Messages of which the group was carried past the copy that a listener had refused."""
+    of_topic = copies.view.of_topic(RETRY_PREFIX + group.name)
+    return {one.number for _, view in of_topic for one in view.messages if _carried_past(copies, group, one)}
+
+
+def _carried_past(copies: Copies, group: Group, served: Served) -> bool:
+    """Whether the group's offset is beyond the place, and it got another message there: its offset came from another
+    log. What a filter left out nobody saw, and what a broadcasting group has read only its members know.
+    """
+    queue, offset = served.place
+    if not _moved(copies, queue):
+        return False
+    if group.broadcast:
+        return True
+    if offset >= copies.view.offsets.get((group.name, queue), 0):
+        return False
+    return not group.wants_all or bool(copies.given_at[group.name, served.place] - {served.number})
 
 
 def _seen_by_group(copies: Copies) -> dict[str, list[Seen]]:

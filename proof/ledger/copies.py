@@ -37,10 +37,10 @@ class Copies:
         for waiting in view.rolled:
             if waiting.number is not None:
                 self.rolled[waiting.number].append(waiting)
-        self.given_at: dict[Place, set[int | None]] = defaultdict(set)
-        """The messages that groups got at a place: one, unless the log there became another."""
+        self.given_at: dict[tuple[str, Place], set[int | None]] = defaultdict(set)
+        """By group: the messages that it got at a place. It is one, unless the log there became another."""
         for seen in ledger.seen:
-            self.given_at[seen.place].add(seen.number)
+            self.given_at[seen.group, seen.place].add(seen.number)
         self.at: dict[Place, Served] = {}
         self.topics = {send.content.topic for send in ledger.sends}
         for queue, found in sorted(view.queues.items()):

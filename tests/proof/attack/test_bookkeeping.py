@@ -85,9 +85,14 @@ def test_what_a_replaced_master_had_delivered_is_not_awaited_of_those_who_read_i
     sent_before = [0.1, journal.SEND, 78, "plain", 100, "c", "k78", {"n": "5"}, "plain", 0.0, ""]
     refused_here = [0.2, journal.UNKNOWN, [78], "FLUSH_SLAVE_TIMEOUT"]
     check = journal.check(journal.body(78, 100))
-    another = [0.3, journal.GOT, "9-0", *GOT[3:8], 78, "plain", check, "c", "k78", {"n": "5"}]
-    read_another = [sent_before, refused_here, another, [0.4, journal.LISTENED, "9-0", True]]
+    of_another = [*GOT[4:8], 78, "plain", check, "c", "k78", {"n": "5"}]
+    listened = [0.4, journal.LISTENED, "9-0", True]
+    read_another, read_by_others = (
+        [sent_before, refused_here, [0.3, journal.GOT, "9-0", group, *of_another], listened]
+        for group in ("attack-all", "attack-tagged")
+    )
     for entries, offset, awaited, carried in (
+        ([SENT, DONE, *read_by_others, lost], 1, True, False),
         ([SENT, DONE], 1, True, False),
         ([SENT, DONE, *read_another, killed], 1, True, False),
         ([SENT, DONE, *read_another, lost], 0, True, False),  # the group has yet to come there
