@@ -93,6 +93,12 @@ def test_a_guess_grows_with_the_messages_also_after_a_restart_as_master(slave: F
     again.close()
 
 
+@pytest.mark.parametrize("member", ["7", "true", "null", "[[]]", '["T"]'])
+def test_guesses_that_cannot_be_read_are_none(slave: Followers, member: str) -> None:
+    slave.topics.load(b'{"topicConfigTable":{"T":{"topicName":"T"}},"guessedTopics":%b}' % member.encode())
+    assert "T" in slave.topics.table and not slave.topics.guessed
+
+
 def test_a_write_that_began_before_a_guess_or_its_end_tells_of_it(slave: Followers) -> None:
     def guessed() -> dict[str, int]:
         while not slave.topics.step(1):
@@ -156,6 +162,11 @@ def test_one_topic_too_many_is_left_out_and_said_once(tmp_path: Path, caplog: py
         slave.look(NOW + second * LOOK_MS)
     assert "T" not in slave.topics.table
     assert [line.message for line in caplog.records] == ["topic T has messages and finds no room here: raise maxTopics"]
+    slave.topics.table["T"] = TopicConfig("T", 1, 1)  # the limit was raised, and the master tells what it guessed
+    slave.topics.guessed.add("T")
+    slave.has("T", queue_id=4)
+    slave.look(NOW + 2 * LOOK_MS)
+    assert slave.topics.table["T"].read_queue_nums == 5
     slave.close()
 
 

@@ -70,7 +70,8 @@ class Following:
         guessed: Container[str] = (),
     ) -> Iterator[None]:
         """All topics of the master (21). `known` are those that were here before it was asked: what came since may have
-        come to the master, too, and its first messages with the log. It made those `guessed` of their messages."""
+        come to the master, too, and its first messages with the log. The master made those in `guessed` from their
+        messages."""
         self.left_out = 0
         for some in _parts(rows.items()):
             self.left_out += self.topics.follow(
@@ -92,7 +93,7 @@ class Following:
         for topic, offset in marks.items():
             self.drop_older(topic, int(offset))
             if topic in gone and not self.has_messages_after(topic, asked_at):
-                self.topics.forget(topic, asked_at)
+                self.topics.forget(topic, asked_at if self.has_messages(topic) else -1)
             yield
 
     def take_groups(

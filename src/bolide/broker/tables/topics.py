@@ -153,13 +153,13 @@ class TopicTable(Table):
         self._unsaved: dict[str, TopicConfig] = {}
         self._saving: dict[str, TopicConfig] = {}
         self.untold: set[str] = set()
-        """Of a slave: topics that it knows by their messages only."""
+        """Topics that are known by their messages only, and that no master has told since this start."""
         self.guessed: set[str] = set()
         """Topics that were made of their messages, here or at a former master: a message may show more queues."""
         self._guessing: set[str] = set()
         self.denied: dict[str, int] = {}
-        """Of a slave: topics that its master deleted and does not have. Messages that end up to this offset of the log
-        came there late, and make no topic."""
+        """Topics that the master of this slave deleted and does not have. Their messages up to this offset of the log
+        were delivered late, and make no topic."""
         self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -237,8 +237,8 @@ class TopicTable(Table):
         return all(self.table[topic].saved for topic in self.untold if topic in self.table)
 
     def follow(self, configs: Iterable[TopicConfig], guessed: Container[str] = ()) -> int:
-        """Have these as the master of this broker has them, which says of which it `guessed` the queues; returns how
-        many found no room. `followed` comes after."""
+        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after.
+        `guessed`: those whose number of queues is a guess there."""
         left_out = 0
         for config in configs:
             name = config.topic_name
@@ -279,9 +279,10 @@ class TopicTable(Table):
 
     def forget(self, topic: str, log_end: int) -> None:
         """Forget a topic that the master of this broker deleted; the version stays the master's. What the log has of
-        it up to `log_end` makes no topic."""
+        it up to `log_end` makes no topic; -1 when there is nothing."""
         if self.table.pop(topic, None) is not None:
-            self.denied[topic] = log_end
+            if log_end >= 0:
+                self.denied[topic] = log_end
             self.untold.discard(topic)
             self.guessed.discard(topic)
             self._rows.touch(topic)
@@ -396,7 +397,7 @@ class TopicTable(Table):
         """The file's text, to be joined in a thread."""
         text = Text()
         text.member("dataVersion", self._version_text)
-        # What changed since `begin` may be in the rows or not: a guess is told of both.
+        # What changed since `begin` may be in the rows or not, so both sets are told.
         guessed = self._queues_of(sorted(self._guessing | self.guessed))
         if guessed:
             text.member(GUESSED_TOPICS, msgspec.json.encode(guessed))
@@ -429,9 +430,10 @@ class TopicTable(Table):
         stored: Any = parse_long(data)
         topics = (stored.get("topicConfigTable") or {}).items()
         found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
+        guessed = stored.get(GUESSED_TOPICS)
         self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
         self.table.update(found)
-        self.guessed = {str(name) for name in stored.get(GUESSED_TOPICS) or () if name in found}
+        self.guessed = {name for name in found if name in guessed} if isinstance(guessed, dict) else set()
         for name in found:
             self._rows.touch(name)
 

@@ -89,7 +89,9 @@ class UntoldTopics(Table):
             denied = self._topics.denied.get(topic, -1)
             if denied >= 0 and not self._store.has_messages_after(topic, denied):
                 continue
-            if self._topics.is_system(topic) or is_lmq(topic) or topic in self._no_room:
+            if self._topics.is_system(topic) or is_lmq(topic):
+                continue
+            if topic in self._no_room and topic not in self._topics.table:
                 continue
             queues = self._store.queue_ids(topic)
             if not queues:

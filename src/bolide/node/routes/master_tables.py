@@ -131,6 +131,8 @@ class MasterTables:
         """The present master told its topics: from then on a version says whether they are others now."""
         self._deletions = NO_DELETIONS
         """What the present master told of topics that it deleted, until it is carried out."""
+        self._doubted: set[str] = set()
+        """Topics that it deleted and did not have the last time it was asked."""
         self._soon = False
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
@@ -157,6 +159,7 @@ class MasterTables:
         self._topics_known = False
         self._deletions = NO_DELETIONS
         self._no_fast_port = False
+        self._doubted = set()
         if address:
             self._following.topics.denied.clear()
         self._unknown.clear()
@@ -246,12 +249,12 @@ class MasterTables:
         topics = self._following.topics
         known = set(topics.table)
         master, asked_at = self._master, self._log_end()
-        own = topics.data_version.to_json() if self._topics_known and not topics.untold else {}
+        settled = self._topics_known and not topics.untold and not self._doubted
+        own = topics.data_version.to_json() if settled else {}
         told = await self._paged(TOPICS, own)
         if self._master != master:
             return
         if told is None:
-            self._seen = known
             return
         rows = told[TOPICS.rows]
         # A master that was promoted may never have heard of a topic whose messages are here. Java's slave forgets the
@@ -264,7 +267,10 @@ class MasterTables:
         }
         self._seen = set(rows)
         marks = told.get(DELETED_TOPICS, {})
-        self._deletions = Deletions(marks, frozenset(name for name in kept if name in marks), asked_at)
+        gone = {name for name in kept if name in marks}
+        # A new master may have yet to find the messages of a topic that was made again: it has the next round for that.
+        self._deletions = Deletions(marks, frozenset(gone & self._doubted), asked_at)
+        self._doubted = gone - self._doubted
         steps = following.take_topics(rows, told["dataVersion"], known - kept, told.get(GUESSED_TOPICS, {}))
         self._topics_known = await self._take(steps, "topics")
 
