@@ -438,14 +438,14 @@ def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_message
 def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_path: Path) -> None:
     """It was made again before this master was one, and it looks for messages of topics that it was not told of."""
     rows: dict[str, Any] = {"T": {"topicName": "T"}}
-    marks = {"Again": 700}
+    marks, again = {"Again": 700}, TopicConfig("Again", 2, 3)
     asked = 0
 
     def tell(command: Command) -> Command:
         nonlocal asked
         asked += 1
         if asked > 1:
-            rows["Again"] = {"topicName": "Again"}
+            rows["Again"] = again.to_json()
         table = {"dataVersion": {"counter": asked}, "topicConfigTable": rows, "deletedTopics": marks}
         return body(table)(command)
 
@@ -453,14 +453,13 @@ def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_path: 
         answers = plain()
         answers[codes.GET_ALL_TOPIC_CONFIG] = tell
         async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
-            own, forgotten = follower.parts, list[str]()
+            own = follower.parts
             own.following.has_messages = lambda topic: topic == "Again"
-            own.topics.forget = lambda topic, log_end: forgotten.append(topic)  # type: ignore[method-assign]
             follower.log_end = 1000
-            own.topics.put(TopicConfig("Again", 2, 3), 0)
+            own.topics.put(again, 0)
             follower.tables.master_is(address)
             await follower.rounds(4)
-            assert forgotten == []
+            assert own.topics.table["Again"] is again, "it never went"
             assert own.dropped_older, "its former life has ended all the same"
 
     run(scenario)
