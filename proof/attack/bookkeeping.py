@@ -7,11 +7,12 @@ the ledger under the ledger's number.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
 from proof.attack import journal
-from proof.attack.consuming import ABOVE, GROUPS, ORDERLY, PROPERTY, SQL, TAGGED, WANTED_TAGS
+from proof.attack.consuming import EXPRESSIONS, GROUPS, ORDERLY, wanted
 from proof.ledger import Content, Decision, Finding, Group, Kind, Ledger, Outcome, Place, Queue, Send, Served, View
 from proof.ledger.facts import Seen
 from proof.ledger.tables import allowed
@@ -24,12 +25,8 @@ OUTCOMES: Final = {
 CRASHED: Final = "crashed"
 
 
-def _wants_tag(content: Content) -> bool:
-    return content.tags in WANTED_TAGS
-
-
-def _wants_number(content: Content) -> bool:
-    return int(dict(content.properties).get(PROPERTY, "0")) > ABOVE
+def _wants(name: str, content: Content) -> bool:
+    return wanted(name, content.tags, dict(content.properties))
 
 
 class Bookkeeping:
@@ -44,10 +41,9 @@ class Bookkeeping:
         self._listening: dict[str, Seen] = {}
         self._changes: dict[str, Any] = {}
         for name, topics in GROUPS.items():
-            wants = {TAGGED: _wants_tag, SQL: _wants_number}.get(name)
             group = Group(name, topics, orderly=name == ORDERLY)
-            if wants is not None:
-                group.wants = wants
+            if name in EXPRESSIONS:
+                group.wants = partial(_wants, name)
             self.ledger.groups[name] = group
 
     def tell(self, entries: Iterable[journal.Entry]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proof.attack import journal
-from proof.attack.consuming import ALL, ORDERLY
+from proof.attack.consuming import GROUPS, wanted
 from proof.attack.fault_shim import ROOT
 
 
@@ -110,8 +110,10 @@ class Progress:
     """By broker and topic: when the last send was acknowledged."""
     ready: int = 0
     _topic: dict[int, tuple[str, str]] = field(default_factory=dict)
-    _awaited: dict[str, set[int]] = field(default_factory=lambda: {ALL: set(), ORDERLY: set()})
-    _accepted: dict[str, set[int]] = field(default_factory=lambda: {ALL: set(), ORDERLY: set()})
+    _wanted: dict[int, list[str]] = field(default_factory=dict)
+    """By message: the groups that want it."""
+    _awaited: dict[str, set[int]] = field(default_factory=lambda: {group: set() for group in GROUPS})
+    _accepted: dict[str, set[int]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     _listening: dict[str, tuple[str, int]] = field(default_factory=dict)
     quiet: int = 0
     """Producers that have said that they send no more."""
@@ -127,6 +129,9 @@ class Progress:
         if what == journal.SEND:
             self.sent += 1
             self._topic[fields[0]] = (fields[1], fields[6])
+            self._wanted[fields[0]] = [
+                group for group, topics in GROUPS.items() if fields[1] in topics and wanted(group, fields[3], fields[5])
+            ]
         elif what in (journal.DONE, journal.REFUSED, journal.UNKNOWN):
             self.counts[what] = self.counts.get(what, 0) + len(fields[0])
             if what == journal.DONE:
@@ -148,17 +153,13 @@ class Progress:
 
     def _await(self, numbers: list[int]) -> None:
         for number in numbers:
-            topic, kind = self._topic[number]
+            kind = self._topic[number][1]
             if kind == "half" and not journal.commits(number):
                 continue
-            for group in (ALL, ORDERLY) if topic == "orders" else (ALL,):
-                if topic in TOPICS and number not in self._accepted[group]:
+            for group in self._wanted[number]:
+                if number not in self._accepted[group]:
                     self._awaited[group].add(number)
 
     def waiting(self) -> list[tuple[str, int, str]]:
         """What was acknowledged and has not been consumed by a group that wants it: group, number, topic."""
         return [(group, number, self._topic[number][0]) for group, found in self._awaited.items() for number in found]
-
-
-TOPICS = frozenset({"plain", "batch", "delay", "timer", "trans", "orders"})
-"""Topics that somebody consumes; those of the operator have no consumers."""

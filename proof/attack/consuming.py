@@ -14,6 +14,7 @@ import json
 import os
 import random
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,13 @@ EXPRESSIONS: Final[dict[str, str | Selector]] = {
 }
 FIRST_REFUSED: Final = 0.05
 PROPERTY: Final = "n"
+
+
+def wanted(group: str, tags: str, properties: Mapping[str, str]) -> bool:
+    """Whether the expression of a group takes a message."""
+    if group == TAGGED:
+        return tags in WANTED_TAGS
+    return group != SQL or int(properties.get(PROPERTY, "0")) > ABOVE
 
 
 @dataclass

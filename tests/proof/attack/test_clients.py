@@ -12,26 +12,32 @@ def test_what_was_acknowledged_is_awaited_until_its_groups_accept_it(tmp_path: P
     progress = Progress([Follower(path)])
     progress.read()  # the file may come later
     book = Journal(path)
-    for number, topic in ((1, "plain"), (2, "orders"), (3, "op-1")):
-        book.note(journal.SEND, number, topic, 10, "", "", {}, "plain", 0.0, "")
+    for number, topic, tags in ((1, "plain", "c"), (2, "orders", "a"), (3, "op-1", "a"), (4, "plain", "b")):
+        book.note(journal.SEND, number, topic, 10, tags, "", {"n": "61" if number == 4 else "60"}, "plain", 0.0, "")
         book.note(journal.DONE, [number], "broker-1", topic, 0, number)
     progress.read()
     assert sorted(progress.waiting()) == [
         ("attack-all", 1, "plain"),
         ("attack-all", 2, "orders"),
+        ("attack-all", 4, "plain"),
         ("attack-orderly", 2, "orders"),
+        ("attack-sql", 4, "plain"),
+        ("attack-tagged", 4, "plain"),
     ]
     for serial, group, number, accepted in (
         ("a", "attack-all", 1, False),
         ("b", "attack-all", 2, True),
         ("c", "attack-orderly", 2, True),
         ("d", "attack-all", 1, True),
+        ("e", "attack-all", 4, True),
+        ("f", "attack-sql", 4, True),
+        ("g", "attack-tagged", 4, True),
     ):
         book.note(journal.GOT, serial, group, "broker-1", "plain", 0, 0, number, "plain", 0, "", "", {})
         book.note(journal.LISTENED, serial, accepted)
     progress.read()
     assert progress.waiting() == []
-    assert (progress.sent, progress.counts) == (3, {"done": 3, "consumed": 3})
+    assert (progress.sent, progress.counts) == (4, {"done": 4, "consumed": 6})
 
 
 def test_a_transaction_is_awaited_only_if_it_commits(tmp_path: Path) -> None:
