@@ -44,10 +44,7 @@ class Lookups:
 
     def has_messages(self, topic: str) -> bool:
         """True when a queue of the topic has a message that is still in the log."""
-        return any(
-            self.min_queue_offset(topic, queue_id) < self.max_queue_offset(topic, queue_id)
-            for queue_id in self.queues.queue_ids(topic)
-        )
+        return self.has_messages_after(topic, -1)
 
     def has_messages_after(self, topic: str, physical_offset: int) -> bool:
         """True when a queue of the topic has a message that ends after this offset of the log, or may have."""
