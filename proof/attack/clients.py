@@ -109,9 +109,9 @@ class Progress:
     last_done: dict[tuple[str, str], float] = field(default_factory=dict)
     """By broker and topic: when the last send was acknowledged."""
     ready: int = 0
-    _topic: dict[int, tuple[str, str]] = field(default_factory=dict)
+    _topic: dict[int, str] = field(default_factory=dict)
     _wanted: dict[int, list[str]] = field(default_factory=dict)
-    """By message: the groups that want it."""
+    """By message: the groups that get it once it is acknowledged."""
     _awaited: dict[str, set[int]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     _accepted: dict[str, set[int]] = field(default_factory=lambda: {group: set() for group in GROUPS})
     _listening: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -128,9 +128,13 @@ class Progress:
     def _take(self, at: float, what: str, fields: list[Any]) -> None:
         if what == journal.SEND:
             self.sent += 1
-            self._topic[fields[0]] = (fields[1], fields[6])
-            self._wanted[fields[0]] = [
-                group for group, topics in GROUPS.items() if fields[1] in topics and wanted(group, fields[3], fields[5])
+            number, topic, _, tags, _, properties, kind = fields[:7]
+            self._topic[number] = topic
+            appears = kind != "half" or journal.commits(number)
+            self._wanted[number] = [
+                group
+                for group, topics in GROUPS.items()
+                if appears and topic in topics and wanted(group, tags, properties)
             ]
         elif what in (journal.DONE, journal.REFUSED, journal.UNKNOWN):
             self.counts[what] = self.counts.get(what, 0) + len(fields[0])
@@ -153,13 +157,10 @@ class Progress:
 
     def _await(self, numbers: list[int]) -> None:
         for number in numbers:
-            kind = self._topic[number][1]
-            if kind == "half" and not journal.commits(number):
-                continue
             for group in self._wanted[number]:
                 if number not in self._accepted[group]:
                     self._awaited[group].add(number)
 
     def waiting(self) -> list[tuple[str, int, str]]:
         """What was acknowledged and has not been consumed by a group that wants it: group, number, topic."""
-        return [(group, number, self._topic[number][0]) for group, found in self._awaited.items() for number in found]
+        return [(group, number, self._topic[number]) for group, found in self._awaited.items() for number in found]

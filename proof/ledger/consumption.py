@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from proof.ledger.copies import Copies
-from proof.ledger.facts import DEAD_PREFIX, NEVER, RETRY_PREFIX, Finding, Group, Outcome, Queue, Seen, Served
+from proof.ledger.facts import DEAD_PREFIX, NEVER, RETRY_PREFIX, Finding, Group, Outcome, Place, Queue, Seen, Served
 
 
 def judge(copies: Copies) -> Iterator[Finding]:
@@ -30,14 +30,12 @@ def awaited(copies: Copies) -> Iterator[Finding]:
     by_group = _seen_by_group(copies)
     for group in copies.ledger.groups.values():
         dead = {served.number for served in _dead(copies, group)}
-        retried = _retried_and_carried_past(copies, group)
+        passed = _passed(copies, group)
         who = sorted(group.members) if group.broadcast else [""]
         for member in who:
             through = {seen.number for seen in by_group[group.name] if seen.accepted and member in ("", seen.member)}
             for served in _wanted(copies, group):
-                if served.number in through or served.number in dead or served.number in retried:
-                    continue
-                if not _carried_past(copies, group, served):
+                if served.number not in through and served.number not in dead and served.place not in passed:
                     by = f" in {member}" if member else ""
                     yield Finding("awaited", f"{group.name}{by} has not accepted #{served.number} at {served.place}")
 
@@ -45,21 +43,25 @@ def awaited(copies: Copies) -> Iterator[Finding]:
 def passed_over(copies: Copies) -> set[tuple[str, int]]:
     """What a group did not accept and need not, by its name and the message's number."""
     found = set()
+    by_group = _seen_by_group(copies)
     for group in copies.ledger.groups.values():
-        accepted = {seen.number for seen in copies.ledger.seen if seen.group == group.name and seen.accepted}
-        retried = _retried_and_carried_past(copies, group)
+        accepted = {seen.number for seen in by_group[group.name] if seen.accepted}
+        passed = _passed(copies, group)
         for served in _wanted(copies, group):
-            number = served.number
-            if number is not None and number not in accepted:
-                if number in retried or _carried_past(copies, group, served):
-                    found.add((group.name, number))
+            if served.number is not None and served.number not in accepted and served.place in passed:
+                found.add((group.name, served.number))
     return found
 
 
-def _retried_and_carried_past(copies: Copies, group: Group) -> set[int | None]:
-    """Messages of which the group was carried past the copy that a listener had refused."""
+def _passed(copies: Copies, group: Group) -> set[Place]:
+    """Where messages are that the group was carried past, or past the copy that a listener of it had refused."""
     of_topic = copies.view.of_topic(RETRY_PREFIX + group.name)
-    return {one.number for _, view in of_topic for one in view.messages if _carried_past(copies, group, one)}
+    retried = {one.number for _, view in of_topic for one in view.messages if _carried_past(copies, group, one)}
+    return {
+        served.place
+        for served in _wanted(copies, group)
+        if served.number in retried or _carried_past(copies, group, served)
+    }
 
 
 def _carried_past(copies: Copies, group: Group, served: Served) -> bool:
