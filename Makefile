@@ -1,24 +1,27 @@
-# make demo | quick | test | lint | docs | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock |
-# clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
-# Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
+# make demo | quick | test | lint | docs | quick-pythons | bench | interop | spark-long | rocketmq-tests | mutations |
+# dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
+# Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, LONG=none|quarter|all, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# More workers than processors: much of what the suite does with Java is waiting.
-WORKERS ?= 5
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -q
+# More workers than processors: much of what the suite does with Java is waiting (tests/runner/schedule.py).
+WORKERS ?= 8
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --times
+# Which tests marked `long` are part of `make test`; CI runs a quarter.
+LONG ?= none
 QUICK := not java and not spark and not slow and not crash
 # What reads files or builds them, and finds the same whatever runs.
-READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_docs.py test_house.py test_reference.py test_site.py mutations)
+READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_declaration.py test_docs.py test_house.py test_reference.py \
+  test_site.py mutations)
 # Rooms without a compiled module: their tests run compiled only, where they use the compiled rooms below them.
-UNCOMPILED := $(addprefix --ignore=tests/,admin cli console interop test_examples.py test_howto_programs.py test_plugins.py \
-  test_programs.py test_spark_names.py)
+UNCOMPILED := $(addprefix --ignore=tests/,admin bench cli console interop runner test_examples.py test_howto_programs.py \
+  test_plugins.py test_programs.py test_spark_names.py)
 
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations \
+.PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long rocketmq-tests mutations \
   attack chaos cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
@@ -41,17 +44,23 @@ test: venv-test test-interpreted test-compiled
 
 test-interpreted: venv-test
 	@$(BIN)/python -m pytest -q --collect-only tests >/dev/null || true  # the byte code, once, and not by each worker
-	BOLIDE_IMPL=python $(PYTEST) -m "$(QUICK)" $(READERS) $(UNCOMPILED) $(ARGS)
+	BOLIDE_IMPL=python $(PYTEST) --again -m "$(QUICK)" $(READERS) $(UNCOMPILED) $(ARGS)
 
 test-compiled: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	$(BIN)/python -m tests.interop.java_artefacts && \
-	set -x && BOLIDE_IMPL=compiled $(PYTEST) --durations=15 $(ARGS)
+	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again --long $(LONG) $(ARGS)
 
 interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	$(BIN)/python -m tests.interop.java_artefacts && \
-	set -x && BOLIDE_IMPL=compiled $(PYTEST) -m java tests/interop $(ARGS)
+	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m java tests/interop $(ARGS)
+
+# Everything with Spark, with the long tests that `make test` leaves out.
+spark-long: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	$(BIN)/python -m tests.interop.java_artefacts && \
+	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m spark $(ARGS)
 
 # RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
 rocketmq-tests: venv-test

@@ -17,6 +17,8 @@ from tests.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
 from tests.jvm_flags import UNVERIFIED
 from tests.node.controller.etcds import SKIP_OPTIONAL
+from tests.runner import again, groups, long_tests, times
+from tests.runner.schedule import HeavyBesideLight
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
 # its jars for what they are than to verify each.
@@ -32,9 +34,12 @@ settings.load_profile("bolide")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--skip-optional, for machines without Java, Spark or etcd."""
+    """Add the options of this suite."""
     missing = "Java, Maven, Spark or etcd"
     parser.addoption("--skip-optional", action="store_true", help=f"skip tests whose {missing} is missing")
+    parser.addoption("--long", choices=long_tests.CHOICES, default="all", help="which of the tests marked long to run")
+    parser.addoption("--again", action="store_true", help="run failed tests a second time at the end, each alone")
+    parser.addoption("--times", action="store_true", help="print where the time went, by layer and test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("bolide") and importlib.util.find_spec("bolide.testing.pytest_plugin"):
         config.pluginmanager.import_plugin("bolide.testing.pytest_plugin")
     config.pluginmanager.register(Matrix(), "bolide-matrix")
+    times.register(config)
+    again.register(config)
     if config.getoption("--skip-optional"):
         os.environ[SKIP_OPTIONAL] = "1"
 
@@ -82,35 +89,17 @@ def _java_home_or_path() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
-LONGEST_FIRST = (
-    *("spark-processes", "spark", "spark-live"),
-    *("java-pairs", "java-many-queues", "java-brokers", "java-stores", "java", "hostile"),
-)
-"""Groups in the order in which workers begin them (with --no-loadscope-reorder); single tests fill the rest."""
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs what shares a Spark session, or the Java cluster of the live source: both start slowly.
-
-    What asks for the clusters of the live source, and the jobs, have a session of their own in another worker.
-    """
-    for item in items:
-        shared = item.get_closest_marker("spark") or item.get_closest_marker("java")
-        if shared and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        if group_of(item) == "spark":
-            live = "rocketmq" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/jobs/")
-            if live:
-                item.add_marker(pytest.mark.xdist_group("spark-live"), append=False)
-    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: places.get(group_of(item), len(places)))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose among the long tests, then group the heavy ones."""
+    long_tests.deselect(config, items)
+    groups.assign(items)
 
 
-def group_of(item: pytest.Item) -> str:
-    """The xdist group of a test; empty for a test that any worker may run."""
-    marker = item.get_closest_marker("xdist_group")
-    return str(marker.args[0]) if marker is not None and marker.args else ""
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute groups with our scheduler; every other `--dist` is pytest-xdist's."""
+    return HeavyBesideLight(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -22,6 +22,7 @@ QUICK = "not java and not spark and not slow and not crash"
 READERS = (
     "test_build.py",
     "test_citations.py",
+    "test_declaration.py",
     "test_docs.py",
     "test_house.py",
     "test_reference.py",
@@ -63,7 +64,7 @@ def run_suite(version: str, python: str, arguments: list[str]) -> int:
     if made.returncode:
         return made.returncode
     ignored = [f"--ignore=tests/{name}" for name in READERS]
-    workers = os.environ.get("WORKERS") or "3"
+    workers = os.environ.get("WORKERS") or "5"
     command = [
         f"{venv}/bin/python",
         "-m",
@@ -73,7 +74,7 @@ def run_suite(version: str, python: str, arguments: list[str]) -> int:
         workers,
         "--dist",
         "loadgroup",
-        "--no-loadscope-reorder",
+        "--again",
         "-m",
         QUICK,
     ]
