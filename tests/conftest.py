@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import importlib.util
+import inspect
 import os
 import shutil
 import signal
@@ -109,6 +112,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if item.config.getoption("--skip-optional"):
                 pytest.skip(f"needs {sentence}")
             pytest.fail(f"needs {sentence}, or leave such tests out with --skip-optional", pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run a coroutine test in its own event loop, like `asyncio.run` in a plain test. pytest itself calls the rest.
+
+    pytest rejects an awaitable that a plain test returns, and Hypothesis rejects a coroutine below `@given`.
+    """
+    test = pyfuncitem.obj
+    if inspect.iscoroutinefunction(test):
+        pyfuncitem.obj = functools.wraps(test)(lambda **arguments: asyncio.run(test(**arguments)))
 
 
 @pytest.hookimpl(wrapper=True)
