@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import PullConsumer, PushConsumer, ResponseError, sql
@@ -13,8 +11,8 @@ from tests.client.scripted_broker import ScriptedBroker
 
 
 @pytest.mark.parametrize("filtering", [False, True])
-def test_an_expression_that_is_refused_ends_the_start(filtering: bool) -> None:
-    async def main(broker: Broker) -> None:
+async def test_an_expression_that_is_refused_ends_the_start(filtering: bool) -> None:
+    with Broker(enable_property_filter=filtering) as broker:
         broker.create_topic("T", 1)
         push = PushConsumer("G", broker.namesrv_addr)
         push.subscribe("T", sql("a >"), lambda message: None)
@@ -33,16 +31,9 @@ def test_an_expression_that_is_refused_ends_the_start(filtering: bool) -> None:
         async with pull:
             pass
 
-    with Broker(enable_property_filter=filtering) as broker:
-        asyncio.run(main(broker))
 
-
-def test_a_broker_that_knows_no_such_request_is_taken_to_agree() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = PushConsumer("G", broker.address, suspend=0.5)
-        push.subscribe("T", sql("a > 5"), lambda message: None)
-        async with push:
-            assert len(broker.requests(codes.CHECK_CLIENT_CONFIG)) == 1
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_broker_that_knows_no_such_request_is_taken_to_agree(broker: ScriptedBroker) -> None:
+    push = PushConsumer("G", broker.address, suspend=0.5)
+    push.subscribe("T", sql("a > 5"), lambda message: None)
+    async with push:
+        assert len(broker.requests(codes.CHECK_CLIENT_CONFIG)) == 1

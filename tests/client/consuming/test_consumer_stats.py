@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import MessageQueue, ReceivedMessage
@@ -56,47 +54,39 @@ def test_the_status_of_a_topic_is_java_s() -> None:
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_broker_that_asks_is_told_real_rates(orderly: bool) -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=orderly, orderly_pause=0.01)
-        seen: list[bytes] = []
+async def test_a_broker_that_asks_is_told_real_rates(orderly: bool, broker: ScriptedBroker) -> None:
+    push = consumer(broker, orderly=orderly, orderly_pause=0.01)
+    seen: list[bytes] = []
 
-        def take(message: ReceivedMessage) -> bool:
-            seen.append(message.body)
-            return message.body != b"bad" or seen.count(b"bad") > 1
+    def take(message: ReceivedMessage) -> bool:
+        seen.append(message.body)
+        return message.body != b"bad" or seen.count(b"bad") > 1
 
-        push.subscribe("T", "*", take)
-        async with push:
-            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"1", b"bad", b"2")])
-            await until(lambda: {b"1", b"bad", b"2"} <= set(seen), "three messages")
-            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 3, "the listener is through")
+    push.subscribe("T", "*", take)
+    async with push:
+        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"1", b"bad", b"2")])
+        await until(lambda: {b"1", b"bad", b"2"} <= set(seen), "three messages")
+        await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 3, "the listener is through")
 
-            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
-            await until(lambda: len(broker.answers) == 1, "the running info")
-            status = json_body(broker.answers[0].body)["statusTable"]["T"]
-        assert status["consumeFailedMsgs"] == 1
-        assert status["consumeFailedTPS"] > 0
-        assert status["consumeOKTPS"] >= status["consumeFailedTPS"]
-        assert status["pullTPS"] > 0
-        assert status["pullRT"] >= 0
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+        broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
+        await until(lambda: len(broker.answers) == 1, "the running info")
+        status = json_body(broker.answers[0].body)["statusTable"]["T"]
+    assert status["consumeFailedMsgs"] == 1
+    assert status["consumeFailedTPS"] > 0
+    assert status["consumeOKTPS"] >= status["consumeFailedTPS"]
+    assert status["pullTPS"] > 0
+    assert status["pullRT"] >= 0
 
 
-def test_a_pull_consumer_counts_its_pulls() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        fill(broker, 6)
-        async with pull_consumer(broker) as reader:
-            reader.subscribe("T")
-            await until(lambda: bool(reader.assignment()), "the queues")
-            taken = 0
-            while taken < 6:
-                taken += len(await reader.poll())
-            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": "x"})
-            await until(lambda: len(broker.answers) == 1, "the running info")
-            status = json_body(broker.answers[0].body)["statusTable"]["T"]
-        assert status["pullTPS"] > 0 == status["consumeOKTPS"]
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_pull_consumer_counts_its_pulls(broker: ScriptedBroker) -> None:
+    fill(broker, 6)
+    async with pull_consumer(broker) as reader:
+        reader.subscribe("T")
+        await until(lambda: bool(reader.assignment()), "the queues")
+        taken = 0
+        while taken < 6:
+            taken += len(await reader.poll())
+        broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": "x"})
+        await until(lambda: len(broker.answers) == 1, "the running info")
+        status = json_body(broker.answers[0].body)["statusTable"]["T"]
+    assert status["pullTPS"] > 0 == status["consumeOKTPS"]

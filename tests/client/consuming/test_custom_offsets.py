@@ -38,101 +38,84 @@ class Table:
         self.rows.update({(group, queue): offset for queue, offset in offsets.items()})
 
 
-def test_a_push_consumer_continues_where_its_store_says_and_tells_no_broker() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        table = Table()
-        table.rows["G", MessageQueue("T", "broker-a", 0)] = 2
-        seen: list[bytes] = []
-        push = consumer(broker, offset_store=table)
-        push.subscribe("T", "*", lambda message: seen.append(message.body))
-        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(4)])
-        async with push:
-            await until(lambda: len(seen) == 2, "the last two")
-        assert sorted(seen) == [b"2", b"3"]
-        assert table.rows["G", MessageQueue("T", "broker-a", 0)] == 4
-        assert not broker.requests(codes.QUERY_CONSUMER_OFFSET)
-        assert not broker.requests(codes.UPDATE_CONSUMER_OFFSET)
-        assert all(pull.ext()["commitOffset"] == "0" for pull in broker.requests(codes.PULL_MESSAGE))
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_push_consumer_continues_where_its_store_says_and_tells_no_broker(broker: ScriptedBroker) -> None:
+    table = Table()
+    table.rows["G", MessageQueue("T", "broker-a", 0)] = 2
+    seen: list[bytes] = []
+    push = consumer(broker, offset_store=table)
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(4)])
+    async with push:
+        await until(lambda: len(seen) == 2, "the last two")
+    assert sorted(seen) == [b"2", b"3"]
+    assert table.rows["G", MessageQueue("T", "broker-a", 0)] == 4
+    assert not broker.requests(codes.QUERY_CONSUMER_OFFSET)
+    assert not broker.requests(codes.UPDATE_CONSUMER_OFFSET)
+    assert all(pull.ext()["commitOffset"] == "0" for pull in broker.requests(codes.PULL_MESSAGE))
 
 
-def test_a_pull_consumer_commits_to_its_store() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        fill(broker, 4)
-        table = Table()
-        async with pull_consumer(broker, offset_store=table, auto_commit=False) as reader:
-            await reader.assign([Q0])
-            await reader.poll()
-            assert table.rows == {}
-            await reader.commit()
-            assert await reader.committed(Q0) == 2
-        assert table.rows == {("G", Q0): 2}
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_pull_consumer_commits_to_its_store(broker: ScriptedBroker) -> None:
+    fill(broker, 4)
+    table = Table()
+    async with pull_consumer(broker, offset_store=table, auto_commit=False) as reader:
+        await reader.assign([Q0])
+        await reader.poll()
+        assert table.rows == {}
+        await reader.commit()
+        assert await reader.committed(Q0) == 2
+    assert table.rows == {("G", Q0): 2}
 
 
-def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() -> None:
-    async def main() -> None:
-        table = Table()
-        offsets = CustomOffsets(table, "G")
-        offsets.update(Q0, 1)
-        offsets.update(Q1, 5)
-        assert (offsets.get(Q0), offsets.carry(Q0)) == (1, -1)
-        await offsets.persist([Q0, Q1], wait=True)
-        offsets.update(Q0, 2)
-        await offsets.persist([Q0, Q1], wait=False)
-        await offsets.persist([Q0, Q1], wait=True)
-        assert table.saves == [{Q0: 1, Q1: 5}, {Q0: 2}]
-        table.broken = True
-        offsets.update(Q1, 6)
-        await offsets.persist([Q0, Q1], wait=True)
-        with pytest.raises(LocalError, match=r"cannot load the offset of T@broker-a:0: the disk is gone"):
-            await offsets.load(Q0)
-        table.broken = False
-        await offsets.persist([Q0, Q1], wait=True)
-        assert table.saves[2:] == [{Q1: 6}]
-
-    asyncio.run(main())
+async def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() -> None:
+    table = Table()
+    offsets = CustomOffsets(table, "G")
+    offsets.update(Q0, 1)
+    offsets.update(Q1, 5)
+    assert (offsets.get(Q0), offsets.carry(Q0)) == (1, -1)
+    await offsets.persist([Q0, Q1], wait=True)
+    offsets.update(Q0, 2)
+    await offsets.persist([Q0, Q1], wait=False)
+    await offsets.persist([Q0, Q1], wait=True)
+    assert table.saves == [{Q0: 1, Q1: 5}, {Q0: 2}]
+    table.broken = True
+    offsets.update(Q1, 6)
+    await offsets.persist([Q0, Q1], wait=True)
+    with pytest.raises(LocalError, match=r"cannot load the offset of T@broker-a:0: the disk is gone"):
+        await offsets.load(Q0)
+    table.broken = False
+    await offsets.persist([Q0, Q1], wait=True)
+    assert table.saves[2:] == [{Q1: 6}]
 
 
 @pytest.mark.parametrize("loaded", [None, "5", True])
-def test_a_store_that_loads_no_number_is_named(loaded: Any) -> None:
-    async def main() -> None:
-        table = Table()
-        table.rows["G", Q0] = loaded
-        with pytest.raises(LocalError, match=r"offset store of G loaded .* return an int, -1 if there is none"):
-            await CustomOffsets(table, "G").load(Q0)
-
-    asyncio.run(main())
+async def test_a_store_that_loads_no_number_is_named(loaded: Any) -> None:
+    table = Table()
+    table.rows["G", Q0] = loaded
+    with pytest.raises(LocalError, match=r"offset store of G loaded .* return an int, -1 if there is none"):
+        await CustomOffsets(table, "G").load(Q0)
 
 
-def test_a_save_that_ends_after_its_queue_was_given_back_keeps_no_later_one_from_being_saved() -> None:
-    async def main() -> None:
-        asked, answered = asyncio.Event(), asyncio.Event()
+async def test_a_save_that_ends_after_its_queue_was_given_back_keeps_no_later_one_from_being_saved() -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
 
-        class Slow(Table):
-            async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
-                await super().save(group, offsets)
-                asked.set()
-                await answered.wait()
+    class Slow(Table):
+        async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+            await super().save(group, offsets)
+            asked.set()
+            await answered.wait()
 
-        table = Slow()
-        offsets = CustomOffsets(table, "G")
-        offsets.update(Q0, 5)
-        saving = asyncio.create_task(offsets.persist([Q0], wait=True))
-        await asked.wait()
-        offsets.forget(Q0)
-        answered.set()
-        await saving
-        table.rows["G", Q0] = 9  # another member read on; then the queue is ours again, and a seek goes back
-        offsets.update(Q0, 5)
-        await offsets.persist([Q0], wait=True)
-        assert table.rows["G", Q0] == 5
-
-    asyncio.run(main())
+    table = Slow()
+    offsets = CustomOffsets(table, "G")
+    offsets.update(Q0, 5)
+    saving = asyncio.create_task(offsets.persist([Q0], wait=True))
+    await asked.wait()
+    offsets.forget(Q0)
+    answered.set()
+    await saving
+    table.rows["G", Q0] = 9  # another member read on; then the queue is ours again, and a seek goes back
+    offsets.update(Q0, 5)
+    await offsets.persist([Q0], wait=True)
+    assert table.rows["G", Q0] == 5
 
 
 @pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])

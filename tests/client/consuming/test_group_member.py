@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import PullConsumer
@@ -18,31 +16,27 @@ def pulls(broker: ScriptedBroker) -> list[Command]:
 
 
 @pytest.mark.parametrize("young", [True, False], ids=["young", "old"])
-def test_a_message_between_two_questions_is_not_passed_over(young: bool) -> None:
+async def test_a_message_between_two_questions_is_not_passed_over(young: bool, broker: ScriptedBroker) -> None:
     """RocketMQ's rule: 22 for an empty queue, 0 where the first message is still in memory, 22 where it is not."""
 
-    async def main(broker: ScriptedBroker) -> None:
-        def progress(command: Command) -> Command:
-            known = broker.on_query_consumer_offset(command)
-            begun = young and broker.stored.get(("T", int(command.ext()["queueId"])))
-            return make_response(command, codes.SUCCESS, ext={"offset": "0"}) if begun else known
+    def progress(command: Command) -> Command:
+        known = broker.on_query_consumer_offset(command)
+        begun = young and broker.stored.get(("T", int(command.ext()["queueId"])))
+        return make_response(command, codes.SUCCESS, ext={"offset": "0"}) if begun else known
 
-        def end(command: Command) -> Command:
-            if int(command.ext()["queueId"]) == 0 and not broker.stored.get(("T", 0)):
-                broker.store("T", 0, b"between", "")
-            return broker.on_get_max_offset(command)
+    def end(command: Command) -> Command:
+        if int(command.ext()["queueId"]) == 0 and not broker.stored.get(("T", 0)):
+            broker.store("T", 0, b"between", "")
+        return broker.on_get_max_offset(command)
 
-        broker.script = {codes.QUERY_CONSUMER_OFFSET: progress, codes.GET_MAX_OFFSET: end}
-        async with PullConsumer("G", broker.address, start_from="last", suspend=0.5) as consumer:
-            consumer.subscribe("T")
-            await until(lambda: {pull.ext()["queueId"] for pull in pulls(broker)} == {"0", "1"}, "both queues begin")
-            broker.on_loop(lambda: broker.store("T", 0, b"later", ""))
-            seen = []
-            async for message in consumer:
-                seen.append(message.body)
-                if message.body == b"later":
-                    break
-        assert seen == ([b"between", b"later"] if young else [b"later"])
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    broker.script = {codes.QUERY_CONSUMER_OFFSET: progress, codes.GET_MAX_OFFSET: end}
+    async with PullConsumer("G", broker.address, start_from="last", suspend=0.5) as consumer:
+        consumer.subscribe("T")
+        await until(lambda: {pull.ext()["queueId"] for pull in pulls(broker)} == {"0", "1"}, "both queues begin")
+        broker.on_loop(lambda: broker.store("T", 0, b"later", ""))
+        seen = []
+        async for message in consumer:
+            seen.append(message.body)
+            if message.body == b"later":
+                break
+    assert seen == ([b"between", b"later"] if young else [b"later"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -22,46 +21,36 @@ def small(message: ReceivedMessage) -> bool:
     return int(message.body) < 6
 
 
-def test_a_push_consumer_gets_what_every_filter_wants_and_the_rest_counts_as_consumed() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        seen: list[bytes] = []
-        push = consumer(broker, filters=(even, small), codec="json")
-        push.subscribe("T", "*", lambda message: seen.append(message.body))
-        async with push:
-            broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(8)])
-            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 8, "all of them")
-        assert sorted(seen) == [b"0", b"2", b"4"]
-        assert broker.offsets["G", "T", 0] == 8
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_push_consumer_gets_what_every_filter_wants_and_the_rest_counts_as_consumed(
+    broker: ScriptedBroker,
+) -> None:
+    seen: list[bytes] = []
+    push = consumer(broker, filters=(even, small), codec="json")
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(8)])
+        await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 8, "all of them")
+    assert sorted(seen) == [b"0", b"2", b"4"]
+    assert broker.offsets["G", "T", 0] == 8
 
 
-def test_a_pull_consumer_drops_what_a_filter_does_not_want() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        fill(broker, 8)  # 0, 2, 4, 6 in the first queue
-        async with pull_consumer(broker, filters=(small,)) as reader:
-            await reader.assign([Q0])
-            assert [message.body for message in await reader.poll()] == [b"0", b"2", b"4"]
-            assert [message.body for message in (await reader.pull(Q0, 1)).messages] == [b"2", b"4"]
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_pull_consumer_drops_what_a_filter_does_not_want(broker: ScriptedBroker) -> None:
+    fill(broker, 8)  # 0, 2, 4, 6 in the first queue
+    async with pull_consumer(broker, filters=(small,)) as reader:
+        await reader.assign([Q0])
+        assert [message.body for message in await reader.poll()] == [b"0", b"2", b"4"]
+        assert [message.body for message in (await reader.pull(Q0, 1)).messages] == [b"2", b"4"]
 
 
-def test_a_filter_that_fails_drops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        fill(broker, 2)
+async def test_a_filter_that_fails_drops_nothing(caplog: pytest.LogCaptureFixture, broker: ScriptedBroker) -> None:
+    fill(broker, 2)
 
-        def broken(message: ReceivedMessage) -> bool:
-            raise ZeroDivisionError
+    def broken(message: ReceivedMessage) -> bool:
+        raise ZeroDivisionError
 
-        async with pull_consumer(broker, filters=(broken,)) as reader:
-            await reader.assign([Q0])
-            assert len(await reader.poll()) == 1
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    async with pull_consumer(broker, filters=(broken,)) as reader:
+        await reader.assign([Q0])
+        assert len(await reader.poll()) == 1
     assert "which is delivered" in caplog.text
 
 

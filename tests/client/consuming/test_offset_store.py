@@ -17,34 +17,30 @@ from tests.client.scripted_broker import ScriptedBroker, UnlockedOffsets
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
-        try:
-            await instance.route("T")
-            store = BrokerOffsets(instance, "G")
+async def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not(broker: ScriptedBroker) -> None:
+    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    try:
+        await instance.route("T")
+        store = BrokerOffsets(instance, "G")
 
-            async def persist(offset: int, wait: bool) -> None:
-                store.update(QUEUE, offset)
-                await store.persist([QUEUE], wait)
+        async def persist(offset: int, wait: bool) -> None:
+            store.update(QUEUE, offset)
+            await store.persist([QUEUE], wait)
 
-            await persist(5, True)
-            await persist(5, True)
-            await persist(9, False)
-            await persist(9, False)
-            await persist(5, True)  # back again: what was answered long ago says nothing
-            written = broker.requests(codes.UPDATE_CONSUMER_OFFSET)
-            assert [int(command.ext()["commitOffset"]) for command in written] == [5, 9, 9, 5]
-            assert await store.load(QUEUE) == 5
-        finally:
-            await instance.release()
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+        await persist(5, True)
+        await persist(5, True)
+        await persist(9, False)
+        await persist(9, False)
+        await persist(5, True)  # back again: what was answered long ago says nothing
+        written = broker.requests(codes.UPDATE_CONSUMER_OFFSET)
+        assert [int(command.ext()["commitOffset"]) for command in written] == [5, 9, 9, 5]
+        assert await store.load(QUEUE) == 5
+    finally:
+        await instance.release()
 
 
-def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
-    async def main(master: ScriptedBroker, replica: ScriptedBroker) -> None:
+async def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
+    with ScriptedBroker() as master, ScriptedBroker() as replica:
         instance = ClientInstance.acquire(ClientOptions.of(master.address))
         try:
             await instance.route("T")
@@ -63,53 +59,47 @@ def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
         finally:
             await instance.release()
 
-    with ScriptedBroker() as master, ScriptedBroker() as replica:
-        asyncio.run(main(master, replica))
 
+async def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_certain(
+    broker: ScriptedBroker,
+) -> None:
+    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    try:
+        await instance.route("T")
+        store = BrokerOffsets(instance, "G")
+        store.update(QUEUE, 3)
+        await store.persist([QUEUE], True)
+        store.update(QUEUE, 4)
+        assert store.carry(QUEUE) == 4
+        store.update(QUEUE, 25)
 
-def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_certain() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
-        try:
-            await instance.route("T")
-            store = BrokerOffsets(instance, "G")
-            store.update(QUEUE, 3)
-            await store.persist([QUEUE], True)
-            store.update(QUEUE, 4)
-            assert store.carry(QUEUE) == 4
-            store.update(QUEUE, 25)
+        def late(command: Command) -> Command:
+            """The broker's thread for pulls stores what the pull carried after the first commit."""
+            broker.script[codes.UPDATE_CONSUMER_OFFSET] = broker.on_update_consumer_offset
+            broker.on_update_consumer_offset(command)
+            broker.offsets["G", "T", 0] = 4
+            return make_response(command, codes.SUCCESS)
 
-            def late(command: Command) -> Command:
-                """The broker's thread for pulls stores what the pull carried after the first commit."""
-                broker.script[codes.UPDATE_CONSUMER_OFFSET] = broker.on_update_consumer_offset
-                broker.on_update_consumer_offset(command)
-                broker.offsets["G", "T", 0] = 4
-                return make_response(command, codes.SUCCESS)
+        broker.script[codes.UPDATE_CONSUMER_OFFSET] = late
+        await store.persist([QUEUE], True)
+        assert broker.offsets["G", "T", 0] == 25
+        assert len(broker.requests(codes.UPDATE_CONSUMER_OFFSET)) == 3
 
-            broker.script[codes.UPDATE_CONSUMER_OFFSET] = late
-            await store.persist([QUEUE], True)
-            assert broker.offsets["G", "T", 0] == 25
-            assert len(broker.requests(codes.UPDATE_CONSUMER_OFFSET)) == 3
-
-            store.update(QUEUE, 30)
-            assert store.carry(QUEUE) == 30
-            store.update(QUEUE, 31)
-            store.carried(QUEUE)  # answered: there is nothing to look for
-            asked = len(broker.requests(codes.QUERY_CONSUMER_OFFSET))
-            await store.persist([QUEUE], True)
-            assert len(broker.requests(codes.QUERY_CONSUMER_OFFSET)) == asked
-        finally:
-            await instance.release()
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+        store.update(QUEUE, 30)
+        assert store.carry(QUEUE) == 30
+        store.update(QUEUE, 31)
+        store.carried(QUEUE)  # answered: there is nothing to look for
+        asked = len(broker.requests(codes.QUERY_CONSUMER_OFFSET))
+        await store.persist([QUEUE], True)
+        assert len(broker.requests(codes.QUERY_CONSUMER_OFFSET)) == asked
+    finally:
+        await instance.release()
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_the_first_commits_of_a_group_are_all_kept_where_the_first_one_makes_the_table(wait: bool) -> None:
+async def test_the_first_commits_of_a_group_are_all_kept_where_the_first_one_makes_the_table(wait: bool) -> None:
     queues = [MessageQueue(topic, "broker-a", number) for topic in ("T", "U") for number in range(4)]
-
-    async def main(broker: ScriptedBroker) -> None:
+    with UnlockedOffsets(queues=4) as broker:
         instance = ClientInstance.acquire(ClientOptions.of(broker.address))
         try:
             await instance.route("T")
@@ -124,14 +114,11 @@ def test_the_first_commits_of_a_group_are_all_kept_where_the_first_one_makes_the
         finally:
             await instance.release()
 
-    with UnlockedOffsets(queues=4) as broker:
-        asyncio.run(main(broker))
 
-
-def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
+async def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(3)]
-
-    async def main(broker: ScriptedBroker) -> None:
+    with ScriptedBroker(queues=3) as broker:
+        broker.offsets["G", "T", 1] = 7
         instance = ClientInstance.acquire(ClientOptions.of(broker.address))
         try:
             await instance.route("T")
@@ -146,15 +133,10 @@ def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
         finally:
             await instance.release()
 
-    with ScriptedBroker(queues=3) as broker:
-        broker.offsets["G", "T", 1] = 7
-        asyncio.run(main(broker))
 
-
-def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> None:
+async def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
-
-    async def main(broker: ScriptedBroker) -> None:
+    with UnlockedOffsets(queues=4) as broker:
         instance = ClientInstance.acquire(ClientOptions.of(broker.address))
         try:
             await instance.route("T")
@@ -172,16 +154,12 @@ def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> Non
         finally:
             await instance.release()
 
-    with UnlockedOffsets(queues=4) as broker:
-        asyncio.run(main(broker))
 
-
-def test_first_commits_wait_no_longer_than_one_for_a_broker_that_does_not_answer() -> None:
+async def test_first_commits_wait_no_longer_than_one_for_a_broker_that_does_not_answer() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
-
-    async def main(broker: ScriptedBroker) -> list[int]:
+    ended: list[int] = []
+    with ScriptedBroker(queues=4) as broker:
         instance = ClientInstance.acquire(ClientOptions.of(broker.address))
-        ended: list[int] = []
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")
@@ -194,10 +172,6 @@ def test_first_commits_wait_no_longer_than_one_for_a_broker_that_does_not_answer
 
             broker.script[codes.UPDATE_CONSUMER_OFFSET] = ignore
             await asyncio.gather(*writes)
-            return ended
         finally:
             await instance.release()
-
-    with ScriptedBroker(queues=4) as broker:
-        ended = asyncio.run(main(broker))
-        assert len(ended) == 4 and max(ended) <= 1, "the others are sent together once the first has waited in vain"
+    assert len(ended) == 4 and max(ended) <= 1, "the others are sent together once the first has waited in vain"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 
 from bolide.client import MessageQueue, ReceivedMessage
@@ -13,7 +12,7 @@ from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
 
 
-def test_orderly_tries_again_in_place_and_nothing_overtakes() -> None:
+async def test_orderly_tries_again_in_place_and_nothing_overtakes(broker: ScriptedBroker) -> None:
     seen: dict[int, list[bytes]] = defaultdict(list)
     failed: set[bytes] = set()
 
@@ -23,92 +22,72 @@ def test_orderly_tries_again_in_place_and_nothing_overtakes() -> None:
             raise ValueError("scripted")
         seen[message.queue_id].append(message.body)
 
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True, orderly_pause=0.01)
-        push.subscribe("T", "*", listener)
-        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(60)])
-        async with push:
-            await until(lambda: sum(map(len, seen.values())) == 60, "60 messages")
-        for bodies in seen.values():
-            assert bodies == sorted(bodies, key=int)
-        assert broker.requests(codes.LOCK_BATCH_MQ)
-        assert broker.requests(codes.UNLOCK_BATCH_MQ)
-        assert not broker.requests(codes.CONSUMER_SEND_MSG_BACK)
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    push = consumer(broker, orderly=True, orderly_pause=0.01)
+    push.subscribe("T", "*", listener)
+    broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(60)])
+    async with push:
+        await until(lambda: sum(map(len, seen.values())) == 60, "60 messages")
+    for bodies in seen.values():
+        assert bodies == sorted(bodies, key=int)
+    assert broker.requests(codes.LOCK_BATCH_MQ)
+    assert broker.requests(codes.UNLOCK_BATCH_MQ)
+    assert not broker.requests(codes.CONSUMER_SEND_MSG_BACK)
 
 
-def test_orderly_out_of_tries_goes_to_the_retry_topic() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True, orderly_pause=0.01, max_reconsume_times=2)
-        tries: list[int] = []
+async def test_orderly_out_of_tries_goes_to_the_retry_topic(broker: ScriptedBroker) -> None:
+    push = consumer(broker, orderly=True, orderly_pause=0.01, max_reconsume_times=2)
+    tries: list[int] = []
 
-        def listener(message: ReceivedMessage) -> bool:
-            tries.append(message.reconsume_times)
-            return message.body != b"bad"
+    def listener(message: ReceivedMessage) -> bool:
+        tries.append(message.reconsume_times)
+        return message.body != b"bad"
 
-        push.subscribe("T", "*", listener)
-        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
-        async with push:
-            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
-        assert tries[:3] == [0, 1, 2]
-        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
-        assert ext["b"] == "%RETRY%G"
-        assert int(ext["j"]) > int(ext["l"])  # which the broker takes for a dead letter
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    push.subscribe("T", "*", listener)
+    broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
+    async with push:
+        await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
+    assert tries[:3] == [0, 1, 2]
+    ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
+    assert ext["b"] == "%RETRY%G"
+    assert int(ext["j"]) > int(ext["l"])  # which the broker takes for a dead letter
 
 
-def test_a_queue_locked_by_someone_else_is_left_alone() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True)
-        push.subscribe("T", "*", lambda message: None)
-        async with push:
-            assert push.assignment() == []
-            assert not broker.requests(codes.PULL_MESSAGE)
+async def test_a_queue_locked_by_someone_else_is_left_alone(broker: ScriptedBroker) -> None:
+    broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
+    push = consumer(broker, orderly=True)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert push.assignment() == []
+        assert not broker.requests(codes.PULL_MESSAGE)
 
-    with ScriptedBroker() as broker:
+
+async def test_a_queue_whose_lock_is_lost_is_not_pulled(broker: ScriptedBroker) -> None:
+    seen: list[bytes] = []
+
+    def pulls() -> int:
+        return sum(pull.ext()["topic"] == "T" for pull in broker.requests(codes.PULL_MESSAGE))
+
+    push = consumer(broker, orderly=True)
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        await until(lambda: pulls() >= 2, "a pull of each queue")
         broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
-        asyncio.run(main(broker))
+        await push._locks.refresh()
+        before = pulls()  # one that found nothing for half a second was asked again
+        broker.on_loop(lambda: [broker.store("T", queue_id, b"x", "") for queue_id in (0, 1)])
+        for _ in range(3):
+            await push.commit()
+            await push.lag()  # the broker has answered what was asked before
+        assert pulls() == before and not seen
+        del broker.script[codes.LOCK_BATCH_MQ]
+        await push._locks.refresh()
+        await until(lambda: seen == [b"x", b"x"], "both messages")
 
 
-def test_a_queue_whose_lock_is_lost_is_not_pulled() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        seen: list[bytes] = []
-
-        def pulls() -> int:
-            return sum(pull.ext()["topic"] == "T" for pull in broker.requests(codes.PULL_MESSAGE))
-
-        push = consumer(broker, orderly=True)
-        push.subscribe("T", "*", lambda message: seen.append(message.body))
-        async with push:
-            await until(lambda: pulls() >= 2, "a pull of each queue")
-            broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
-            await push._locks.refresh()
-            before = pulls()  # one that found nothing for half a second was asked again
-            broker.on_loop(lambda: [broker.store("T", queue_id, b"x", "") for queue_id in (0, 1)])
-            for _ in range(3):
-                await push.commit()
-                await push.lag()  # the broker has answered what was asked before
-            assert pulls() == before and not seen
-            del broker.script[codes.LOCK_BATCH_MQ]
-            await push._locks.refresh()
-            await until(lambda: seen == [b"x", b"x"], "both messages")
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_a_lock_taken_for_nothing_is_given_back() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True)
-        push.subscribe("T", "*", lambda message: None)
-        async with push:
-            assert push.assignment() == []
-            await until(lambda: len(broker.requests(codes.UNLOCK_BATCH_MQ)) >= 2, "the locks given back")
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.QUERY_CONSUMER_OFFSET] = lambda command: make_response(command, codes.SYSTEM_ERROR, "no")
-        asyncio.run(main(broker))
+async def test_a_lock_taken_for_nothing_is_given_back(broker: ScriptedBroker) -> None:
+    broker.script[codes.QUERY_CONSUMER_OFFSET] = lambda command: make_response(command, codes.SYSTEM_ERROR, "no")
+    push = consumer(broker, orderly=True)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert push.assignment() == []
+        await until(lambda: len(broker.requests(codes.UNLOCK_BATCH_MQ)) >= 2, "the locks given back")

@@ -38,27 +38,24 @@ def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[in
     assert (queue.cached_count, queue.cached_bytes) == (0, 0)
 
 
-def test_messages_done_in_their_order_make_room() -> None:
-    async def main() -> None:
-        queue = process_queue()
-        queue.max_count = 2
-        messages = [message(0, b"xx"), message(1), message(5)]
-        queue.add(messages)
-        room = asyncio.create_task(queue.wait_for_room())
-        empty = asyncio.create_task(queue.wait_empty())
-        await asyncio.sleep(0)
-        assert [queue.done([messages[0]]), queue.cached_count, queue.cached_bytes] == [1, 2, 2]
-        await asyncio.sleep(0)
-        assert not room.done()
-        assert queue.done([messages[1]]) == 5
-        async with asyncio.timeout(60):
-            await room
-        assert queue.done([messages[0]]) == 5
-        assert not empty.done()
-        assert [queue.done([messages[2]]), queue.cached_bytes] == [6, 0]
-        await empty
-
-    asyncio.run(main())
+async def test_messages_done_in_their_order_make_room() -> None:
+    queue = process_queue()
+    queue.max_count = 2
+    messages = [message(0, b"xx"), message(1), message(5)]
+    queue.add(messages)
+    room = asyncio.create_task(queue.wait_for_room())
+    empty = asyncio.create_task(queue.wait_empty())
+    await asyncio.sleep(0)
+    assert [queue.done([messages[0]]), queue.cached_count, queue.cached_bytes] == [1, 2, 2]
+    await asyncio.sleep(0)
+    assert not room.done()
+    assert queue.done([messages[1]]) == 5
+    async with asyncio.timeout(60):
+        await room
+    assert queue.done([messages[0]]) == 5
+    assert not empty.done()
+    assert [queue.done([messages[2]]), queue.cached_bytes] == [6, 0]
+    await empty
 
 
 def test_nothing_found_moves_the_offset_only_when_nothing_is_cached() -> None:
@@ -85,35 +82,29 @@ def test_a_queue_that_was_moved_back_is_read_again_from_what_is_not_done() -> No
     assert queue.restart_at(9, 8) == 8
 
 
-def test_flow_control_shuts_by_count_bytes_and_span() -> None:
-    async def main() -> None:
-        for limit in ("max_count", "max_bytes", "max_span"):
-            queue = process_queue()
-            setattr(queue, limit, 2)
-            messages = [message(0, b"xx"), message(1), message(9)]
-            queue.add(messages)
-            waiting = asyncio.create_task(queue.wait_for_room())
-            await asyncio.sleep(0)
-            assert not waiting.done(), limit
-            queue.done(messages)
-            await asyncio.wait_for(waiting, 60)
-
-    asyncio.run(main())
-
-
-def test_nobody_waits_for_a_dropped_queue() -> None:
-    async def main() -> None:
+async def test_flow_control_shuts_by_count_bytes_and_span() -> None:
+    for limit in ("max_count", "max_bytes", "max_span"):
         queue = process_queue()
-        queue.max_count = 1
-        queue.add([message(0), message(1)])
-        queue.drop()
-        await asyncio.wait_for(queue.wait_for_room(), 60)
-        await asyncio.wait_for(queue.wait_empty(), 60)  # a drain no longer waits for it
+        setattr(queue, limit, 2)
+        messages = [message(0, b"xx"), message(1), message(9)]
+        queue.add(messages)
+        waiting = asyncio.create_task(queue.wait_for_room())
+        await asyncio.sleep(0)
+        assert not waiting.done(), limit
+        queue.done(messages)
+        await asyncio.wait_for(waiting, 60)
 
-    asyncio.run(main())
+
+async def test_nobody_waits_for_a_dropped_queue() -> None:
+    queue = process_queue()
+    queue.max_count = 1
+    queue.add([message(0), message(1)])
+    queue.drop()
+    await asyncio.wait_for(queue.wait_for_room(), 60)
+    await asyncio.wait_for(queue.wait_empty(), 60)  # a drain no longer waits for it
 
 
-def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
+async def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     queue = process_queue()
     queue.limit(1000, 100, 2000, -1, -1, 4)
     assert (queue.max_count, queue.max_bytes, queue.max_span) == (1000, 100, 2000)
@@ -125,12 +116,8 @@ def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     assert (queue.max_count, queue.max_bytes) == (1, 1)
     queue.limit(1000, 100, 2000, 2, -1, 2)
     queue.add([message(0)])
-
-    async def main() -> None:
-        waiting = asyncio.ensure_future(queue.wait_for_room())
-        await asyncio.sleep(0)
-        assert not waiting.done()  # one of one
-        queue.limit(1000, 100, 2000, 2, -1, 1)
-        await waiting
-
-    asyncio.run(main())
+    waiting = asyncio.ensure_future(queue.wait_for_room())
+    await asyncio.sleep(0)
+    assert not waiting.done()  # one of one
+    queue.limit(1000, 100, 2000, 2, -1, 1)
+    await waiting

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from bolide.client import MessageQueue
 from bolide.client.consuming.pull import PullRequest, moved_after, pull
 from bolide.client.instance.instance import ClientInstance
@@ -26,51 +24,43 @@ def nothing(command: Command) -> Command:
     return make_response(command, codes.PULL_RETRY_IMMEDIATELY, ext=places)
 
 
-def test_a_replica_that_holds_no_pulls_is_known_while_its_master_is_gone() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
-        try:
-            request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0))
-            for addresses, idle in (({"1": broker.address}, True), ({"0": broker.address}, False)):
-                broker.addresses = addresses
-                await instance.fetch_route("T")
-                assert (await pull(instance, request)).idle_replica is idle
-            broker.addresses = {"0": "127.0.0.1:1", "1": broker.address}
+async def test_a_replica_that_holds_no_pulls_is_known_while_its_master_is_gone(broker: ScriptedBroker) -> None:
+    broker.script[codes.PULL_MESSAGE] = nothing
+    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    try:
+        request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0))
+        for addresses, idle in (({"1": broker.address}, True), ({"0": broker.address}, False)):
+            broker.addresses = addresses
             await instance.fetch_route("T")
-            request.broker_id = 1  # the next pull goes to the master again, without a pause
-            assert not (await pull(instance, request)).idle_replica
-        finally:
-            await instance.release()
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.PULL_MESSAGE] = nothing
-        asyncio.run(main(broker))
-
-
-def test_after_a_lost_connection_the_route_is_asked_for_once() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
-        try:
-            broker.addresses = {"0": "127.0.0.1:1", "2": broker.address, "3": "127.0.0.1:2"}
-            await instance.fetch_route("T")
-            request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0), asked="127.0.0.1:1")
-            broker.addresses = {"3": "127.0.0.1:2", "2": broker.address}
-            asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
-            assert await moved_after(instance, request, ConnectionLost("gone"))
-            assert instance.any_address("broker-a") == broker.address  # the smallest id
-            assert await moved_after(instance, request, ConnectionLost("gone"))  # another queue has asked
-            request.asked = broker.address
-            assert not await moved_after(instance, request, ConnectionLost("gone"))
-            assert len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) == asked + 1
-        finally:
-            await instance.release()
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+            assert (await pull(instance, request)).idle_replica is idle
+        broker.addresses = {"0": "127.0.0.1:1", "1": broker.address}
+        await instance.fetch_route("T")
+        request.broker_id = 1  # the next pull goes to the master again, without a pause
+        assert not (await pull(instance, request)).idle_replica
+    finally:
+        await instance.release()
 
 
-def test_a_consumer_moves_to_the_replica_and_back() -> None:
-    async def main(master: ScriptedBroker, replica: ScriptedBroker) -> None:
+async def test_after_a_lost_connection_the_route_is_asked_for_once(broker: ScriptedBroker) -> None:
+    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    try:
+        broker.addresses = {"0": "127.0.0.1:1", "2": broker.address, "3": "127.0.0.1:2"}
+        await instance.fetch_route("T")
+        request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0), asked="127.0.0.1:1")
+        broker.addresses = {"3": "127.0.0.1:2", "2": broker.address}
+        asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
+        assert await moved_after(instance, request, ConnectionLost("gone"))
+        assert instance.any_address("broker-a") == broker.address  # the smallest id
+        assert await moved_after(instance, request, ConnectionLost("gone"))  # another queue has asked
+        request.asked = broker.address
+        assert not await moved_after(instance, request, ConnectionLost("gone"))
+        assert len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) == asked + 1
+    finally:
+        await instance.release()
+
+
+async def test_a_consumer_moves_to_the_replica_and_back() -> None:
+    with ScriptedBroker() as master, ScriptedBroker() as replica:
         seen: list[bytes] = []
         push = consumer(master)
         push.subscribe("T", "*", lambda message: seen.append(message.body))
@@ -91,6 +81,3 @@ def test_a_consumer_moves_to_the_replica_and_back() -> None:
             master.addresses = None
             replica.cut()
             await until(lambda: seen == [b"1", b"2", b"3"], "the messages after its return")
-
-    with ScriptedBroker() as master, ScriptedBroker() as replica:
-        asyncio.run(main(master, replica))

@@ -37,7 +37,7 @@ def test_nothing_without_the_variable_and_one_context_with_it(monkeypatch: pytes
 
 
 @pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
-def test_the_command_line_reaches_a_cluster_without_a_plain_connection(tmp_path: Path) -> None:
+async def test_the_command_line_reaches_a_cluster_without_a_plain_connection(tmp_path: Path) -> None:
     certificate = Certificate(tmp_path)
     tls = {"tls_mode": "enforcing", "tls_cert_path": certificate.cert, "tls_key_path": certificate.key}
     environment = {
@@ -46,21 +46,17 @@ def test_the_command_line_reaches_a_cluster_without_a_plain_connection(tmp_path:
         "BOLIDE_TLS_CLIENT_AUTH_SERVER": "true",
         "BOLIDE_TLS_CLIENT_TRUST_CERT_PATH": certificate.cert,
     }
-
-    async def scenario() -> str:
-        namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **tls))  # type: ignore[arg-type] # all are texts
-        await namesrv.start()
-        node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **tls))
-        await node.start()
-        command = [sys.executable, "-m", "bolide.cli", "cluster", "list", "-n", namesrv.address, "--json"]
-        try:
-            done = await asyncio.to_thread(
-                subprocess.run, command, env=environment, capture_output=True, text=True, timeout=60, check=False
-            )
-        finally:
-            await node.stop()
-            await namesrv.stop()
-        assert done.returncode == 0, done.stderr
-        return str(done.stdout)
-
-    assert "broker-a" in asyncio.run(scenario())
+    namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **tls))  # type: ignore[arg-type] # all are texts
+    await namesrv.start()
+    node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **tls))
+    await node.start()
+    command = [sys.executable, "-m", "bolide.cli", "cluster", "list", "-n", namesrv.address, "--json"]
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        await node.stop()
+        await namesrv.stop()
+    assert done.returncode == 0, done.stderr
+    assert "broker-a" in done.stdout

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.remoting import codes
 from tests.client.scripted_broker import ScriptedBroker
 
 
-def test_clients_begin_at_a_random_name_server() -> None:
+async def test_clients_begin_at_a_random_name_server() -> None:
     """Of 40 clients all begin at one of two servers once in 10^12 times."""
-
-    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
+    with ScriptedBroker() as first, ScriptedBroker() as second:
         for number in range(40):
             options = ClientOptions(namesrv=(first.address, second.address), client_id=f"client-{number}")
             instance = ClientInstance.acquire(options)
@@ -25,6 +22,3 @@ def test_clients_begin_at_a_random_name_server() -> None:
         counts = [len(server.requests(codes.GET_ROUTEINFO_BY_TOPIC)) for server in (first, second)]
         assert sum(counts) == 80
         assert all(count and count % 2 == 0 for count in counts)  # a client stays with a server that answers
-
-    with ScriptedBroker() as first, ScriptedBroker() as second:
-        asyncio.run(main(first, second))

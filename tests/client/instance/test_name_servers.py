@@ -104,18 +104,15 @@ def test_the_environment_names_an_address_server(
     assert configured_namesrv("") == ("c:3",)
 
 
-def test_an_address_server_is_asked_once_and_again(address_server: AddressServer) -> None:
-    async def main() -> None:
-        servers = NameServers((address_server.url,))
-        address_server.answer = b"a:1;b:2\nignored\n"
-        both = await asyncio.gather(servers.known(), servers.known())
-        assert list(both) == [("a:1", "b:2")] * 2
-        assert address_server.asked == 1
-        address_server.answer = b"c:3\r\n"
-        await servers.refresh()
-        assert await servers.known() == ("c:3",)
-
-    asyncio.run(main())
+async def test_an_address_server_is_asked_once_and_again(address_server: AddressServer) -> None:
+    servers = NameServers((address_server.url,))
+    address_server.answer = b"a:1;b:2\nignored\n"
+    both = await asyncio.gather(servers.known(), servers.known())
+    assert list(both) == [("a:1", "b:2")] * 2
+    assert address_server.asked == 1
+    address_server.answer = b"c:3\r\n"
+    await servers.refresh()
+    assert await servers.known() == ("c:3",)
 
 
 @pytest.mark.parametrize(
@@ -123,26 +120,22 @@ def test_an_address_server_is_asked_once_and_again(address_server: AddressServer
     [(500, b"a:1"), (200, b""), (200, b"<html>"), (200, b"b:2\n" + b" " * MAX_ANSWER), (200, "ä:1".encode())],
     ids=["status", "empty", "html", "long", "bytes"],
 )
-def test_nonsense_keeps_what_was_known(address_server: AddressServer, status: int, answer: bytes) -> None:
-    async def main() -> None:
-        servers = NameServers((address_server.url,))
-        address_server.answer = b"a:1"
-        await servers.known()
-        address_server.status, address_server.answer = status, answer
-        with pytest.raises(ConnectionLost, match="address server"):
-            await servers.refresh()
-        assert await servers.known() == ("a:1",)
-        with pytest.raises(ConnectionLost, match="address server"):
-            await NameServers((address_server.url,)).known()
-
-    asyncio.run(main())
+async def test_nonsense_keeps_what_was_known(address_server: AddressServer, status: int, answer: bytes) -> None:
+    servers = NameServers((address_server.url,))
+    address_server.answer = b"a:1"
+    await servers.known()
+    address_server.status, address_server.answer = status, answer
+    with pytest.raises(ConnectionLost, match="address server"):
+        await servers.refresh()
+    assert await servers.known() == ("a:1",)
+    with pytest.raises(ConnectionLost, match="address server"):
+        await NameServers((address_server.url,)).known()
 
 
-def test_a_producer_finds_its_broker_by_an_address_server(address_server: AddressServer, bolide_broker: Broker) -> None:
-    async def main() -> None:
-        address_server.answer = bolide_broker.namesrv_addr.encode()
-        async with Producer("P", address_server.url) as producer:
-            await producer.send(Message("T", b"x"))
-        assert address_server.asked == 1
-
-    asyncio.run(main())
+async def test_a_producer_finds_its_broker_by_an_address_server(
+    address_server: AddressServer, bolide_broker: Broker
+) -> None:
+    address_server.answer = bolide_broker.namesrv_addr.encode()
+    async with Producer("P", address_server.url) as producer:
+        await producer.send(Message("T", b"x"))
+    assert address_server.asked == 1

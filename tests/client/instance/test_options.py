@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -68,15 +67,11 @@ def test_a_transaction_producer_takes_those_of_a_producer() -> None:
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_the_header_is_json_or_binary(binary: bool) -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, binary_header=binary) as producer:
-            result = await producer.send(Message("T", b"x", properties={"ä": "ö"}))
-            await producer.send_oneway(Message("T", b"y"))
-        assert result.offset_message_id
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-        assert {command.serialize_type for command in broker.seen} == {codes.BINARY_TYPE if binary else codes.JSON_TYPE}
-        (sent, _) = broker.requests(codes.SEND_MESSAGE_V2)
-        assert "ä\x01ö" in sent.ext()["i"]
+async def test_the_header_is_json_or_binary(binary: bool, broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, binary_header=binary) as producer:
+        result = await producer.send(Message("T", b"x", properties={"ä": "ö"}))
+        await producer.send_oneway(Message("T", b"y"))
+    assert result.offset_message_id
+    assert {command.serialize_type for command in broker.seen} == {codes.BINARY_TYPE if binary else codes.JSON_TYPE}
+    (sent, _) = broker.requests(codes.SEND_MESSAGE_V2)
+    assert "ä\x01ö" in sent.ext()["i"]

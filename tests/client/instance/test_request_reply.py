@@ -16,10 +16,10 @@ from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.testing.broker import Broker
 
 
-def test_a_request_is_answered() -> None:
+async def test_a_request_is_answered() -> None:
     refused: list[Exception] = []
-
-    async def main(namesrv: str) -> None:
+    with Broker() as broker:
+        namesrv = broker.namesrv_addr
         consumer = PushConsumer("C", namesrv, start_from="first", instance_name="other")
 
         async def answer(message: ReceivedMessage) -> None:
@@ -40,14 +40,12 @@ def test_a_request_is_answered() -> None:
             big = await producer.request(Message("Questions", b"x" * 10_000), 60)
             assert big.body == b"X" * 10_000
             assert producer.instance.replies.waiting == {}
-
-    with Broker() as broker:
-        asyncio.run(main(broker.namesrv_addr))
     assert len(refused) == 1 and "request()" in str(refused[0])
 
 
-def test_nobody_answers_in_time() -> None:
-    async def main(namesrv: str) -> None:
+async def test_nobody_answers_in_time() -> None:
+    with Broker() as broker:
+        namesrv = broker.namesrv_addr
         got: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
         consumer = PushConsumer("C", namesrv, start_from="first", instance_name="other")
         consumer.subscribe("Questions", "*", got.put)
@@ -63,9 +61,6 @@ def test_nobody_answers_in_time() -> None:
             await producer.close()
             with pytest.raises(ResponseError):
                 await consumer.reply_to(late, b"the asker is gone")
-
-    with Broker() as broker:
-        asyncio.run(main(broker.namesrv_addr))
 
 
 def pushed(**fields: object) -> Command:

@@ -64,24 +64,21 @@ def listener(outcome: object, pauses: int) -> Outcomes:
         RetryLater(DEAD_LETTER),
     ],
 )
-def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -> None:
-    async def main() -> None:
-        message = a_message()
-        run = begun(listener(outcome, pauses), message)
-        found: Failed = [] if run is None else await run
-        with THE_WORLD.pool(1, "none") as threads:
-            assert found == await ListenerCall(listener(outcome, pauses)).run([message], threads)  # type: ignore[arg-type]  # odd outcomes too
-        if pauses:
-            assert run is not None
-
-    asyncio.run(main())
+async def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -> None:
+    message = a_message()
+    run = begun(listener(outcome, pauses), message)
+    found: Failed = [] if run is None else await run
+    with THE_WORLD.pool(1, "none") as threads:
+        assert found == await ListenerCall(listener(outcome, pauses)).run([message], threads)  # type: ignore[arg-type]  # odd outcomes too
+    if pauses:
+        assert run is not None
 
 
 def test_what_ends_well_without_waiting_leaves_nothing_to_await() -> None:
     assert begun(listener(None, 0), a_message()) is None
 
 
-def test_a_cancellation_reaches_the_listener_that_waits() -> None:
+async def test_a_cancellation_reaches_the_listener_that_waits() -> None:
     seen: list[str] = []
 
     async def call(message: ReceivedMessage) -> None:
@@ -91,23 +88,20 @@ def test_a_cancellation_reaches_the_listener_that_waits() -> None:
             seen.append("cancelled")
             raise
 
-    async def main() -> None:
-        async def work() -> None:
-            run = begun(call, a_message())
-            assert run is not None
-            await run
+    async def work() -> None:
+        run = begun(call, a_message())
+        assert run is not None
+        await run
 
-        task = asyncio.get_running_loop().create_task(work())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
+    task = asyncio.get_running_loop().create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert seen == ["cancelled"]
 
 
-def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
+async def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
     async def call(message: ReceivedMessage) -> bool:
         try:
             await asyncio.Event().wait()
@@ -115,24 +109,18 @@ def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
             await asyncio.sleep(0)
         return False
 
-    async def main() -> Failed:
-        run = begun(call, a_message())
-        assert run is not None
-        task = asyncio.ensure_future(run)
-        await asyncio.sleep(0)
-        task.cancel()
-        return await task
-
-    assert len(asyncio.run(main())) == 1
+    run = begun(call, a_message())
+    assert run is not None
+    task = asyncio.ensure_future(run)
+    await asyncio.sleep(0)
+    task.cancel()
+    assert len(await task) == 1
 
 
-def test_a_listener_that_fails_before_it_has_a_coroutine_has_failed() -> None:
+async def test_a_listener_that_fails_before_it_has_a_coroutine_has_failed() -> None:
     def call(message: ReceivedMessage) -> Awaitable[None]:
         raise StopIteration
 
-    async def main() -> Failed:
-        run = begun(call, a_message())
-        assert run is not None
-        return await run
-
-    assert len(asyncio.run(main())) == 1
+    run = begun(call, a_message())
+    assert run is not None
+    assert len(await run) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 from typing import Any
@@ -89,49 +88,43 @@ def test_what_cannot_be_read_is_an_error(choice: CodecChoice) -> None:
         value_of(b"{}", None, "it")
 
 
-def test_values_from_a_producer_to_consumers(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        namesrv = bolide_broker.namesrv_addr
-        async with Producer("P", namesrv, codec=Order) as producer:
-            await producer.send(Message("T", value=Order(1)))
-            await producer.send_batch([Message("T", value=Order(2)), Message("T", value=Order(3))])
-            await producer.send(Message("T", b'{"number":4,"what":"tea"}'))
-        pushed: list[Order] = []
+async def test_values_from_a_producer_to_consumers(bolide_broker: Broker) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    async with Producer("P", namesrv, codec=Order) as producer:
+        await producer.send(Message("T", value=Order(1)))
+        await producer.send_batch([Message("T", value=Order(2)), Message("T", value=Order(3))])
+        await producer.send(Message("T", b'{"number":4,"what":"tea"}'))
+    pushed: list[Order] = []
 
-        async def take(messages: list[ReceivedMessage]) -> None:
-            pushed.extend(message.value for message in messages)
+    async def take(messages: list[ReceivedMessage]) -> None:
+        pushed.extend(message.value for message in messages)
 
-        push = PushConsumer("Push", namesrv, start_from="first", codec=Order)
-        push.subscribe("T", "*", take, batch=8)
-        async with push:
-            await until(lambda: len(pushed) == 4, "four orders")
-        expected = [Order(1), Order(2), Order(3), Order(4, "tea")]
-        assert sorted(pushed, key=lambda order: order.number) == expected
-        async with PullConsumer("Pull", namesrv, start_from="first", codec=Order) as pull:
-            pull.subscribe("T")
-            pulled: list[Order] = []
-            while len(pulled) < 4:
-                messages = await pull.poll()
-                assert all(message.value is message.value for message in messages)  # decoded once
-                pulled += [message.value_as(Order) for message in messages]
-                for message in messages:
-                    with pytest.raises(CodecError, match="is Order, not Payment"):
-                        message.value_as(Payment)
-        assert sorted(pulled, key=lambda order: order.number) == expected
-
-    asyncio.run(main())
+    push = PushConsumer("Push", namesrv, start_from="first", codec=Order)
+    push.subscribe("T", "*", take, batch=8)
+    async with push:
+        await until(lambda: len(pushed) == 4, "four orders")
+    expected = [Order(1), Order(2), Order(3), Order(4, "tea")]
+    assert sorted(pushed, key=lambda order: order.number) == expected
+    async with PullConsumer("Pull", namesrv, start_from="first", codec=Order) as pull:
+        pull.subscribe("T")
+        pulled: list[Order] = []
+        while len(pulled) < 4:
+            messages = await pull.poll()
+            assert all(message.value is message.value for message in messages)  # decoded once
+            pulled += [message.value_as(Order) for message in messages]
+            for message in messages:
+                with pytest.raises(CodecError, match="is Order, not Payment"):
+                    message.value_as(Payment)
+    assert sorted(pulled, key=lambda order: order.number) == expected
 
 
-def test_an_answer_is_read_by_the_askers_codec(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        namesrv = bolide_broker.namesrv_addr
-        consumer = PushConsumer("C", namesrv, start_from="first", codec="json", instance_name="other")
+async def test_an_answer_is_read_by_the_askers_codec(bolide_broker: Broker) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    consumer = PushConsumer("C", namesrv, start_from="first", codec="json", instance_name="other")
 
-        async def answer(message: ReceivedMessage) -> None:
-            await consumer.reply_to(message, json.dumps(message.value + 1).encode())
+    async def answer(message: ReceivedMessage) -> None:
+        await consumer.reply_to(message, json.dumps(message.value + 1).encode())
 
-        consumer.subscribe("T", "*", answer)
-        async with consumer, Producer("P", namesrv, codec="json") as producer:
-            assert (await producer.request(Message("T", value=41), 60)).value == 42
-
-    asyncio.run(main())
+    consumer.subscribe("T", "*", answer)
+    async with consumer, Producer("P", namesrv, codec="json") as producer:
+        assert (await producer.request(Message("T", value=41), 60)).value == 42

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 import pytest
@@ -55,75 +54,67 @@ def test_a_light_queue_needs_its_parent_and_a_topic_has_none() -> None:
         consumer.subscribe("T", "*", print, parent="P")
 
 
-def test_pulling_a_light_queue_of_several_queues(bolide_broker: Broker) -> None:
+async def test_pulling_a_light_queue_of_several_queues(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T", 4)
-
-    async def main() -> None:
-        async with Producer("P", bolide_broker.namesrv_addr) as producer:
-            for number in range(20):
-                rooms = ["even"] if number % 2 == 0 else ["odd", "third"] if number % 3 == 0 else ["odd"]
-                await producer.send(Message("T", b"%d" % number, tags="t", light_queues=rooms))
-            await producer.send(Message(lmq("even"), b"alone"))
-        async with PullConsumer("G", bolide_broker.namesrv_addr) as consumer:
-            (queue,) = await consumer.queues(lmq("even"), parent="T")
-            assert (queue.topic, queue.queue_id) == ("%LMQ%even", 0)
-            await consumer.assign([queue], parent="T")
-            found: list[ReceivedMessage] = []
-            while len(found) < 11:
-                found += await consumer.poll()
-            assert [message.queue_offset for message in found] == list(range(11))
-            assert [message.body for message in found] == [b"%d" % number for number in range(0, 20, 2)] + [b"alone"]
-            assert {message.topic for message in found[:10]} == {"T"}
-            assert {message.queue for message in found} == {queue}
-            await consumer.commit()
-            assert await consumer.committed(queue) == 11
-            assert (await consumer.begin_offset(queue), await consumer.end_offset(queue)) == (0, 11)
-            third = MessageQueue(lmq("third"), queue.broker_name, 0)
-            await consumer.assign([third], parent="T")
-            await consumer.seek_to_begin([third])
-            assert [message.body for message in await consumer.poll(60)] == [b"3", b"9", b"15"]
-
-    asyncio.run(main())
+    async with Producer("P", bolide_broker.namesrv_addr) as producer:
+        for number in range(20):
+            rooms = ["even"] if number % 2 == 0 else ["odd", "third"] if number % 3 == 0 else ["odd"]
+            await producer.send(Message("T", b"%d" % number, tags="t", light_queues=rooms))
+        await producer.send(Message(lmq("even"), b"alone"))
+    async with PullConsumer("G", bolide_broker.namesrv_addr) as consumer:
+        (queue,) = await consumer.queues(lmq("even"), parent="T")
+        assert (queue.topic, queue.queue_id) == ("%LMQ%even", 0)
+        await consumer.assign([queue], parent="T")
+        found: list[ReceivedMessage] = []
+        while len(found) < 11:
+            found += await consumer.poll()
+        assert [message.queue_offset for message in found] == list(range(11))
+        assert [message.body for message in found] == [b"%d" % number for number in range(0, 20, 2)] + [b"alone"]
+        assert {message.topic for message in found[:10]} == {"T"}
+        assert {message.queue for message in found} == {queue}
+        await consumer.commit()
+        assert await consumer.committed(queue) == 11
+        assert (await consumer.begin_offset(queue), await consumer.end_offset(queue)) == (0, 11)
+        third = MessageQueue(lmq("third"), queue.broker_name, 0)
+        await consumer.assign([third], parent="T")
+        await consumer.seek_to_begin([third])
+        assert [message.body for message in await consumer.poll(60)] == [b"3", b"9", b"15"]
 
 
-def test_push_consumers_of_light_queues_retry_and_go_on(bolide_broker: Broker) -> None:
+async def test_push_consumers_of_light_queues_retry_and_go_on(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T", 4)
+    seen: Counter[tuple[str, bytes]] = Counter()
+    topics: set[str] = set()
 
-    async def main() -> None:
-        seen: Counter[tuple[str, bytes]] = Counter()
-        topics: set[str] = set()
+    def listener(name: str, message: ReceivedMessage) -> ConsumeResult | None:
+        topics.add(message.topic)
+        seen[name, message.body] += 1
+        if message.body == b"3" and message.reconsume_times == 0:
+            return ConsumeResult.RETRY
+        return None
 
-        def listener(name: str, message: ReceivedMessage) -> ConsumeResult | None:
-            topics.add(message.topic)
-            seen[name, message.body] += 1
-            if message.body == b"3" and message.reconsume_times == 0:
-                return ConsumeResult.RETRY
-            return None
+    def consumer() -> PushConsumer:
+        made = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
+        for name in ("even", "odd"):
+            made.subscribe(lmq(name), "*", lambda message, name=name: listener(name, message), parent="T")
+        return made
 
-        def consumer() -> PushConsumer:
-            made = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
-            for name in ("even", "odd"):
-                made.subscribe(lmq(name), "*", lambda message, name=name: listener(name, message), parent="T")
-            return made
+    async with Producer("P", bolide_broker.namesrv_addr) as producer:
 
-        async with Producer("P", bolide_broker.namesrv_addr) as producer:
+        async def send(numbers: range) -> None:
+            await producer.send_many(
+                Message("T", b"%d" % number, light_queues=["odd" if number % 2 else "even"]) for number in numbers
+            )
 
-            async def send(numbers: range) -> None:
-                await producer.send_many(
-                    Message("T", b"%d" % number, light_queues=["odd" if number % 2 else "even"]) for number in numbers
-                )
-
-            async with consumer() as first:
-                await send(range(50))
-                await until(lambda: len(seen) == 50, "all messages")
-                assert {queue.topic for queue in first.assignment()} == {"%LMQ%even", "%LMQ%odd"}
-                await first.commit()
-            async with consumer():
-                await send(range(50, 60))
-                await until(lambda: len(seen) == 60, "what came later")
-        assert {name for name, body in seen} == {"even", "odd"}
-        assert all((int(body) % 2 == 1) == (name == "odd") for name, body in seen)
-        assert {count for place, count in seen.items() if place != ("odd", b"3")} == {1}
-        assert topics == {"T"}
-
-    asyncio.run(main())
+        async with consumer() as first:
+            await send(range(50))
+            await until(lambda: len(seen) == 50, "all messages")
+            assert {queue.topic for queue in first.assignment()} == {"%LMQ%even", "%LMQ%odd"}
+            await first.commit()
+        async with consumer():
+            await send(range(50, 60))
+            await until(lambda: len(seen) == 60, "what came later")
+    assert {name for name, body in seen} == {"even", "odd"}
+    assert all((int(body) % 2 == 1) == (name == "odd") for name, body in seen)
+    assert {count for place, count in seen.items() if place != ("odd", b"3")} == {1}
+    assert topics == {"T"}

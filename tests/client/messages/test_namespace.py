@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import (
@@ -63,35 +61,32 @@ def test_the_hook_says_the_namespace_in_every_request() -> None:
     assert call.ext == {"topic": "T", "nsd": "true", "ns": "ns"}
 
 
-def test_two_tenants_do_not_meet(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        seen: dict[str, list[tuple[str, bytes]]] = {"red": [], "blue": []}
-        address = bolide_broker.namesrv_addr
+async def test_two_tenants_do_not_meet(bolide_broker: Broker) -> None:
+    seen: dict[str, list[tuple[str, bytes]]] = {"red": [], "blue": []}
+    address = bolide_broker.namesrv_addr
 
-        def consumer(tenant: str) -> PushConsumer:
-            made = PushConsumer("G", address, namespace=tenant, start_from="first")
+    def consumer(tenant: str) -> PushConsumer:
+        made = PushConsumer("G", address, namespace=tenant, start_from="first")
 
-            def listener(message: ReceivedMessage) -> ConsumeResult | None:
-                seen[tenant].append((message.topic, message.body))
-                return None
+        def listener(message: ReceivedMessage) -> ConsumeResult | None:
+            seen[tenant].append((message.topic, message.body))
+            return None
 
-            made.subscribe("T", "*", listener)
-            return made
+        made.subscribe("T", "*", listener)
+        return made
 
-        async with Producer("P", address, namespace="red") as red, Producer("P", address, namespace="blue") as blue:
-            assert (await red.send(Message("T", b"r"))).queue.topic == "T"
-            await blue.send_batch([Message("T", b"b1"), Message("T", b"b2")])
-            async with consumer("red"), consumer("blue"):
-                await until(lambda: len(seen["red"]) == 1 and len(seen["blue"]) == 2, "each its own")
-        assert seen["red"] == [("T", b"r")]
-        assert sorted(seen["blue"]) == [("T", b"b1"), ("T", b"b2")]
-        async with PullConsumer("Q", address, namespace="blue", start_from="first") as puller:
-            queues = await puller.queues("T")
-            await puller.assign(queues)
-            found: list[ReceivedMessage] = []
-            while len(found) < 2:
-                found += await puller.poll()
-            assert {message.topic for message in found} == {"T"}
-        assert {"red%T", "blue%T", "%RETRY%red%G"} <= set(bolide_broker.topics())
-
-    asyncio.run(main())
+    async with Producer("P", address, namespace="red") as red, Producer("P", address, namespace="blue") as blue:
+        assert (await red.send(Message("T", b"r"))).queue.topic == "T"
+        await blue.send_batch([Message("T", b"b1"), Message("T", b"b2")])
+        async with consumer("red"), consumer("blue"):
+            await until(lambda: len(seen["red"]) == 1 and len(seen["blue"]) == 2, "each its own")
+    assert seen["red"] == [("T", b"r")]
+    assert sorted(seen["blue"]) == [("T", b"b1"), ("T", b"b2")]
+    async with PullConsumer("Q", address, namespace="blue", start_from="first") as puller:
+        queues = await puller.queues("T")
+        await puller.assign(queues)
+        found: list[ReceivedMessage] = []
+        while len(found) < 2:
+            found += await puller.poll()
+        assert {message.topic for message in found} == {"T"}
+    assert {"red%T", "blue%T", "%RETRY%red%G"} <= set(bolide_broker.topics())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import Message, Producer
@@ -40,11 +38,13 @@ class FailuresAlone(LatencyFaults):
 
 
 @pytest.mark.parametrize("latency_faults", [False, True])
-def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
+async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
     def refuse(command: Command) -> Command:
         return make_response(command, codes.SYSTEM_ERROR, "scripted refusal")
 
-    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
+    with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
+        first.others.append(second)
+        first.script[codes.SEND_MESSAGE_V2] = refuse
         async with Producer("P", first.address, latency_faults=latency_faults, timeout=60) as producer:
             assert (producer.faults is not None) == latency_faults
             producer.faults = FailuresAlone() if latency_faults else None
@@ -54,22 +54,13 @@ def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
         tries = len(first.requests(codes.SEND_MESSAGE_V2))
         assert (tries <= 1) if latency_faults else (tries > 1)
 
-    with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
-        first.others.append(second)
-        first.script[codes.SEND_MESSAGE_V2] = refuse
-        asyncio.run(main(first, second))
 
-
-def test_a_quick_answer_makes_up_for_a_failure() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, latency_faults=True) as producer:
-            assert producer.faults is not None
-            producer.faults.note("broker-a", 0.0, True, producer.loop.time())
-            assert producer.faults.unavailable(producer.loop.time()) == {"broker-a"}
-            forgiven = producer.loop.time() + 9  # of the ten seconds that a failure costs
-            while producer.faults.unavailable(producer.loop.time()):  # an answer may be slow, too
-                assert producer.loop.time() < forgiven
-                await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_quick_answer_makes_up_for_a_failure(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, latency_faults=True) as producer:
+        assert producer.faults is not None
+        producer.faults.note("broker-a", 0.0, True, producer.loop.time())
+        assert producer.faults.unavailable(producer.loop.time()) == {"broker-a"}
+        forgiven = producer.loop.time() + 9  # of the ten seconds that a failure costs
+        while producer.faults.unavailable(producer.loop.time()):  # an answer may be slow, too
+            assert producer.loop.time() < forgiven
+            await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used

@@ -79,84 +79,68 @@ def test_each_result_names_its_own_message_and_queues_keep_their_order(messages:
         assert not shares or max(shares) - (min(shares) if len(shares) == 3 else 0) <= 1
 
 
-def test_messages_travel_together_within_the_limits_of_a_batch() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, compress_above=10**6) as producer:
-            await producer.send_many([Message("T", b"x") for _ in range(2 * MOST + 2)])
-            await producer.send_many([Message("T", b"y" * 100_000) for _ in range(12)])
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-        requests = broker.requests(codes.SEND_BATCH_MESSAGE)
-        sizes = [len(decode_batch(request.body)) for request in requests]
-        assert sizes[:2] == [MOST, MOST]  # of one chunk; the two messages more go by themselves
-        assert sizes[2:] == [2] * 6
-        assert all(len(request.body) <= MOST_BYTES for request in requests)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 2
-        assert all(request.ext()["m"] == "true" for request in requests)
+async def test_messages_travel_together_within_the_limits_of_a_batch(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, compress_above=10**6) as producer:
+        await producer.send_many([Message("T", b"x") for _ in range(2 * MOST + 2)])
+        await producer.send_many([Message("T", b"y" * 100_000) for _ in range(12)])
+    requests = broker.requests(codes.SEND_BATCH_MESSAGE)
+    sizes = [len(decode_batch(request.body)) for request in requests]
+    assert sizes[:2] == [MOST, MOST]  # of one chunk; the two messages more go by themselves
+    assert sizes[2:] == [2] * 6
+    assert all(len(request.body) <= MOST_BYTES for request in requests)
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 2
+    assert all(request.ext()["m"] == "true" for request in requests)
 
 
-def test_a_batch_refused_for_what_is_in_it_is_sent_one_by_one() -> None:
+async def test_a_batch_refused_for_what_is_in_it_is_sent_one_by_one(broker: ScriptedBroker) -> None:
     def refuse_all(command: Command) -> Command:
         return make_response(command, codes.MESSAGE_ILLEGAL, "not together")
 
-    async def main(broker: ScriptedBroker) -> list[SendResult | BaseException]:
-        def refuse_one(command: Command) -> Command:
-            if command.body == b"3":
-                return make_response(command, codes.MESSAGE_ILLEGAL, "not this one")
-            return broker.on_send_message_v2(command)
+    def refuse_one(command: Command) -> Command:
+        if command.body == b"3":
+            return make_response(command, codes.MESSAGE_ILLEGAL, "not this one")
+        return broker.on_send_message_v2(command)
 
-        broker.script = {codes.SEND_BATCH_MESSAGE: refuse_all, codes.SEND_MESSAGE_V2: refuse_one}
-        async with Producer("P", broker.address) as producer:
-            return await producer.send_many([Message("T", b"%d" % number) for number in range(8)])
-
-    with ScriptedBroker() as broker:
-        outcomes = asyncio.run(main(broker))
-        assert [isinstance(outcome, SendResult) for outcome in outcomes] == [True] * 3 + [False] + [True] * 4
-        assert isinstance(outcomes[3], ResponseError) and "not this one" in str(outcomes[3])
+    broker.script = {codes.SEND_BATCH_MESSAGE: refuse_all, codes.SEND_MESSAGE_V2: refuse_one}
+    async with Producer("P", broker.address) as producer:
+        outcomes = await producer.send_many([Message("T", b"%d" % number) for number in range(8)])
+    assert [isinstance(outcome, SendResult) for outcome in outcomes] == [True] * 3 + [False] + [True] * 4
+    assert isinstance(outcomes[3], ResponseError) and "not this one" in str(outcomes[3])
 
 
-def test_the_error_of_a_batch_is_that_of_each_message_in_it() -> None:
-    async def main(broker: ScriptedBroker) -> list[SendResult | BaseException]:
-        broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: (
-            make_response(command, codes.NO_PERMISSION, "read only")
-            if command.ext()["e"] == "0"
-            else broker.on_send_batch_message(command)
+async def test_the_error_of_a_batch_is_that_of_each_message_in_it(broker: ScriptedBroker) -> None:
+    broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: (
+        make_response(command, codes.NO_PERMISSION, "read only")
+        if command.ext()["e"] == "0"
+        else broker.on_send_batch_message(command)
+    )
+    async with Producer("P", broker.address, retries=0) as producer:
+        queues = await producer.queues("T")
+        outcomes = await producer.send_many(
+            [Message("T", b"%d" % number) for number in range(8)],
+            queue=lambda given, message: queues[int(message.body) % 2],
         )
-        async with Producer("P", broker.address, retries=0) as producer:
-            queues = await producer.queues("T")
-            return await producer.send_many(
-                [Message("T", b"%d" % number) for number in range(8)],
-                queue=lambda given, message: queues[int(message.body) % 2],
-            )
-
-    with ScriptedBroker() as broker:
-        outcomes = asyncio.run(main(broker))
-        assert [isinstance(outcome, SendResult) for outcome in outcomes] == [False, True] * 4
-        assert not broker.requests(codes.SEND_MESSAGE_V2)
+    assert [isinstance(outcome, SendResult) for outcome in outcomes] == [False, True] * 4
+    assert not broker.requests(codes.SEND_MESSAGE_V2)
 
 
-def test_what_cannot_be_sent_has_its_error_in_its_place() -> None:
-    async def main(broker: ScriptedBroker) -> list[SendResult | BaseException]:
-        async with Producer("P", broker.address) as producer:
-            return await producer.send_many(
-                [
-                    Message("T", b"1"),
-                    Message("T", b""),
-                    Message("T", b"2", properties={"UNIQ_KEY": "x"}),
-                    Message("Unknown", b"3"),
-                    Message("T", b"4"),
-                ]
-            )
-
-    with ScriptedBroker() as broker:
-        broker.topics.remove("TBW102")
-        outcomes = asyncio.run(main(broker))
-        kinds = [SendResult, MessageRefused, MessageRefused, TopicNotFound, SendResult]
-        assert [type(outcome) for outcome in outcomes] == kinds
+async def test_what_cannot_be_sent_has_its_error_in_its_place(broker: ScriptedBroker) -> None:
+    broker.topics.remove("TBW102")
+    async with Producer("P", broker.address) as producer:
+        outcomes = await producer.send_many(
+            [
+                Message("T", b"1"),
+                Message("T", b""),
+                Message("T", b"2", properties={"UNIQ_KEY": "x"}),
+                Message("Unknown", b"3"),
+                Message("T", b"4"),
+            ]
+        )
+    kinds = [SendResult, MessageRefused, MessageRefused, TopicNotFound, SendResult]
+    assert [type(outcome) for outcome in outcomes] == kinds
 
 
-def test_interceptors_see_each_message_with_a_result_of_its_own() -> None:
+async def test_interceptors_see_each_message_with_a_result_of_its_own(broker: ScriptedBroker) -> None:
     seen: dict[bytes, SendCall] = {}
 
     class Notes(Interceptor):
@@ -164,14 +148,10 @@ def test_interceptors_see_each_message_with_a_result_of_its_own() -> None:
             assert call.message.body not in seen
             seen[call.message.body] = call
 
-    async def main(broker: ScriptedBroker) -> list[SendResult | BaseException]:
-        async with Producer("P", broker.address, interceptors=(Notes(),)) as producer:
-            return await producer.send_many([Message("T", body) for body in (b"1", b"2", b"", b"4", b"5")])
-
-    with ScriptedBroker() as broker:
-        outcomes = asyncio.run(main(broker))
-        address = broker.address
-        assert broker.requests(codes.SEND_BATCH_MESSAGE)
+    async with Producer("P", broker.address, interceptors=(Notes(),)) as producer:
+        outcomes = await producer.send_many([Message("T", body) for body in (b"1", b"2", b"", b"4", b"5")])
+    address = broker.address
+    assert broker.requests(codes.SEND_BATCH_MESSAGE)
     for body, outcome in zip((b"1", b"2", b"4", b"5"), outcomes[:2] + outcomes[3:], strict=True):
         assert isinstance(outcome, SendResult)
         call = seen[body]
@@ -180,25 +160,21 @@ def test_interceptors_see_each_message_with_a_result_of_its_own() -> None:
     assert seen[b""].error is outcomes[2]
 
 
-def test_a_cancelled_call_leaves_nothing_in_flight() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: None
-        async with Producer("P", broker.address, timeout=ALLOWED_S) as producer:
-            await producer.send(Message("T", b"first"), timeout=60)
-            sending = producer.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
-            await until(lambda: len(broker.requests(codes.SEND_BATCH_MESSAGE)) == 2, "both batches")
-            assert producer.in_flight == 100
-            sending.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await sending
-            await until(lambda: producer.in_flight == 0, "the end of the time allowed")
-            await producer.send(Message("T", b"y"), timeout=60)
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_cancelled_call_leaves_nothing_in_flight(broker: ScriptedBroker) -> None:
+    broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: None
+    async with Producer("P", broker.address, timeout=ALLOWED_S) as producer:
+        await producer.send(Message("T", b"first"), timeout=60)
+        sending = producer.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
+        await until(lambda: len(broker.requests(codes.SEND_BATCH_MESSAGE)) == 2, "both batches")
+        assert producer.in_flight == 100
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await until(lambda: producer.in_flight == 0, "the end of the time allowed")
+        await producer.send(Message("T", b"y"), timeout=60)
 
 
-def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not() -> None:
+async def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not(broker: ScriptedBroker) -> None:
     """Each of them has its outcome, which `before_send` was promised."""
     begun: list[bytes] = []
     ended: dict[bytes, BaseException | None] = {}
@@ -211,31 +187,27 @@ def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not() -> None:
             assert call.message.body not in ended
             ended[call.message.body] = call.error
 
-    async def main(broker: ScriptedBroker) -> None:
-        limits: Any = {"timeout": ALLOWED_S, "max_in_flight": 60}
-        async with Producer("P", broker.address, interceptors=(Notes(),), **limits) as producer:
-            queues = await producer.queues("T")
-            await producer.send(Message("T", b"first"), queue=queues[0], timeout=60)
-            begun.clear()
-            ended.clear()
-            broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
-            alone = producer.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
-            many = [Message("T", b"%d" % number, delay_level=number % 2) for number in range(200)]
-            sending = producer.loop.create_task(producer.send_many(many, queue=queues[0]))
-            await until(lambda: producer.in_flight == 60, "no room for more")
-            assert len(begun) == 61
-            sending.cancel()
-            alone.cancel()
-            await asyncio.wait([sending, alone])
-            await until(lambda: len(ended) == 61, "the end of each")
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    limits: Any = {"timeout": ALLOWED_S, "max_in_flight": 60}
+    async with Producer("P", broker.address, interceptors=(Notes(),), **limits) as producer:
+        queues = await producer.queues("T")
+        await producer.send(Message("T", b"first"), queue=queues[0], timeout=60)
+        begun.clear()
+        ended.clear()
+        broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
+        alone = producer.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
+        many = [Message("T", b"%d" % number, delay_level=number % 2) for number in range(200)]
+        sending = producer.loop.create_task(producer.send_many(many, queue=queues[0]))
+        await until(lambda: producer.in_flight == 60, "no room for more")
+        assert len(begun) == 61
+        sending.cancel()
+        alone.cancel()
+        await asyncio.wait([sending, alone])
+        await until(lambda: len(ended) == 61, "the end of each")
     assert set(ended) == set(begun)
     assert {type(error) for error in ended.values()} == {asyncio.CancelledError}
 
 
-def test_nothing_is_sent_again_for_a_caller_who_has_given_up() -> None:
+async def test_nothing_is_sent_again_for_a_caller_who_has_given_up(broker: ScriptedBroker) -> None:
     calls: list[asyncio.Task[list[SendResult | BaseException]]] = []
 
     class GivesUp:
@@ -246,19 +218,15 @@ def test_nothing_is_sent_again_for_a_caller_who_has_given_up() -> None:
             if call.code == codes.SEND_BATCH_MESSAGE:
                 calls[0].cancel()
 
-    async def main(broker: ScriptedBroker) -> None:
-        broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: make_response(command, codes.MESSAGE_ILLEGAL, "no")
-        async with Producer("P", broker.address, hooks=(GivesUp(),)) as producer:
-            queue = (await producer.queues("T"))[0]
-            messages = [Message("T", b"x") for _ in range(3)]
-            calls.append(producer.loop.create_task(producer.send_many(messages, queue=queue)))
-            await asyncio.wait(calls)
-            assert calls[0].cancelled()
-            await producer.send(Message("T", b"later"), queue=queue)
-        assert [request.body for request in broker.requests(codes.SEND_MESSAGE_V2)] == [b"later"]
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: make_response(command, codes.MESSAGE_ILLEGAL, "no")
+    async with Producer("P", broker.address, hooks=(GivesUp(),)) as producer:
+        queue = (await producer.queues("T"))[0]
+        messages = [Message("T", b"x") for _ in range(3)]
+        calls.append(producer.loop.create_task(producer.send_many(messages, queue=queue)))
+        await asyncio.wait(calls)
+        assert calls[0].cancelled()
+        await producer.send(Message("T", b"later"), queue=queue)
+    assert [request.body for request in broker.requests(codes.SEND_MESSAGE_V2)] == [b"later"]
 
 
 def test_a_queue_that_keeps_batches_whole_has_one_id_for_all() -> None:

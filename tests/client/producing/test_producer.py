@@ -34,175 +34,129 @@ def refuse(code: int) -> object:
     return lambda command: make_response(command, code, "scripted refusal")
 
 
-def test_a_message_travels_with_its_properties() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            message = Message(
-                "T", b"body", tags="TagA", keys=["k1", "k2"], properties={"a": "b"}, delay_level=3, flag=9
-            )
-            result = await producer.send(message)
-        assert result.status is SendStatus.SEND_OK
-        assert result.queue == MessageQueue("T", "broker-a", result.queue.queue_id)
-        (request,) = broker.requests(codes.SEND_MESSAGE_V2)
-        ext = request.ext()
-        assert (ext["a"], ext["b"], ext["c"], ext["d"], ext["h"], ext["n"]) == (
-            "P",
-            "T",
-            "TBW102",
-            "4",
-            "9",
-            "broker-a",
-        )
-        assert (request.language, request.version, request.body) == (codes.PYTHON, codes.VERSION_5_5_0, b"body")
-        assert parse_properties(ext["i"]) == {
-            "UNIQ_KEY": result.message_id,
-            "WAIT": "true",
-            "TAGS": "TagA",
-            "KEYS": "k1 k2",
-            "DELAY": "3",
-            "a": "b",
-        }
-        assert len(result.message_id) == 32
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_message_travels_with_its_properties(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        message = Message("T", b"body", tags="TagA", keys=["k1", "k2"], properties={"a": "b"}, delay_level=3, flag=9)
+        result = await producer.send(message)
+    assert result.status is SendStatus.SEND_OK
+    assert result.queue == MessageQueue("T", "broker-a", result.queue.queue_id)
+    (request,) = broker.requests(codes.SEND_MESSAGE_V2)
+    ext = request.ext()
+    assert (ext["a"], ext["b"], ext["c"], ext["d"], ext["h"], ext["n"]) == (
+        "P",
+        "T",
+        "TBW102",
+        "4",
+        "9",
+        "broker-a",
+    )
+    assert (request.language, request.version, request.body) == (codes.PYTHON, codes.VERSION_5_5_0, b"body")
+    assert parse_properties(ext["i"]) == {
+        "UNIQ_KEY": result.message_id,
+        "WAIT": "true",
+        "TAGS": "TagA",
+        "KEYS": "k1 k2",
+        "DELAY": "3",
+        "a": "b",
+    }
+    assert len(result.message_id) == 32
 
 
-def test_round_robin_uses_every_queue_and_a_key_only_one() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            free = [await producer.send(Message("T", b"x")) for _ in range(4)]
-            bound = [await producer.send(Message("T", b"x", sharding_key="key")) for _ in range(4)]
-            chosen = await producer.send(Message("T", b"x"), queue=lambda queues, message: queues[1])
-            fixed = await producer.send(Message("T", b"x"), queue=MessageQueue("T", "broker-a", 0))
-        assert {result.queue.queue_id for result in free} == {0, 1}
-        assert len({result.queue for result in bound}) == 1
-        assert (chosen.queue.queue_id, fixed.queue.queue_id) == (1, 0)
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_round_robin_uses_every_queue_and_a_key_only_one(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        free = [await producer.send(Message("T", b"x")) for _ in range(4)]
+        bound = [await producer.send(Message("T", b"x", sharding_key="key")) for _ in range(4)]
+        chosen = await producer.send(Message("T", b"x"), queue=lambda queues, message: queues[1])
+        fixed = await producer.send(Message("T", b"x"), queue=MessageQueue("T", "broker-a", 0))
+    assert {result.queue.queue_id for result in free} == {0, 1}
+    assert len({result.queue for result in bound}) == 1
+    assert (chosen.queue.queue_id, fixed.queue.queue_id) == (1, 0)
 
 
-def test_large_bodies_are_compressed() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            await producer.send(Message("T", b"x" * 4095))
-            await producer.send(Message("T", b"x" * 4096))
-        small, large = broker.requests(codes.SEND_MESSAGE_V2)
-        assert (small.ext()["f"], small.body) == ("0", b"x" * 4095)
-        assert int(large.ext()["f"]) == 0x301
-        assert zlib.decompress(large.body) == b"x" * 4096
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_large_bodies_are_compressed(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"x" * 4095))
+        await producer.send(Message("T", b"x" * 4096))
+    small, large = broker.requests(codes.SEND_MESSAGE_V2)
+    assert (small.ext()["f"], small.body) == ("0", b"x" * 4095)
+    assert int(large.ext()["f"]) == 0x301
+    assert zlib.decompress(large.body) == b"x" * 4096
 
 
-def test_a_batch_is_one_request_with_an_id_for_each_message() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            result = await producer.send_batch([Message("T", b"1", tags="A"), Message("T", b"2", flag=5)])
-            with pytest.raises(MessageRefused, match="one topic"):
-                await producer.send_batch([Message("T", b"1"), Message("U", b"2")])
-            with pytest.raises(MessageRefused, match="delay"):
-                await producer.send_batch([Message("T", b"1", delay_level=1)])
-            with pytest.raises(MessageRefused, match="at least one"):
-                await producer.send_batch([])
-        (request,) = broker.requests(codes.SEND_BATCH_MESSAGE)
-        parts = decode_batch(request.body)
-        assert [(part.body, part.flag) for part in parts] == [(b"1", 0), (b"2", 5)]
-        ids = [parse_properties(part.properties.decode())["UNIQ_KEY"] for part in parts]
-        assert ",".join(ids) == result.message_id
-        assert request.ext()["m"] == "true"
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_batch_is_one_request_with_an_id_for_each_message(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        result = await producer.send_batch([Message("T", b"1", tags="A"), Message("T", b"2", flag=5)])
+        with pytest.raises(MessageRefused, match="one topic"):
+            await producer.send_batch([Message("T", b"1"), Message("U", b"2")])
+        with pytest.raises(MessageRefused, match="delay"):
+            await producer.send_batch([Message("T", b"1", delay_level=1)])
+        with pytest.raises(MessageRefused, match="at least one"):
+            await producer.send_batch([])
+    (request,) = broker.requests(codes.SEND_BATCH_MESSAGE)
+    parts = decode_batch(request.body)
+    assert [(part.body, part.flag) for part in parts] == [(b"1", 0), (b"2", 5)]
+    ids = [parse_properties(part.properties.decode())["UNIQ_KEY"] for part in parts]
+    assert ",".join(ids) == result.message_id
+    assert request.ext()["m"] == "true"
 
 
-def test_a_oneway_message_asks_for_no_answer() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            await producer.send_oneway(Message("T", b"x"))
-            await until(lambda: broker.requests(codes.SEND_MESSAGE_V2), "the oneway message")
-        assert broker.requests(codes.SEND_MESSAGE_V2)[0].is_oneway
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_oneway_message_asks_for_no_answer(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send_oneway(Message("T", b"x"))
+        await until(lambda: broker.requests(codes.SEND_MESSAGE_V2), "the oneway message")
+    assert broker.requests(codes.SEND_MESSAGE_V2)[0].is_oneway
 
 
 @pytest.mark.parametrize("code", [1, 2, 14, 16, 17, 204, 205, 1500])
-def test_a_refusal_worth_a_retry_goes_to_another_broker(code: int) -> None:
-    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
+async def test_a_refusal_worth_a_retry_goes_to_another_broker(code: int) -> None:
+    with ScriptedBroker() as first, ScriptedBroker("broker-b") as second:
+        first.others.append(second)
+        first.script[codes.SEND_MESSAGE_V2] = refuse(code)  # type: ignore[assignment]  # a lambda of the same shape
         async with Producer("P", first.address) as producer:
             for _ in range(4):
                 result = await producer.send(Message("T", b"x"))
                 assert result.queue.broker_name == "broker-b"
         assert len(second.requests(codes.SEND_MESSAGE_V2)) == 4
 
-    with ScriptedBroker() as first, ScriptedBroker("broker-b") as second:
-        first.others.append(second)
-        first.script[codes.SEND_MESSAGE_V2] = refuse(code)  # type: ignore[assignment]  # a lambda of the same shape
-        asyncio.run(main(first, second))
+
+async def test_a_refusal_that_is_final_is_not_retried(broker: ScriptedBroker) -> None:
+    broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.MESSAGE_ILLEGAL)  # type: ignore[assignment]  # as above
+    async with Producer("P", broker.address) as producer:
+        with pytest.raises(ResponseError, match="MESSAGE_ILLEGAL") as caught:
+            await producer.send(Message("T", b"x"))
+    assert (caught.value.code, caught.value.retriable) == (codes.MESSAGE_ILLEGAL, False)
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1
 
 
-def test_a_refusal_that_is_final_is_not_retried() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            with pytest.raises(ResponseError, match="MESSAGE_ILLEGAL") as caught:
-                await producer.send(Message("T", b"x"))
-        assert (caught.value.code, caught.value.retriable) == (codes.MESSAGE_ILLEGAL, False)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.MESSAGE_ILLEGAL)  # type: ignore[assignment]  # as above
-        asyncio.run(main(broker))
-
-
-def test_all_tries_used_up_names_the_last_reason_and_a_bound_message_is_tried_once() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, retries=2) as producer:
-            with pytest.raises(SendFailed, match="failed 3 times") as caught:
-                await producer.send(Message("T", b"x"))
-            assert isinstance(caught.value.__cause__, ResponseError)
-            assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 3
-            with pytest.raises(ResponseError):
-                await producer.send(Message("T", b"x", sharding_key="k"))
-            assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 4
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
-        asyncio.run(main(broker))
+async def test_all_tries_used_up_names_the_last_reason_and_a_bound_message_is_tried_once(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
+    async with Producer("P", broker.address, retries=2) as producer:
+        with pytest.raises(SendFailed, match="failed 3 times") as caught:
+            await producer.send(Message("T", b"x"))
+        assert isinstance(caught.value.__cause__, ResponseError)
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 3
+        with pytest.raises(ResponseError):
+            await producer.send(Message("T", b"x", sharding_key="k"))
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 4
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
-def test_stored_but_not_as_safe_as_wished_is_a_result(code: int) -> None:
+async def test_stored_but_not_as_safe_as_wished_is_a_result(code: int, broker: ScriptedBroker) -> None:
     def answer(command: Command) -> Command:
         return make_response(command, code, ext={"msgId": "M", "queueId": "1", "queueOffset": "7"})
 
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            result = await producer.send(Message("T", b"x"))
-        assert (int(result.status), result.queue_offset) == (code, 7)
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.SEND_MESSAGE_V2] = answer
-        asyncio.run(main(broker))
+    broker.script[codes.SEND_MESSAGE_V2] = answer
+    async with Producer("P", broker.address) as producer:
+        result = await producer.send(Message("T", b"x"))
+    assert (int(result.status), result.queue_offset) == (code, 7)
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
-def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_for(code: int) -> None:
+async def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_for(code: int) -> None:
     def weak(command: Command) -> Command:
         return make_response(command, code, ext={"msgId": "M", "queueId": "1", "queueOffset": "7"})
-
-    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
-        async with Producer("P", first.address, retry_when_not_safe=True) as producer:
-            for _ in range(4):
-                result = await producer.send(Message("T", b"x"))
-                assert (result.queue.broker_name, int(result.status)) == ("broker-b", 0)
-            before = len(first.requests(codes.SEND_MESSAGE_V2))
-            second.script[codes.SEND_MESSAGE_V2] = refuse(codes.MESSAGE_ILLEGAL)  # type: ignore[assignment]  # as above
-            outcomes = [await outcome(producer) for _ in range(4)]
-        assert outcomes.count(code) == len(first.requests(codes.SEND_MESSAGE_V2)) - before > 0  # stored, after all
-        assert outcomes.count(-1) == 4 - outcomes.count(code) > 0
 
     async def outcome(producer: Producer) -> int:
         try:
@@ -213,12 +167,20 @@ def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_for(cod
     with ScriptedBroker() as first, ScriptedBroker("broker-b") as second:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = weak
-        asyncio.run(main(first, second))
+        async with Producer("P", first.address, retry_when_not_safe=True) as producer:
+            for _ in range(4):
+                result = await producer.send(Message("T", b"x"))
+                assert (result.queue.broker_name, int(result.status)) == ("broker-b", 0)
+            before = len(first.requests(codes.SEND_MESSAGE_V2))
+            second.script[codes.SEND_MESSAGE_V2] = refuse(codes.MESSAGE_ILLEGAL)  # type: ignore[assignment]  # as above
+            outcomes = [await outcome(producer) for _ in range(4)]
+        assert outcomes.count(code) == len(first.requests(codes.SEND_MESSAGE_V2)) - before > 0  # stored, after all
+        assert outcomes.count(-1) == 4 - outcomes.count(code) > 0
 
 
 @pytest.mark.parametrize("code", [codes.SERVICE_NOT_AVAILABLE, codes.SYSTEM_BUSY])
-def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for(code: int) -> None:
-    async def main(old: ScriptedBroker, new: ScriptedBroker) -> None:
+async def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for(code: int) -> None:
+    with ScriptedBroker() as old, ScriptedBroker() as new:
         async with Producer("P", old.address) as producer:
             await producer.send(Message("T", b"1"))
             old.script[codes.SEND_MESSAGE_V2] = refuse(code)  # type: ignore[assignment]  # as above
@@ -226,12 +188,9 @@ def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for(code: int) -> N
             await producer.send(Message("T", b"2"))
         assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
 
+
+async def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_again() -> None:
     with ScriptedBroker() as old, ScriptedBroker() as new:
-        asyncio.run(main(old, new))
-
-
-def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_again() -> None:
-    async def main(old: ScriptedBroker, new: ScriptedBroker) -> None:
         async with Producer("P", old.address) as producer:
             await producer.send(Message("T", b"1"))
             old.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
@@ -244,133 +203,98 @@ def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_again(
             await producer.send(bound)
         assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
 
-    with ScriptedBroker() as old, ScriptedBroker() as new:
-        asyncio.run(main(old, new))
+
+async def test_a_master_that_is_busy_makes_producers_ask_less_and_less_often(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, retries=2) as producer:
+        await producer.send(Message("T", b"1"))
+        broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
+        before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
+        began = asyncio.get_running_loop().time()
+        for _ in range(20):
+            sends = [producer.send(Message("T", b"x")) for _ in range(10)]
+            outcomes = await asyncio.gather(*sends, return_exceptions=True)
+            assert {type(outcome) for outcome in outcomes} == {SendFailed}
+        seconds = asyncio.get_running_loop().time() - began
+    asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) - before
+    assert 1 <= asked <= 6 + seconds, "six in the first second, as their pauses grow, and then one in each"
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1 + 20 * 10 * 3
 
 
-def test_a_master_that_is_busy_makes_producers_ask_less_and_less_often() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, retries=2) as producer:
-            await producer.send(Message("T", b"1"))
-            broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
-            before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
-            began = asyncio.get_running_loop().time()
-            for _ in range(20):
-                sends = [producer.send(Message("T", b"x")) for _ in range(10)]
-                outcomes = await asyncio.gather(*sends, return_exceptions=True)
-                assert {type(outcome) for outcome in outcomes} == {SendFailed}
-            seconds = asyncio.get_running_loop().time() - began
-        asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) - before
-        assert 1 <= asked <= 6 + seconds, "six in the first second, as their pauses grow, and then one in each"
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1 + 20 * 10 * 3
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, timeout=60) as producer:
+        await producer.send(Message("T", b"first"))  # what it costs to begin is no part of the time
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
+        with pytest.raises((RequestTimeout, SendFailed)):
+            await producer.send(Message("T", b"x"), timeout=0.2)
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) <= 2  # no time is left for another; for one, if it was quick
 
 
-def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, timeout=60) as producer:
-            await producer.send(Message("T", b"first"))  # what it costs to begin is no part of the time
-            broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
-            with pytest.raises((RequestTimeout, SendFailed)):
-                await producer.send(Message("T", b"x"), timeout=0.2)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) <= 2  # no time is left for another; for one, if it was quick
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_an_unknown_topic_goes_by_the_template_and_without_one_is_an_error(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        assert (await producer.send(Message("New", b"x"))).queue.topic == "New"
+    broker.topics = set()
+    async with Producer("P", broker.address) as producer:
+        with pytest.raises(TopicNotFound, match="Other"):
+            await producer.send(Message("Other", b"x"))
 
 
-def test_an_unknown_topic_goes_by_the_template_and_without_one_is_an_error() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            assert (await producer.send(Message("New", b"x"))).queue.topic == "New"
-        broker.topics = set()
-        async with Producer("P", broker.address) as producer:
-            with pytest.raises(TopicNotFound, match="Other"):
-                await producer.send(Message("Other", b"x"))
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_more_in_flight_than_allowed_is_too_fast_and_send_waits_instead() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, max_in_flight=8) as producer:
-            await producer.send(Message("T", b"x"))
-            futures = [producer.submit(Message("T", b"x")) for _ in range(8)]
-            with pytest.raises(TooFast, match="8 messages"):
-                producer.submit(Message("T", b"x"))
-            await producer.send(Message("T", b"y"))
-            await asyncio.gather(*futures)
-            results = await producer.send_many(Message("T", b"%d" % i) for i in range(100))
-            assert all(not isinstance(result, BaseException) for result in results)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 10
-        batches = [decode_batch(request.body) for request in broker.requests(codes.SEND_BATCH_MESSAGE)]
-        assert sum(map(len, batches)) == 100 and max(map(len, batches)) <= 8
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_more_in_flight_than_allowed_is_too_fast_and_send_waits_instead(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, max_in_flight=8) as producer:
+        await producer.send(Message("T", b"x"))
+        futures = [producer.submit(Message("T", b"x")) for _ in range(8)]
+        with pytest.raises(TooFast, match="8 messages"):
+            producer.submit(Message("T", b"x"))
+        await producer.send(Message("T", b"y"))
+        await asyncio.gather(*futures)
+        results = await producer.send_many(Message("T", b"%d" % i) for i in range(100))
+        assert all(not isinstance(result, BaseException) for result in results)
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 10
+    batches = [decode_batch(request.body) for request in broker.requests(codes.SEND_BATCH_MESSAGE)]
+    assert sum(map(len, batches)) == 100 and max(map(len, batches)) <= 8
 
 
-def test_what_is_in_flight_at_close_is_answered() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            await producer.send(Message("T", b"x"))
-            futures = [producer.submit(Message("T", b"x")) for _ in range(50)]
-        assert all(future.result().status is SendStatus.SEND_OK for future in futures)
-        assert {task.get_name() for task in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]  # there is a current task
-        with pytest.raises(ClientStateError, match="closed"):
-            await producer.send(Message("T", b"x"))
-        await producer.close()
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_what_is_in_flight_at_close_is_answered(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"x"))
+        futures = [producer.submit(Message("T", b"x")) for _ in range(50)]
+    assert all(future.result().status is SendStatus.SEND_OK for future in futures)
+    assert {task.get_name() for task in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]  # there is a current task
+    with pytest.raises(ClientStateError, match="closed"):
+        await producer.send(Message("T", b"x"))
+    await producer.close()
 
 
-def test_a_lost_connection_fails_over_and_heals() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            await producer.send(Message("T", b"x"))
-            broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
-            future = producer.submit(Message("T", b"y", sharding_key="k"))
-            await until(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the second message")
-            broker.cut()
-            with pytest.raises(ConnectionLost):
-                await future
-            del broker.script[codes.SEND_MESSAGE_V2]
-            assert (await producer.send(Message("T", b"z"))).status is SendStatus.SEND_OK
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_lost_connection_fails_over_and_heals(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"x"))
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
+        future = producer.submit(Message("T", b"y", sharding_key="k"))
+        await until(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the second message")
+        broker.cut()
+        with pytest.raises(ConnectionLost):
+            await future
+        del broker.script[codes.SEND_MESSAGE_V2]
+        assert (await producer.send(Message("T", b"z"))).status is SendStatus.SEND_OK
 
 
-def test_a_name_server_that_is_gone_is_survived() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", f"127.0.0.1:1;{broker.address}") as producer:
-            assert (await producer.send(Message("T", b"x"))).status is SendStatus.SEND_OK
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_name_server_that_is_gone_is_survived(broker: ScriptedBroker) -> None:
+    async with Producer("P", f"127.0.0.1:1;{broker.address}") as producer:
+        assert (await producer.send(Message("T", b"x"))).status is SendStatus.SEND_OK
 
 
-def test_the_same_group_twice_in_one_client_is_refused_and_start_and_close_repeat() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            assert await producer.start() is producer
-            with pytest.raises(ClientStateError, match="started already"):
-                await Producer("P", broker.address).start()
-            async with Producer("Q", broker.address) as other:
-                assert other.instance is producer.instance
-        await asyncio.gather(producer.close(), producer.close())
-        with pytest.raises(ClientStateError, match="not started"):
-            await Producer("P", broker.address).send(Message("T", b"x"))
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_the_same_group_twice_in_one_client_is_refused_and_start_and_close_repeat(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        assert await producer.start() is producer
+        with pytest.raises(ClientStateError, match="started already"):
+            await Producer("P", broker.address).start()
+        async with Producer("Q", broker.address) as other:
+            assert other.instance is producer.instance
+    await asyncio.gather(producer.close(), producer.close())
+    with pytest.raises(ClientStateError, match="not started"):
+        await Producer("P", broker.address).send(Message("T", b"x"))
 
 
-def test_hooks_see_each_call_and_keys_sign_it() -> None:
+async def test_hooks_see_each_call_and_keys_sign_it(broker: ScriptedBroker) -> None:
     class Spy:
         def __init__(self) -> None:
             self.calls: list[tuple[str, int]] = []
@@ -383,37 +307,24 @@ def test_hooks_see_each_call_and_keys_sign_it() -> None:
             self.calls.append(("after", answer.code))
 
     spy = Spy()
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address, hooks=(spy,), access_key="ak", secret_key="sk") as producer:
-            await producer.send(Message("T", b"x"))
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
+    async with Producer("P", broker.address, hooks=(spy,), access_key="ak", secret_key="sk") as producer:
+        await producer.send(Message("T", b"x"))
+    ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
     assert (ext["spy"], ext["AccessKey"], len(ext["Signature"])) == ("1", "ak", 28)
     assert spy.calls.count(("before", codes.SEND_MESSAGE_V2)) == 1
     assert ("after", codes.SUCCESS) in spy.calls
 
 
-def test_the_stored_record_is_what_was_sent() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            result = await producer.send(Message("T", "naïve ☃".encode(), properties={"näme": "wért"}))
-        record = decode_record(broker.stored["T", result.queue.queue_id][0], 0)
-        assert record.body.decode() == "naïve ☃"
-        assert parse_properties(record.properties.decode())["näme"] == "wért"
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_the_stored_record_is_what_was_sent(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        result = await producer.send(Message("T", "naïve ☃".encode(), properties={"näme": "wért"}))
+    record = decode_record(broker.stored["T", result.queue.queue_id][0], 0)
+    assert record.body.decode() == "naïve ☃"
+    assert parse_properties(record.properties.decode())["näme"] == "wért"
 
 
-def test_a_single_message_where_several_are_wanted_is_refused() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        async with Producer("P", broker.address) as producer:
-            for send in (producer.send_many, producer.send_batch):
-                with pytest.raises(ArgumentError, match="^messages is Message.*, give several in a list"):
-                    await send(Message("T", b"x"))  # type: ignore[operator]  # the mistake under test
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_a_single_message_where_several_are_wanted_is_refused(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        for send in (producer.send_many, producer.send_batch):
+            with pytest.raises(ArgumentError, match="^messages is Message.*, give several in a list"):
+                await send(Message("T", b"x"))  # type: ignore[operator]  # the mistake under test

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.client import Message, Producer, PullConsumer, SendResult, SendStatus
@@ -11,55 +9,46 @@ from bolide.errors import BolideError
 from bolide.testing.broker import Broker
 
 
-def test_everything_sent_is_there_once(bolide_broker: Broker) -> None:
+async def test_everything_sent_is_there_once(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T", 4)
-
-    async def main() -> None:
-        async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=256) as producer:
-            results = await producer.send_many(
-                Message("T", b"%d" % number, tags="A", keys=f"k{number}", sharding_key=str(number % 7))
-                for number in range(2000)
-            )
-            batch = await producer.send_batch([Message("T", b"b1"), Message("T", b"b2")])
-            large = await producer.send(Message("T", b"x" * 100_000))
-        assert all(isinstance(item, SendResult) and item.status is SendStatus.SEND_OK for item in results)
-        assert len({item.queue for item in results[::7] if isinstance(item, SendResult)}) == 1
-        assert len(batch.offset_message_id.split(",")) == 2
-        assert large.queue_offset >= 0
-        bodies: list[bytes] = []
-        async with PullConsumer("G", bolide_broker.namesrv_addr, start_from="first") as consumer:
-            consumer.subscribe("T")
-            while len(bodies) < 2003:
-                bodies += [message.body for message in await consumer.poll(max_messages=500)]
-        assert sorted(bodies) == sorted([b"%d" % number for number in range(2000)] + [b"b1", b"b2", b"x" * 100_000])
-
-    asyncio.run(main())
+    async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=256) as producer:
+        results = await producer.send_many(
+            Message("T", b"%d" % number, tags="A", keys=f"k{number}", sharding_key=str(number % 7))
+            for number in range(2000)
+        )
+        batch = await producer.send_batch([Message("T", b"b1"), Message("T", b"b2")])
+        large = await producer.send(Message("T", b"x" * 100_000))
+    assert all(isinstance(item, SendResult) and item.status is SendStatus.SEND_OK for item in results)
+    assert len({item.queue for item in results[::7] if isinstance(item, SendResult)}) == 1
+    assert len(batch.offset_message_id.split(",")) == 2
+    assert large.queue_offset >= 0
+    bodies: list[bytes] = []
+    async with PullConsumer("G", bolide_broker.namesrv_addr, start_from="first") as consumer:
+        consumer.subscribe("T")
+        while len(bodies) < 2003:
+            bodies += [message.body for message in await consumer.poll(max_messages=500)]
+    assert sorted(bodies) == sorted([b"%d" % number for number in range(2000)] + [b"b1", b"b2", b"x" * 100_000])
 
 
-def test_topics_are_created_by_the_first_message(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        async with Producer("P", bolide_broker.namesrv_addr) as producer:
-            for _ in range(8):
-                await producer.send(Message("Fresh", b"x"))
-            assert len(await producer.queues("Fresh")) == 4
-
-    asyncio.run(main())
+async def test_topics_are_created_by_the_first_message(bolide_broker: Broker) -> None:
+    async with Producer("P", bolide_broker.namesrv_addr) as producer:
+        for _ in range(8):
+            await producer.send(Message("Fresh", b"x"))
+        assert len(await producer.queues("Fresh")) == 4
     assert "Fresh" in bolide_broker.topics()
 
 
-def test_a_broker_that_stops_is_an_error_and_its_store_serves_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_broker_that_stops_is_an_error_and_its_store_serves_again(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     store = str(tmp_path_factory.mktemp("store"))
-
-    async def main() -> None:
-        with Broker(store) as first:
-            port = int(first.broker_addr.rpartition(":")[2])
-            async with Producer("P", first.namesrv_addr, retries=0) as producer:
-                await producer.send(Message("T", b"1"))
-                first.stop()
-                with pytest.raises(BolideError):
-                    await producer.send(Message("T", b"2", sharding_key="k"))
-        with Broker(store, listen_port=port) as again:
-            async with Producer("P", again.namesrv_addr) as producer:
-                assert (await producer.send(Message("T", b"3"))).status is SendStatus.SEND_OK
-
-    asyncio.run(main())
+    with Broker(store) as first:
+        port = int(first.broker_addr.rpartition(":")[2])
+        async with Producer("P", first.namesrv_addr, retries=0) as producer:
+            await producer.send(Message("T", b"1"))
+            first.stop()
+            with pytest.raises(BolideError):
+                await producer.send(Message("T", b"2", sharding_key="k"))
+    with Broker(store, listen_port=port) as again:
+        async with Producer("P", again.namesrv_addr) as producer:
+            assert (await producer.send(Message("T", b"3"))).status is SendStatus.SEND_OK

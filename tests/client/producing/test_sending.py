@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -28,18 +29,14 @@ class Refuses:
             raise ValueError("after")
 
 
-def served(act: Callable[[Producer], Awaitable[None]], **options: object) -> None:
-    """Run something with a producer, which then has nothing in flight and closes."""
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with asyncio.timeout(GENEROUS):
-            namesrv = broker.address.replace("127.0.0.1", "localhost")  # so that the broker has a connection of its own
-            async with Producer("P", namesrv, **options) as producer:  # type: ignore[arg-type]  # as given
-                await act(producer)
-                assert producer.in_flight == 0
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+@asynccontextmanager
+async def served(broker: ScriptedBroker, **options: object) -> AsyncIterator[Producer]:
+    """A producer for a test, at whose end nothing is in flight."""
+    async with asyncio.timeout(GENEROUS):
+        namesrv = broker.address.replace("127.0.0.1", "localhost")  # so that the broker has a connection of its own
+        async with Producer("P", namesrv, **options) as producer:  # type: ignore[arg-type]  # as given
+            yield producer
+            assert producer.in_flight == 0
 
 
 async def prepared(producer: Producer, there: str) -> None:
@@ -52,43 +49,33 @@ async def prepared(producer: Producer, there: str) -> None:
 
 @pytest.mark.parametrize("there", ["nothing", "route", "connection"])
 @pytest.mark.parametrize("body", [b"before", b"after"])
-def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, there: str) -> None:
-    async def act(producer: Producer) -> None:
+async def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, there: str, broker: ScriptedBroker) -> None:
+    async with served(broker, hooks=(Refuses(),)) as producer:
         await prepared(producer, there)
         with pytest.raises(ValueError, match=body.decode()):
             await producer.send(Message("T", body))
         assert isinstance(await producer.send(Message("T", b"fine")), SendResult)
 
-    served(act, hooks=(Refuses(),))
 
-
-def test_what_a_hook_raises_keeps_no_other_message_from_being_sent() -> None:
-    async def act(producer: Producer) -> None:
+async def test_what_a_hook_raises_keeps_no_other_message_from_being_sent(broker: ScriptedBroker) -> None:
+    async with served(broker, hooks=(Refuses(),)) as producer:
         queue = (await producer.queues("T"))[0]
         delayed = [Message("T", body, delay_level=1) for body in (b"fine", b"before", b"after", b"fine")]
         outcomes = await producer.send_many(delayed, queue=queue)
         assert [type(outcome) for outcome in outcomes] == [SendResult, ValueError, ValueError, SendResult]
 
-    served(act, hooks=(Refuses(),))
-
 
 @pytest.mark.parametrize("there", ["nothing", "route", "connection"])
-def test_text_that_cannot_be_encoded_is_the_outcome_of_its_message(there: str) -> None:
-    async def act(producer: Producer) -> None:
+async def test_text_that_cannot_be_encoded_is_the_outcome_of_its_message(there: str, broker: ScriptedBroker) -> None:
+    async with served(broker) as producer:
         await prepared(producer, there)
         with pytest.raises(UnicodeEncodeError):
             await producer.send(Message("T", b"x", keys="\ud800"))
 
-    served(act)
 
-
-def test_an_answer_that_says_nothing_is_an_error() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, 0, ext={"queueId": "none"})
-        async with asyncio.timeout(GENEROUS), Producer("P", broker.address) as producer:
-            with pytest.raises(ValueError, match="none"):
-                await producer.send(Message("T", b"x"))
-            assert producer.in_flight == 0
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+async def test_an_answer_that_says_nothing_is_an_error(broker: ScriptedBroker) -> None:
+    broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, 0, ext={"queueId": "none"})
+    async with asyncio.timeout(GENEROUS), Producer("P", broker.address) as producer:
+        with pytest.raises(ValueError, match="none"):
+            await producer.send(Message("T", b"x"))
+        assert producer.in_flight == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -79,68 +78,55 @@ OUTCOMES = [
 
 
 @pytest.mark.parametrize(("outcome", "number", "error"), OUTCOMES)
-def test_the_broker_is_told_how_it_ended(outcome: Any, number: int, error: type[Exception] | None) -> None:
+async def test_the_broker_is_told_how_it_ended(
+    outcome: Any, number: int, error: type[Exception] | None, broker: ScriptedBroker
+) -> None:
     listener = Decides()
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with TransactionProducer("P", broker.address, listener) as producer:
-            result = await producer.send_in_transaction(Message("T", b"body", keys="k"), outcome)
-            await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
-        (send,) = broker.requests(codes.SEND_MESSAGE_V2)
-        properties = parse_properties(send.ext()["i"])
-        assert (properties["TRAN_MSG"], properties["PGROUP"], properties["KEYS"]) == ("true", "P", "k")
-        assert send.ext()["f"] == "4"
-        assert listener.executed == [(b"body", outcome)]
-        assert int(result.state) == number
-        assert result.error is None if error is None else isinstance(result.error, error)
-        (end,) = broker.requests(codes.END_TRANSACTION)
-        assert end.is_oneway
-        assert end.ext() == {
-            "producerGroup": "P",
-            "tranStateTableOffset": str(result.sent.queue_offset),
-            "commitLogOffset": str(decode_offset_message_id(result.sent.offset_message_id)[2]),
-            "commitOrRollback": str(number),
-            "fromTransactionCheck": "false",
-            "msgId": result.sent.message_id,
-            "transactionId": result.sent.transaction_id or result.sent.message_id,
-            "topic": "T",
-            "bname": "broker-a",
-        }
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    async with TransactionProducer("P", broker.address, listener) as producer:
+        result = await producer.send_in_transaction(Message("T", b"body", keys="k"), outcome)
+        await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
+    (send,) = broker.requests(codes.SEND_MESSAGE_V2)
+    properties = parse_properties(send.ext()["i"])
+    assert (properties["TRAN_MSG"], properties["PGROUP"], properties["KEYS"]) == ("true", "P", "k")
+    assert send.ext()["f"] == "4"
+    assert listener.executed == [(b"body", outcome)]
+    assert int(result.state) == number
+    assert result.error is None if error is None else isinstance(result.error, error)
+    (end,) = broker.requests(codes.END_TRANSACTION)
+    assert end.is_oneway
+    assert end.ext() == {
+        "producerGroup": "P",
+        "tranStateTableOffset": str(result.sent.queue_offset),
+        "commitLogOffset": str(decode_offset_message_id(result.sent.offset_message_id)[2]),
+        "commitOrRollback": str(number),
+        "fromTransactionCheck": "false",
+        "msgId": result.sent.message_id,
+        "transactionId": result.sent.transaction_id or result.sent.message_id,
+        "topic": "T",
+        "bname": "broker-a",
+    }
 
 
 @pytest.mark.parametrize("code", [codes.FLUSH_DISK_TIMEOUT, codes.SLAVE_NOT_AVAILABLE, codes.FLUSH_SLAVE_TIMEOUT])
-def test_what_is_not_safely_stored_is_rolled_back_unrun(code: int) -> None:
+async def test_what_is_not_safely_stored_is_rolled_back_unrun(code: int, broker: ScriptedBroker) -> None:
     listener = Decides()
-
-    async def main(broker: ScriptedBroker) -> None:
-        fields = {"msgId": "7F00000100002A9F0000000000000010", "queueId": "0", "queueOffset": "3"}
-        broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, code, ext=fields)
-        async with TransactionProducer("P", broker.address, listener) as producer:
-            result = await producer.send_in_transaction(Message("T", b"body"), COMMIT)
-            await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
-        assert (result.state, result.sent.status) == (ROLLBACK, SendStatus(code))
-        assert listener.executed == []
-        assert broker.requests(codes.END_TRANSACTION)[0].ext()["commitOrRollback"] == "12"
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    fields = {"msgId": "7F00000100002A9F0000000000000010", "queueId": "0", "queueOffset": "3"}
+    broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, code, ext=fields)
+    async with TransactionProducer("P", broker.address, listener) as producer:
+        result = await producer.send_in_transaction(Message("T", b"body"), COMMIT)
+        await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
+    assert (result.state, result.sent.status) == (ROLLBACK, SendStatus(code))
+    assert listener.executed == []
+    assert broker.requests(codes.END_TRANSACTION)[0].ext()["commitOrRollback"] == "12"
 
 
-def test_a_plain_listener_runs_in_a_thread_and_a_delay_is_refused() -> None:
+async def test_a_plain_listener_runs_in_a_thread_and_a_delay_is_refused(broker: ScriptedBroker) -> None:
     listener = Plain()
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with TransactionProducer("P", broker.address, listener) as producer:
-            with pytest.raises(MessageRefused, match="delay"):
-                await producer.send_in_transaction(Message("T", b"body", delay_level=1))
-            assert (await producer.send_in_transaction(Message("T", b"body"))).state is COMMIT
-        assert listener.threads and threading.current_thread().name not in listener.threads
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    async with TransactionProducer("P", broker.address, listener) as producer:
+        with pytest.raises(MessageRefused, match="delay"):
+            await producer.send_in_transaction(Message("T", b"body", delay_level=1))
+        assert (await producer.send_in_transaction(Message("T", b"body"))).state is COMMIT
+    assert listener.threads and threading.current_thread().name not in listener.threads
 
 
 class Watches(Interceptor):
@@ -157,26 +143,21 @@ class Watches(Interceptor):
         raise ValueError("scripted")
 
 
-def test_codecs_and_interceptors_work_as_in_a_producer() -> None:
+async def test_codecs_and_interceptors_work_as_in_a_producer(broker: ScriptedBroker) -> None:
     listener, watch = Decides(), Watches()
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with TransactionProducer("P", broker.address, listener, codec="json", interceptors=(watch,)) as producer:
-            message = Message("T", value={"a": 1}, tags="A", keys=["k1", "k2"])
-            result = await producer.send_in_transaction(message, COMMIT)
-            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, half_message("P", b"[1, 2]"))
-            await until(lambda: len(watch.ends) == 2, "the end of both")
-        assert listener.checked[0].value == [1, 2]
-        first, second = watch.ends
-        assert (first.group, first.topic, first.tags, first.keys) == ("P", "T", "A", "k1 k2")
-        assert (first.message_id, first.state, first.from_check) == (result.sent.message_id, COMMIT, False)
-        assert first.broker_address == broker.address
-        assert (second.message_id, second.state, second.from_check) == ("U", UNKNOWN, True)
-        (sent,) = broker.requests(codes.SEND_MESSAGE_V2)
-        assert (sent.body, parse_properties(sent.ext()["i"])["seen"]) == (b'{"a":1}', "yes")
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    async with TransactionProducer("P", broker.address, listener, codec="json", interceptors=(watch,)) as producer:
+        message = Message("T", value={"a": 1}, tags="A", keys=["k1", "k2"])
+        result = await producer.send_in_transaction(message, COMMIT)
+        broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, half_message("P", b"[1, 2]"))
+        await until(lambda: len(watch.ends) == 2, "the end of both")
+    assert listener.checked[0].value == [1, 2]
+    first, second = watch.ends
+    assert (first.group, first.topic, first.tags, first.keys) == ("P", "T", "A", "k1 k2")
+    assert (first.message_id, first.state, first.from_check) == (result.sent.message_id, COMMIT, False)
+    assert first.broker_address == broker.address
+    assert (second.message_id, second.state, second.from_check) == ("U", UNKNOWN, True)
+    (sent,) = broker.requests(codes.SEND_MESSAGE_V2)
+    assert (sent.body, parse_properties(sent.ext()["i"])["seen"]) == (b'{"a":1}', "yes")
 
 
 def test_a_listener_is_needed() -> None:
@@ -190,24 +171,19 @@ def half_message(group: str, body: bytes = b"body") -> bytes:
     return record_bytes("T", body, text)
 
 
-def test_a_check_of_another_group_is_not_answered() -> None:
+async def test_a_check_of_another_group_is_not_answered(broker: ScriptedBroker) -> None:
     listener = Decides()
-
-    async def main(broker: ScriptedBroker) -> None:
-        async with TransactionProducer("P", broker.address, listener) as producer:
-            await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
-            for body in (b"no message", half_message("other"), half_message("P")):
-                broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, body)
-            await until(lambda: listener.checked, "the check of this group")
-            await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
-        assert [message.get_property("PGROUP") for message in listener.checked] == ["P"]
-        assert len(broker.requests(codes.END_TRANSACTION)) == 3
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
+    async with TransactionProducer("P", broker.address, listener) as producer:
+        await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
+        for body in (b"no message", half_message("other"), half_message("P")):
+            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, body)
+        await until(lambda: listener.checked, "the check of this group")
+        await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
+    assert [message.get_property("PGROUP") for message in listener.checked] == ["P"]
+    assert len(broker.requests(codes.END_TRANSACTION)) == 3
 
 
-def test_against_a_broker_that_asks(tmp_path: Path) -> None:
+async def test_against_a_broker_that_asks(tmp_path: Path) -> None:
     """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it.
 
     It asks once it has come back, as often as it takes: beside a slow machine's first sends it would ask too early.
@@ -218,26 +194,20 @@ def test_against_a_broker_that_asks(tmp_path: Path) -> None:
     async def take(message: ReceivedMessage) -> None:
         got.append(message)
 
-    async def send(namesrv: str) -> None:
-        async with TransactionProducer("P", namesrv, listener) as producer:
+    with Broker(str(tmp_path), transaction_check_interval=3_600_000) as broker:
+        async with TransactionProducer("P", broker.namesrv_addr, listener) as producer:
             for body, state in ((b"a", COMMIT), (b"b", ROLLBACK), (b"c", UNKNOWN), (b"d", None)):
                 result = await producer.send_in_transaction(Message("T", body, tags="t"), state)
                 assert result.sent.status is SendStatus.SEND_OK
-
-    async def answer(namesrv: str) -> None:
-        consumer = PushConsumer("C", namesrv, start_from="first")
-        consumer.subscribe("T", "t", take)
-        # They are one client: with the consumer's heartbeat the broker knows whom to ask.
-        async with TransactionProducer("P", namesrv, listener), consumer:
-            await until(lambda: len(got) == 3, "three messages")
-        assert sorted(message.body for message in got) == [b"a", b"c", b"d"]
-        assert {message.body for message in listener.checked} == {b"c", b"d"}
-        assert all(message.topic == "T" and message.tags == "t" for message in listener.checked)
-        assert all(message.transaction_id == message.message_id for message in got)
-
-    with Broker(str(tmp_path), transaction_check_interval=3_600_000) as broker:
-        asyncio.run(send(broker.namesrv_addr))
         assert listener.checked == []
     asks = {"transaction_check_interval": 200, "transaction_time_out": 100, "transaction_check_max": 1_000_000}
     with Broker(str(tmp_path), **asks) as broker:
-        asyncio.run(answer(broker.namesrv_addr))
+        consumer = PushConsumer("C", broker.namesrv_addr, start_from="first")
+        consumer.subscribe("T", "t", take)
+        # They are one client: with the consumer's heartbeat the broker knows whom to ask.
+        async with TransactionProducer("P", broker.namesrv_addr, listener), consumer:
+            await until(lambda: len(got) == 3, "three messages")
+    assert sorted(message.body for message in got) == [b"a", b"c", b"d"]
+    assert {message.body for message in listener.checked} == {b"c", b"d"}
+    assert all(message.topic == "T" and message.tags == "t" for message in listener.checked)
+    assert all(message.transaction_id == message.message_id for message in got)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -53,39 +52,31 @@ class Notes(Interceptor):
             raise ValueError("scripted")
 
 
-def test_around_sends(bolide_broker: Broker) -> None:
+async def test_around_sends(bolide_broker: Broker) -> None:
     notes: list[str] = []
-
-    async def main() -> None:
-        pair = (Notes("a", notes), Notes("bad", notes))
-        async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair, retries=0) as producer:
-            await producer.send(Message("T", b"1"))
-            with pytest.raises(MessageRefused, match="not by this"):
-                await producer.send(Message("T", b"2", tags="refused"))
-            await producer.send_oneway(Message("T", b"3"))
-            with pytest.raises(BolideError):
-                await producer.send(Message("T", b"4"), timeout=1e-9)
-
-    asyncio.run(main())
+    pair = (Notes("a", notes), Notes("bad", notes))
+    async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair, retries=0) as producer:
+        await producer.send(Message("T", b"1"))
+        with pytest.raises(MessageRefused, match="not by this"):
+            await producer.send(Message("T", b"2", tags="refused"))
+        await producer.send_oneway(Message("T", b"3"))
+        with pytest.raises(BolideError):
+            await producer.send(Message("T", b"4"), timeout=1e-9)
     assert notes[:2] == ["a starts", "bad starts"] and notes[-2:] == ["a closes", "bad closes"]
     assert notes[2:6] == ["a before 1", "bad before 1", "bad after 1 True", "a after 1 True"]
     assert not any(" 2" in note for note in notes)
     assert {"a after 3 True", "a after 4 RequestTimeout"} <= set(notes)
 
 
-def test_a_refused_send_leaves_no_call_open() -> None:
+async def test_a_refused_send_leaves_no_call_open() -> None:
     notes: list[str] = []
-
-    async def main() -> None:
-        with Broker() as broker:
-            pair = (Notes("a", notes),)
-            async with Producer("P", broker.namesrv_addr, interceptors=pair, max_in_flight=1) as producer:
-                future = producer.submit(Message("T", b"1"))
-                with pytest.raises(TooFast):
-                    producer.submit(Message("T", b"2"))
-                await future
-
-    asyncio.run(main())
+    with Broker() as broker:
+        pair = (Notes("a", notes),)
+        async with Producer("P", broker.namesrv_addr, interceptors=pair, max_in_flight=1) as producer:
+            future = producer.submit(Message("T", b"1"))
+            with pytest.raises(TooFast):
+                producer.submit(Message("T", b"2"))
+            await future
     assert notes.count("a before 1") == notes.count("a after 1 True") == 1
     assert not any("2" in note for note in notes)
 
@@ -105,47 +96,40 @@ class Opens(Interceptor):
         self.errors.append(type(call.error).__name__)
 
 
-def test_what_cannot_be_sent_has_an_end_too(bolide_broker: Broker) -> None:
+async def test_what_cannot_be_sent_has_an_end_too(bolide_broker: Broker) -> None:
     watch = Opens()
-
-    async def main() -> None:
-        pair = (watch, Notes("a", []))
-        async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair) as producer:
-            with pytest.raises(MessageRefused, match="not by this"):
-                await producer.send(Message("T", b"1", tags="refused"))
-            with pytest.raises(MessageRefused, match="empty"):
-                await producer.send(Message("T"))
-            with pytest.raises(MessageRefused, match="not by this"):
-                await producer.send_batch([Message("T", b"1"), Message("T", b"2", tags="refused")])
-            with pytest.raises(MessageRefused):
-                await producer.send_batch([Message("T", b"1"), Message("U", b"2")])
-
-    asyncio.run(main())
+    pair = (watch, Notes("a", []))
+    async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair) as producer:
+        with pytest.raises(MessageRefused, match="not by this"):
+            await producer.send(Message("T", b"1", tags="refused"))
+        with pytest.raises(MessageRefused, match="empty"):
+            await producer.send(Message("T"))
+        with pytest.raises(MessageRefused, match="not by this"):
+            await producer.send_batch([Message("T", b"1"), Message("T", b"2", tags="refused")])
+        with pytest.raises(MessageRefused):
+            await producer.send_batch([Message("T", b"1"), Message("U", b"2")])
     assert (watch.open, watch.errors) == (0, ["MessageRefused"] * 6)
 
 
 @pytest.mark.parametrize("batch", [0, 4])
-def test_around_listeners(bolide_broker: Broker, batch: int) -> None:
-    async def main() -> None:
-        watch, bad = Notes("a", []), Notes("bad", [])
-        seen: list[bytes] = []
+async def test_around_listeners(bolide_broker: Broker, batch: int) -> None:
+    watch, bad = Notes("a", []), Notes("bad", [])
+    seen: list[bytes] = []
 
-        def take(given: ReceivedMessage | list[ReceivedMessage]) -> bool:
-            messages = given if isinstance(given, list) else [given]
-            seen.extend(message.body for message in messages)
-            return messages[0].reconsume_times >= 2
+    def take(given: ReceivedMessage | list[ReceivedMessage]) -> bool:
+        messages = given if isinstance(given, list) else [given]
+        seen.extend(message.body for message in messages)
+        return messages[0].reconsume_times >= 2
 
-        consumer = PushConsumer(
-            "G", bolide_broker.namesrv_addr, start_from="first", orderly=True, orderly_pause=0.01,
-            interceptors=(watch, bad),
-        )  # fmt: skip
-        consumer.subscribe("T", "*", take, batch=batch)
-        async with Producer("P", bolide_broker.namesrv_addr) as producer, consumer:
-            await producer.send(Message("T", b"1"))
-            await until(lambda: (b"1", True) in watch.outcomes, "the end")
-        # The first try is failed by `bad` before the listener is reached, the second by the listener.
-        assert seen == [b"1", b"1"]
-        assert bad.outcomes == [(b"1", False), (b"1", True)]
-        assert watch.outcomes == [(b"1", False), *bad.outcomes]
-
-    asyncio.run(main())
+    consumer = PushConsumer(
+        "G", bolide_broker.namesrv_addr, start_from="first", orderly=True, orderly_pause=0.01,
+        interceptors=(watch, bad),
+    )  # fmt: skip
+    consumer.subscribe("T", "*", take, batch=batch)
+    async with Producer("P", bolide_broker.namesrv_addr) as producer, consumer:
+        await producer.send(Message("T", b"1"))
+        await until(lambda: (b"1", True) in watch.outcomes, "the end")
+    # The first try is failed by `bad` before the listener is reached, the second by the listener.
+    assert seen == [b"1", b"1"]
+    assert bad.outcomes == [(b"1", False), (b"1", True)]
+    assert watch.outcomes == [(b"1", False), *bad.outcomes]

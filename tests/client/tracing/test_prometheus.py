@@ -13,48 +13,45 @@ from bolide.testing.broker import Broker
 from tests.client.waiting import until
 
 
-def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> None:
+async def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> None:
     registry, namesrv = CollectorRegistry(), bolide_broker.namesrv_addr
     metrics = PrometheusMetrics(registry)
 
     def figure(name: str, **labels: str) -> float:
         return registry.get_sample_value(name, {"topic": "T", **labels}) or 0
 
-    async def main() -> None:
-        async def listener(message: ReceivedMessage) -> None:
-            if message.body == b"bad" and not message.reconsume_times:
-                raise RetryLater
+    async def listener(message: ReceivedMessage) -> None:
+        if message.body == b"bad" and not message.reconsume_times:
+            raise RetryLater
 
-        consumer = PushConsumer("G", namesrv, start_from="first", interceptors=(metrics,))
-        consumer.subscribe("T", "*", listener)
-        async with Producer("P", namesrv, interceptors=(metrics,)) as producer:
-            for body in (b"good", b"good", b"bad"):
-                await producer.send(Message("T", body))
-            with pytest.raises(MessageRefused):
-                await producer.send(Message("T", bytes(5 << 20)))
-            sends = "rocketmq_send_cost_time_count"
-            assert figure(sends, producer_group="P", invocation_status="success") == 3
-            assert figure(sends, producer_group="P", invocation_status="failure") == 1
-            async with consumer:
-                good = {"consumer_group": "G", "invocation_status": "success"}
-                await until(lambda: figure("bolide_client_consumed_total", **good) == 2, "two messages to be consumed")
-                bad = {"consumer_group": "G", "invocation_status": "failure"}
-                await until(lambda: figure("rocketmq_process_time_count", **bad) == 1, "the third to fail")
-            assert figure("rocketmq_process_time_count", **good) == 2
-            assert figure("rocketmq_await_time_count", consumer_group="G") == 3
-        async with PullConsumer("Polls", namesrv, start_from="first", interceptors=(metrics,)) as polls:
-            polls.subscribe("T")
-            found: list[ReceivedMessage] = []
-            while len(found) < 3:
-                found += await polls.poll(timeout=1.0)
-        polled = {"consumer_group": "Polls", "invocation_status": "success"}
-        assert figure("bolide_client_consumed_total", **polled) == 3
-        assert figure("rocketmq_process_time_count", **polled) == 0
-
-    asyncio.run(main())
+    consumer = PushConsumer("G", namesrv, start_from="first", interceptors=(metrics,))
+    consumer.subscribe("T", "*", listener)
+    async with Producer("P", namesrv, interceptors=(metrics,)) as producer:
+        for body in (b"good", b"good", b"bad"):
+            await producer.send(Message("T", body))
+        with pytest.raises(MessageRefused):
+            await producer.send(Message("T", bytes(5 << 20)))
+        sends = "rocketmq_send_cost_time_count"
+        assert figure(sends, producer_group="P", invocation_status="success") == 3
+        assert figure(sends, producer_group="P", invocation_status="failure") == 1
+        async with consumer:
+            good = {"consumer_group": "G", "invocation_status": "success"}
+            await until(lambda: figure("bolide_client_consumed_total", **good) == 2, "two messages to be consumed")
+            bad = {"consumer_group": "G", "invocation_status": "failure"}
+            await until(lambda: figure("rocketmq_process_time_count", **bad) == 1, "the third to fail")
+        assert figure("rocketmq_process_time_count", **good) == 2
+        assert figure("rocketmq_await_time_count", consumer_group="G") == 3
+    async with PullConsumer("Polls", namesrv, start_from="first", interceptors=(metrics,)) as polls:
+        polls.subscribe("T")
+        found: list[ReceivedMessage] = []
+        while len(found) < 3:
+            found += await polls.poll(timeout=1.0)
+    polled = {"consumer_group": "Polls", "invocation_status": "success"}
+    assert figure("bolide_client_consumed_total", **polled) == 3
+    assert figure("rocketmq_process_time_count", **polled) == 0
 
 
-def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) -> None:
+async def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) -> None:
     registry, namesrv = CollectorRegistry(), bolide_broker.namesrv_addr
     metrics = PrometheusMetrics(registry)
     labels = {"topic": "Cached", "consumer_group": "Slow"}
@@ -62,26 +59,23 @@ def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Broker) 
     def figure(name: str) -> float | None:
         return registry.get_sample_value(name, labels)
 
-    async def main() -> None:
-        go_on = asyncio.Event()
+    go_on = asyncio.Event()
 
-        async def listener(message: ReceivedMessage) -> None:
-            await go_on.wait()
+    async def listener(message: ReceivedMessage) -> None:
+        await go_on.wait()
 
-        consumer = PushConsumer("Slow", namesrv, start_from="first", interceptors=(metrics,), namespace="N")
-        consumer.subscribe("Cached", "*", listener)
-        async with Producer("P", namesrv, namespace="N") as producer:
-            for _ in range(3):
-                await producer.send(Message("Cached", b"four"))
-        async with consumer:
-            await until(lambda: figure("rocketmq_consumer_cached_messages") == 3, "three messages to wait")
-            assert figure("rocketmq_consumer_cached_bytes") == 12
-            go_on.set()
-            await until(lambda: figure("rocketmq_consumer_cached_messages") == 0, "all to be done")
-            assert figure("rocketmq_consumer_cached_bytes") == 0
-        assert figure("rocketmq_consumer_cached_messages") is None
-
-    asyncio.run(main())
+    consumer = PushConsumer("Slow", namesrv, start_from="first", interceptors=(metrics,), namespace="N")
+    consumer.subscribe("Cached", "*", listener)
+    async with Producer("P", namesrv, namespace="N") as producer:
+        for _ in range(3):
+            await producer.send(Message("Cached", b"four"))
+    async with consumer:
+        await until(lambda: figure("rocketmq_consumer_cached_messages") == 3, "three messages to wait")
+        assert figure("rocketmq_consumer_cached_bytes") == 12
+        go_on.set()
+        await until(lambda: figure("rocketmq_consumer_cached_messages") == 0, "all to be done")
+        assert figure("rocketmq_consumer_cached_bytes") == 0
+    assert figure("rocketmq_consumer_cached_messages") is None
 
 
 def test_consumers_of_a_group_are_one_sum_of_those_that_have_not_left() -> None:

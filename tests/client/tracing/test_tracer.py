@@ -44,48 +44,45 @@ async def traces(namesrv: str, count: int) -> tuple[list[TraceContext], list[str
 
 @pytest.mark.bolide_broker(trace_topic_enable=True)
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_message_leaves_its_trace(bolide_broker: Broker, plain: bool) -> None:
-    async def main() -> None:
-        namesrv = bolide_broker.namesrv_addr
-        async with Producer("P", namesrv, trace=True) as producer:
-            sent = await producer.send(Message("T", b"12345", tags="A", keys=["k1", "k2"]))
-            await producer.send_batch([Message("T", b"1"), Message("T", b"2")])
-            await producer.send(Message("T", b"later", delay_level=1))
-        seen: list[bytes] = []
+async def test_a_message_leaves_its_trace(bolide_broker: Broker, plain: bool) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    async with Producer("P", namesrv, trace=True) as producer:
+        sent = await producer.send(Message("T", b"12345", tags="A", keys=["k1", "k2"]))
+        await producer.send_batch([Message("T", b"1"), Message("T", b"2")])
+        await producer.send(Message("T", b"later", delay_level=1))
+    seen: list[bytes] = []
 
-        def take(message: ReceivedMessage) -> None:
-            seen.append(message.body)
-            if message.body == b"12345" and message.reconsume_times == 0:
-                raise RetryLater(1)
+    def take(message: ReceivedMessage) -> None:
+        seen.append(message.body)
+        if message.body == b"12345" and message.reconsume_times == 0:
+            raise RetryLater(1)
 
-        async def take_async(message: ReceivedMessage) -> None:
-            take(message)
+    async def take_async(message: ReceivedMessage) -> None:
+        take(message)
 
-        consumer = PushConsumer("G", namesrv, start_from="first", trace=True)
-        consumer.subscribe("T", "*", take if plain else take_async)
-        async with consumer:
-            await until(lambda: len(seen) == 5, "four messages and a retry")
-        found, keys = await traces(namesrv, 4 + 5 + 5)
-        pubs = [context for context in found if context.kind == "Pub"]
-        assert sorted(context.beans[0].body_length for context in pubs) == [1, 1, 5, 5]
-        first = next(context for context in pubs if context.beans[0].message_id == sent.message_id)
-        assert first.group == "P" and first.success and first.region_id == "DefaultRegion"
-        bean = first.beans[0]
-        assert (bean.topic, bean.tags, bean.keys, bean.message_type) == ("T", "A", "k1 k2", NORMAL)
-        assert (bean.store_host, bean.offset_message_id) == (bolide_broker.broker_addr, sent.offset_message_id)
-        assert {context.beans[0].message_type for context in pubs} == {NORMAL, DELAYED}
-        assert {sent.message_id, "k1", "k2"} <= set(keys)
-        begun = {context.request_id: context for context in found if context.kind == "SubBefore"}
-        ended = {context.request_id: context for context in found if context.kind == "SubAfter"}
-        assert begun.keys() == ended.keys() and len(begun) == 5
-        ours = [key for key, context in begun.items() if context.beans[0].message_id == sent.message_id]
-        assert {(begun[key].beans[0].retry_times, ended[key].context_code) for key in ours} == {
-            (0, FAILED),
-            (1, SUCCESS),
-        }
-        assert {context.group for context in ended.values()} == {"G"}
-
-    asyncio.run(main())
+    consumer = PushConsumer("G", namesrv, start_from="first", trace=True)
+    consumer.subscribe("T", "*", take if plain else take_async)
+    async with consumer:
+        await until(lambda: len(seen) == 5, "four messages and a retry")
+    found, keys = await traces(namesrv, 4 + 5 + 5)
+    pubs = [context for context in found if context.kind == "Pub"]
+    assert sorted(context.beans[0].body_length for context in pubs) == [1, 1, 5, 5]
+    first = next(context for context in pubs if context.beans[0].message_id == sent.message_id)
+    assert first.group == "P" and first.success and first.region_id == "DefaultRegion"
+    bean = first.beans[0]
+    assert (bean.topic, bean.tags, bean.keys, bean.message_type) == ("T", "A", "k1 k2", NORMAL)
+    assert (bean.store_host, bean.offset_message_id) == (bolide_broker.broker_addr, sent.offset_message_id)
+    assert {context.beans[0].message_type for context in pubs} == {NORMAL, DELAYED}
+    assert {sent.message_id, "k1", "k2"} <= set(keys)
+    begun = {context.request_id: context for context in found if context.kind == "SubBefore"}
+    ended = {context.request_id: context for context in found if context.kind == "SubAfter"}
+    assert begun.keys() == ended.keys() and len(begun) == 5
+    ours = [key for key, context in begun.items() if context.beans[0].message_id == sent.message_id]
+    assert {(begun[key].beans[0].retry_times, ended[key].context_code) for key in ours} == {
+        (0, FAILED),
+        (1, SUCCESS),
+    }
+    assert {context.group for context in ended.values()} == {"G"}
 
 
 class Sink:
@@ -116,16 +113,15 @@ class Commits:
         return TransactionState.COMMIT
 
 
-def test_a_transaction_leaves_its_end(tmp_path: Path) -> None:
+async def test_a_transaction_leaves_its_end(tmp_path: Path) -> None:
     """The broker asks once it has come back: beside a slow machine's first sends it would ask too early."""
-
-    async def send(namesrv: str) -> SendResult:
-        async with TransactionProducer("P", namesrv, Commits(), trace=True) as producer:
+    with Broker(str(tmp_path), trace_topic_enable=True, transaction_check_interval=3_600_000) as broker:
+        async with TransactionProducer("P", broker.namesrv_addr, Commits(), trace=True) as producer:
             for state in (TransactionState.ROLLBACK, TransactionState.UNKNOWN):
                 sent = (await producer.send_in_transaction(Message("T", b"12345", tags="A", keys="k"), state)).sent
-        return sent
-
-    async def answer(namesrv: str, sent: SendResult) -> None:
+    asks = {"transaction_check_interval": 200, "transaction_time_out": 100, "transaction_check_max": 1_000_000}
+    with Broker(str(tmp_path), trace_topic_enable=True, **asks) as broker:
+        namesrv = broker.namesrv_addr
         consumer = PullConsumer("G", namesrv, start_from="first")
         # They are one client: with the consumer's heartbeat the broker knows whom to ask.
         async with TransactionProducer("P", namesrv, Commits(), trace=True), consumer:
@@ -145,27 +141,18 @@ def test_a_transaction_leaves_its_end(tmp_path: Path) -> None:
         assert (last.tags, last.keys, last.store_host) == ("A", "k", broker.broker_addr)
         assert "k" in keys
 
-    with Broker(str(tmp_path), trace_topic_enable=True, transaction_check_interval=3_600_000) as broker:
-        sent = asyncio.run(send(broker.namesrv_addr))
-    asks = {"transaction_check_interval": 200, "transaction_time_out": 100, "transaction_check_max": 1_000_000}
-    with Broker(str(tmp_path), trace_topic_enable=True, **asks) as broker:
-        asyncio.run(answer(broker.namesrv_addr, sent))
-
 
 @pytest.mark.bolide_broker(trace_topic_enable=True)
-def test_what_a_poll_returns_counts_as_consumed(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        namesrv = bolide_broker.namesrv_addr
-        async with Producer("P", namesrv) as producer:
-            sent = await producer.send(Message("T", b"1"))
-        async with PullConsumer("G", namesrv, start_from="first", trace=True) as consumer:
-            consumer.subscribe("T")
-            assert len(await consumer.poll(60)) == 1
-        found, _ = await traces(namesrv, 2)
-        assert [(context.kind, context.success) for context in found] == [("SubBefore", True), ("SubAfter", True)]
-        assert {context.beans[0].message_id for context in found} == {sent.message_id}
-
-    asyncio.run(main())
+async def test_what_a_poll_returns_counts_as_consumed(bolide_broker: Broker) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    async with Producer("P", namesrv) as producer:
+        sent = await producer.send(Message("T", b"1"))
+    async with PullConsumer("G", namesrv, start_from="first", trace=True) as consumer:
+        consumer.subscribe("T")
+        assert len(await consumer.poll(60)) == 1
+    found, _ = await traces(namesrv, 2)
+    assert [(context.kind, context.success) for context in found] == [("SubBefore", True), ("SubAfter", True)]
+    assert {context.beans[0].message_id for context in found} == {sent.message_id}
 
 
 def call(message: Message, ext: dict[str, str] | None = None, sys_flag: int = 0) -> SendCall:
@@ -173,30 +160,27 @@ def call(message: Message, ext: dict[str, str] | None = None, sys_flag: int = 0)
     return SendCall("P", message, message_id="ID", result=result, sys_flag=sys_flag)
 
 
-def test_steps_travel_together_and_some_not_at_all() -> None:
-    async def main() -> None:
-        sink = Sink()
-        tracer = Tracer(sink)
-        await tracer.start()
-        for _ in range(BATCH):
-            assert sink.sent == []
-            tracer.after_send(call(Message("T", b"x"), sys_flag=TRANSACTION_PREPARED))
-        assert len(decode_trace(sink.sent[0].body.decode())) == BATCH
-        assert {item.beans[0].message_type for item in decode_trace(sink.sent[0].body.decode())} == {HALF}
-        tracer.after_send(call(Message("T", b"x"), {"TRACE_ON": "false"}))
-        tracer.after_send(call(Message(TRACE_TOPIC, b"x")))
-        tracer.after_send(SendCall("P", Message("T", b"x"), error=ValueError()))
-        tracer.after_send(call(Message("A", b"x")))
-        tracer.after_send(call(Message("B", b"x", keys="k" * 15_000)))
-        tracer.after_send(call(Message("B", b"x", keys="l" * 15_000)))
-        await tracer.close()
-        assert [len(decode_trace(item.body.decode())) for item in sink.sent] == [BATCH, 1, 1, 1]
-        assert tracer.dropped == 0
-
-    asyncio.run(main())
+async def test_steps_travel_together_and_some_not_at_all() -> None:
+    sink = Sink()
+    tracer = Tracer(sink)
+    await tracer.start()
+    for _ in range(BATCH):
+        assert sink.sent == []
+        tracer.after_send(call(Message("T", b"x"), sys_flag=TRANSACTION_PREPARED))
+    assert len(decode_trace(sink.sent[0].body.decode())) == BATCH
+    assert {item.beans[0].message_type for item in decode_trace(sink.sent[0].body.decode())} == {HALF}
+    tracer.after_send(call(Message("T", b"x"), {"TRACE_ON": "false"}))
+    tracer.after_send(call(Message(TRACE_TOPIC, b"x")))
+    tracer.after_send(SendCall("P", Message("T", b"x"), error=ValueError()))
+    tracer.after_send(call(Message("A", b"x")))
+    tracer.after_send(call(Message("B", b"x", keys="k" * 15_000)))
+    tracer.after_send(call(Message("B", b"x", keys="l" * 15_000)))
+    await tracer.close()
+    assert [len(decode_trace(item.body.decode())) for item in sink.sent] == [BATCH, 1, 1, 1]
+    assert tracer.dropped == 0
 
 
-def test_a_full_buffer_drops() -> None:
+async def test_a_full_buffer_drops() -> None:
     class Stuck(Tracer):
         stuck = True
 
@@ -204,18 +188,15 @@ def test_a_full_buffer_drops() -> None:
             if not self.stuck:
                 super()._flush()
 
-    async def main() -> None:
-        sink = Sink()
-        tracer = Stuck(sink)
-        await tracer.start()
-        for _ in range(MAX_WAITING + 3):
-            tracer.after_send(call(Message("T", b"x")))
-        assert tracer.dropped == 3
-        tracer.stuck = False
-        await tracer.close()
-        assert sum(len(decode_trace(item.body.decode())) for item in sink.sent) == MAX_WAITING
-
-    asyncio.run(main())
+    sink = Sink()
+    tracer = Stuck(sink)
+    await tracer.start()
+    for _ in range(MAX_WAITING + 3):
+        tracer.after_send(call(Message("T", b"x")))
+    assert tracer.dropped == 3
+    tracer.stuck = False
+    await tracer.close()
+    assert sum(len(decode_trace(item.body.decode())) for item in sink.sent) == MAX_WAITING
 
 
 @pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
