@@ -26,33 +26,25 @@ accounts:
 """
 
 
-def test_requests_of_accounts(tmp_path: Path) -> None:
+async def test_requests_of_accounts(tmp_path: Path) -> None:
     (tmp_path / "plain_acl.yml").write_text(FILE, encoding="ascii")
     settings: dict[str, Any] = {"acl_enable": True, "acl_folder": str(tmp_path)}
-
-    async def scenario() -> None:
-        async with broker(tmp_path / "store", **settings) as (node, client):
-            for who, code in ((SELLER, codes.SUCCESS), (THIEF, codes.SYSTEM_ERROR), (None, codes.SYSTEM_ERROR)):
-                sends = [client.request(signed(send_request(), who), PATIENCE) for _ in range(20)]
-                assert {answer.code for answer in await asyncio.gather(*sends)} == {code}
-            assert node.store.max_queue_offset("T", 0) == 20
-            for kind in (JSON_TYPE, BINARY_TYPE):
-                asked = signed(make_request(codes.UPDATE_BROKER_CONFIG, 0, {}, b"a=b", serialize_type=kind), SELLER)
-                answer = await client.request(asked, PATIENCE)
-                assert "Need admin permission for request code=25" in (answer.remark or "")
-
-    asyncio.run(scenario())
+    async with broker(tmp_path / "store", **settings) as (node, client):
+        for who, code in ((SELLER, codes.SUCCESS), (THIEF, codes.SYSTEM_ERROR), (None, codes.SYSTEM_ERROR)):
+            sends = [client.request(signed(send_request(), who), PATIENCE) for _ in range(20)]
+            assert {answer.code for answer in await asyncio.gather(*sends)} == {code}
+        assert node.store.max_queue_offset("T", 0) == 20
+        for kind in (JSON_TYPE, BINARY_TYPE):
+            asked = signed(make_request(codes.UPDATE_BROKER_CONFIG, 0, {}, b"a=b", serialize_type=kind), SELLER)
+            answer = await client.request(asked, PATIENCE)
+            assert "Need admin permission for request code=25" in (answer.remark or "")
 
 
-def test_a_start_with_a_broken_file_is_refused(tmp_path: Path) -> None:
+async def test_a_start_with_a_broken_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain_acl.yml").write_text(FILE + "  admin: perhaps\n", encoding="ascii")
-
-    async def scenario() -> None:
+    with pytest.raises(ConfigError, match=r"plain_acl.yml, account 1: admin must be true or false"):
         async with broker(tmp_path / "store", acl_enable=True, acl_folder=str(tmp_path)):
             raise AssertionError("it has started")
-
-    with pytest.raises(ConfigError, match=r"plain_acl.yml, account 1: admin must be true or false"):
-        asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

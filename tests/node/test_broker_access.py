@@ -50,95 +50,80 @@ async def ask(client: ClientConnection, request: Command, who: Credentials | Non
     return await client.request(signed(request, who), PATIENCE)
 
 
-def test_no_code_is_served_without_a_signature(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with guarded(tmp_path) as (_, client):
-            asked = {int(entry["code"]) for entry in facts()} | {77_777}
-            for code in sorted(asked):
-                answer = await ask(client, make_request(code, 0))
-                assert (answer.code, answer.remark) == (codes.NO_PERMISSION, "username cannot be null."), code
-            unknown = await ask(client, make_request(77_777, 0), ALICE)
-            assert unknown.code == codes.REQUEST_CODE_NOT_SUPPORTED
-
-    asyncio.run(scenario())
+async def test_no_code_is_served_without_a_signature(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as (_, client):
+        asked = {int(entry["code"]) for entry in facts()} | {77_777}
+        for code in sorted(asked):
+            answer = await ask(client, make_request(code, 0))
+            assert (answer.code, answer.remark) == (codes.NO_PERMISSION, "username cannot be null."), code
+        unknown = await ask(client, make_request(77_777, 0), ALICE)
+        assert unknown.code == codes.REQUEST_CODE_NOT_SUPPORTED
 
 
-def test_sends_and_pulls_of_users(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with guarded(tmp_path) as (node, client):
-            # Plain sends, many in one read: none may be stored before it was looked at.
-            answers = await asyncio.gather(*(ask(client, send_request()) for _ in range(20)))
-            assert {answer.code for answer in answers} == {codes.NO_PERMISSION}
-            client.oneway(send_request())
-            client.oneway(signed(send_request(), Credentials("alice", "wrong")))
-            assert (await ask(client, send_request(), ALICE)).ext()["queueOffset"] == "0"
-            binary = send_request()
-            binary.serialize_type = BINARY_TYPE
-            assert (await ask(client, binary, ALICE)).ext()["queueOffset"] == "1"
-            assert (await ask(client, send_request("Other"), ALICE)).code == codes.NO_PERMISSION
-            assert (await ask(client, pull_request(), ALICE)).code == 0
-            assert (await ask(client, pull_request(consumerGroup="h"), ALICE)).code == codes.NO_PERMISSION
-            held = client.start(signed(pull_request(offset=2, sys_flag=6, suspend=60_000), ALICE), 2 * PATIENCE)
-            refused = await ask(client, pull_request(offset=2, sys_flag=6, suspend=60_000))
-            assert refused.code == codes.NO_PERMISSION and not held.done()
-            await ask(client, send_request(), ALICE)
-            assert (await held).remark == "FOUND"
-            assert not node.parts.topics.get("Other")
-
-    asyncio.run(scenario())
+async def test_sends_and_pulls_of_users(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as (node, client):
+        # Plain sends, many in one read: none may be stored before it was looked at.
+        answers = await asyncio.gather(*(ask(client, send_request()) for _ in range(20)))
+        assert {answer.code for answer in answers} == {codes.NO_PERMISSION}
+        client.oneway(send_request())
+        client.oneway(signed(send_request(), Credentials("alice", "wrong")))
+        assert (await ask(client, send_request(), ALICE)).ext()["queueOffset"] == "0"
+        binary = send_request()
+        binary.serialize_type = BINARY_TYPE
+        assert (await ask(client, binary, ALICE)).ext()["queueOffset"] == "1"
+        assert (await ask(client, send_request("Other"), ALICE)).code == codes.NO_PERMISSION
+        assert (await ask(client, pull_request(), ALICE)).code == 0
+        assert (await ask(client, pull_request(consumerGroup="h"), ALICE)).code == codes.NO_PERMISSION
+        held = client.start(signed(pull_request(offset=2, sys_flag=6, suspend=60_000), ALICE), 2 * PATIENCE)
+        refused = await ask(client, pull_request(offset=2, sys_flag=6, suspend=60_000))
+        assert refused.code == codes.NO_PERMISSION and not held.done()
+        await ask(client, send_request(), ALICE)
+        assert (await held).remark == "FOUND"
+        assert not node.parts.topics.get("Other")
 
 
-def test_users_last(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with guarded(tmp_path):
-            pass
-        async with broker(tmp_path, **SETTINGS) as (_, client):
-            assert (await ask(client, send_request(), ALICE)).code == 0
-            await ask(client, make_request(codes.AUTH_DELETE_USER, 0, {"username": "alice"}), ROOT)
-            gone = await ask(client, send_request(), ALICE)
-            assert gone.remark == "User:alice is not found."
-        async with broker(tmp_path, **SETTINGS) as (_, client):
-            assert (await ask(client, send_request(), ALICE)).remark == "User:alice is not found."
-            assert (await ask(client, send_request(), INNER)).code == 0
-
-    asyncio.run(scenario())
+async def test_users_last(tmp_path: Path) -> None:
+    async with guarded(tmp_path):
+        pass
+    async with broker(tmp_path, **SETTINGS) as (_, client):
+        assert (await ask(client, send_request(), ALICE)).code == 0
+        await ask(client, make_request(codes.AUTH_DELETE_USER, 0, {"username": "alice"}), ROOT)
+        gone = await ask(client, send_request(), ALICE)
+        assert gone.remark == "User:alice is not found."
+    async with broker(tmp_path, **SETTINGS) as (_, client):
+        assert (await ask(client, send_request(), ALICE)).remark == "User:alice is not found."
+        assert (await ask(client, send_request(), INNER)).code == 0
     for name in ("users", "acls"):
         assert stat.S_IMODE((tmp_path / "config" / f"{name}.json").stat().st_mode) == 0o600
 
 
-def test_nothing_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> str:
-        async with guarded(tmp_path) as (_, client):
-            change = make_request(codes.UPDATE_BROKER_CONFIG, 0, body=b"initAuthenticationUser=s3cret\n")
-            remarks = [(await ask(client, change, ROOT)).remark or ""]
-            wrong = make_request(codes.AUTH_CREATE_USER, 0, {"username": "alice"}, b'{"password":"s3cret"}')
-            remarks.append((await ask(client, wrong, ROOT)).remark or "")
-            remarks.append((await ask(client, send_request(), Credentials("root", "wrong"))).remark or "")
-            shown = await ask(client, make_request(codes.GET_BROKER_CONFIG, 0), ROOT)
-            assert b"initAuthenticationUser=******" in shown.body
-            return " ".join(remarks) + shown.body.decode()
-
+async def test_nothing_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    assert "s3cret" not in asyncio.run(scenario())
+    async with guarded(tmp_path) as (_, client):
+        change = make_request(codes.UPDATE_BROKER_CONFIG, 0, body=b"initAuthenticationUser=s3cret\n")
+        remarks = [(await ask(client, change, ROOT)).remark or ""]
+        wrong = make_request(codes.AUTH_CREATE_USER, 0, {"username": "alice"}, b'{"password":"s3cret"}')
+        remarks.append((await ask(client, wrong, ROOT)).remark or "")
+        remarks.append((await ask(client, send_request(), Credentials("root", "wrong"))).remark or "")
+        shown = await ask(client, make_request(codes.GET_BROKER_CONFIG, 0), ROOT)
+        assert b"initAuthenticationUser=******" in shown.body
+        told = " ".join(remarks) + shown.body.decode()
+    assert "s3cret" not in told
     assert "s3cret" not in caplog.text
 
 
-def test_what_an_administrator_does_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_an_administrator_does_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bolide.audit")
-
-    async def scenario() -> str:
-        async with guarded(tmp_path) as (_, client):
-            drop = {"topic": "T"}
-            await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)), ALICE)
-            await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)))
-            await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)), ROOT)
-            group = b'{"groupName":"new"}'
-            await ask(client, make_request(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, 0, body=group), ROOT)
-            await ask(client, make_request(codes.AUTH_DELETE_ACL, 0, {"subject": "User:nobody\nX"}), ROOT)
-            await ask(client, send_request(), ALICE)
-            return str(client._transport.get_extra_info("sockname")[1]) if client._transport else ""
-
-    port = asyncio.run(scenario())
+    async with guarded(tmp_path) as (_, client):
+        drop = {"topic": "T"}
+        await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)), ALICE)
+        await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)))
+        await ask(client, make_request(codes.DELETE_TOPIC_IN_BROKER, 0, dict(drop)), ROOT)
+        group = b'{"groupName":"new"}'
+        await ask(client, make_request(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, 0, body=group), ROOT)
+        await ask(client, make_request(codes.AUTH_DELETE_ACL, 0, {"subject": "User:nobody\nX"}), ROOT)
+        await ask(client, send_request(), ALICE)
+        port = str(client._transport.get_extra_info("sockname")[1]) if client._transport else ""
     told = [record.getMessage() for record in caplog.records if record.name == "bolide.audit"]
     assert told == [
         f"AUTH_CREATE_USER by root at 127.0.0.1:{port}: SUCCESS (username=alice)",

@@ -87,50 +87,44 @@ async def fill(folder: Path) -> None:
             assert (await send(client, b"%d" % number)).code == 0
 
 
-def test_a_slave_refuses_what_belongs_to_its_master_and_serves_the_rest(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await fill(tmp_path)
-        async with broker(tmp_path, broker_role=SLAVE, broker_id=1) as (node, client):
-            before = node.store.end_offset
-            answers = {code: (await ask(client, code)).code for code in DONE_BY_THE_MASTER}
-            assert answers == DONE_BY_THE_MASTER
-            topic = await ask(client, codes.UPDATE_AND_CREATE_TOPIC)
-            assert topic.remark == (
-                "Can't modify topic or subscription group from slave broker, please execute it from master broker."
-            )
-            assert (await ask(client, codes.INVOKE_BROKER_TO_RESET_OFFSET)).remark == (
-                "Can not reset offset in slave broker"
-            )
-            assert str((await send(client)).remark).startswith("[REJECTREQUEST]")
-            assert {code for code in SERVED if (await ask(client, code)).code != 0} == set()
-            assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
-            offset = {**WHERE, "consumerGroup": "g", "commitOffset": "2"}
-            assert (await pull(client, 0)).code == codes.SYSTEM_BUSY
-            assert (await ask(client, codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="g")).code == 0
-            assert (await ask(client, codes.UPDATE_CONSUMER_OFFSET, **offset)).code == 0
-            assert (await ask(client, codes.QUERY_CONSUMER_OFFSET, **offset)).ext()["offset"] == "2"
-            runtime = json.loads((await ask(client, codes.GET_BROKER_RUNTIME_INFO)).body)["table"]
-            shown = {key: runtime[key] for key in ("brokerActive", "brokerRole", "storeState")}
-            assert shown == {"brokerActive": "false", "brokerRole": "SLAVE", "storeState": "follows"}
-            assert node.store.end_offset == before
-
-    asyncio.run(scenario())
+async def test_a_slave_refuses_what_belongs_to_its_master_and_serves_the_rest(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    async with broker(tmp_path, broker_role=SLAVE, broker_id=1) as (node, client):
+        before = node.store.end_offset
+        answers = {code: (await ask(client, code)).code for code in DONE_BY_THE_MASTER}
+        assert answers == DONE_BY_THE_MASTER
+        topic = await ask(client, codes.UPDATE_AND_CREATE_TOPIC)
+        assert topic.remark == (
+            "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+        )
+        assert (await ask(client, codes.INVOKE_BROKER_TO_RESET_OFFSET)).remark == (
+            "Can not reset offset in slave broker"
+        )
+        assert str((await send(client)).remark).startswith("[REJECTREQUEST]")
+        assert {code for code in SERVED if (await ask(client, code)).code != 0} == set()
+        assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
+        offset = {**WHERE, "consumerGroup": "g", "commitOffset": "2"}
+        assert (await pull(client, 0)).code == codes.SYSTEM_BUSY
+        assert (await ask(client, codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="g")).code == 0
+        assert (await ask(client, codes.UPDATE_CONSUMER_OFFSET, **offset)).code == 0
+        assert (await ask(client, codes.QUERY_CONSUMER_OFFSET, **offset)).ext()["offset"] == "2"
+        runtime = json.loads((await ask(client, codes.GET_BROKER_RUNTIME_INFO)).body)["table"]
+        shown = {key: runtime[key] for key in ("brokerActive", "brokerRole", "storeState")}
+        assert shown == {"brokerActive": "false", "brokerRole": "SLAVE", "storeState": "follows"}
+        assert node.store.end_offset == before
 
 
-def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await fill(tmp_path)
-        async with broker(tmp_path, broker_role=SLAVE, broker_id=1, slave_read_enable=True) as (_, client):
-            found = await pull(client, 0)
-            assert (found.code, found.ext()["suggestWhichBrokerId"], found.ext()["nextBeginOffset"]) == (0, "0", "3")
-            beyond = await pull(client, 1000)
-            assert (beyond.code, beyond.ext()["nextBeginOffset"]) == (codes.PULL_RETRY_IMMEDIATELY, "1000")
-            at_the_end = await pull(client, 3)
-            assert at_the_end.code == codes.PULL_RETRY_IMMEDIATELY
-            held = await pull(client, 3, flags=6)
-            assert held.code == codes.PULL_RETRY_IMMEDIATELY
-
-    asyncio.run(scenario())
+async def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    async with broker(tmp_path, broker_role=SLAVE, broker_id=1, slave_read_enable=True) as (_, client):
+        found = await pull(client, 0)
+        assert (found.code, found.ext()["suggestWhichBrokerId"], found.ext()["nextBeginOffset"]) == (0, "0", "3")
+        beyond = await pull(client, 1000)
+        assert (beyond.code, beyond.ext()["nextBeginOffset"]) == (codes.PULL_RETRY_IMMEDIATELY, "1000")
+        at_the_end = await pull(client, 3)
+        assert at_the_end.code == codes.PULL_RETRY_IMMEDIATELY
+        held = await pull(client, 3, flags=6)
+        assert held.code == codes.PULL_RETRY_IMMEDIATELY
 
 
 class SmallMachine(RealNodeWorld):
@@ -148,18 +142,15 @@ class SmallMachine(RealNodeWorld):
         (SLAVE, 1, True, "1", "0"),
     ],
 )
-def test_who_serves_a_consumer_that_is_far_back(
+async def test_who_serves_a_consumer_that_is_far_back(
     tmp_path: Path, role: str, number: int, reads: bool, far: str, near: str
 ) -> None:
-    async def scenario() -> None:
-        await fill(tmp_path)
-        more = {"broker_role": role, "broker_id": number, "slave_read_enable": reads}
-        async with broker(tmp_path, SmallMachine(), **more) as (_, client):
-            for offset, suggested in ((0, far), (2, near)):
-                answer = await pull(client, offset, maxMsgNums="1")
-                assert (answer.code, answer.ext()["suggestWhichBrokerId"]) == (0, suggested)
-
-    asyncio.run(scenario())
+    await fill(tmp_path)
+    more = {"broker_role": role, "broker_id": number, "slave_read_enable": reads}
+    async with broker(tmp_path, SmallMachine(), **more) as (_, client):
+        for offset, suggested in ((0, far), (2, near)):
+            answer = await pull(client, offset, maxMsgNums="1")
+            assert (answer.code, answer.ext()["suggestWhichBrokerId"]) == (0, suggested)
 
 
 class OfMaster(NoReplicas):
@@ -181,7 +172,7 @@ class OfSlave(OfMaster):
         return HAClientRuntimeInfo(master_addr="127.0.0.1:41900", max_offset=3690948)
 
 
-def test_907_as_java_answers_it(tmp_path: Path) -> None:
+async def test_907_as_java_answers_it(tmp_path: Path) -> None:
     """Captured from a running pair of 5.5.0."""
     of_master = (
         b'{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":0,"maxOffset":0,'
@@ -194,19 +185,15 @@ def test_907_as_java_answers_it(tmp_path: Path) -> None:
         b'"masterFlushOffset":0,"maxOffset":3690948,"transferredByteInSecond":0},"haConnectionInfo":[],'
         b'"inSyncSlaveNums":0,"master":false,"masterCommitLogMaxOffset":0}'
     )
-
-    async def scenario() -> None:
-        async with broker(tmp_path) as (node, client):
-            node.parts.inspection.replicas = OfMaster()
-            assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_master
-            node.parts.inspection.replicas = OfSlave()
-            node.parts.role.become(SLAVE, 1, node.clock.now())
-            assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_slave
-
-    asyncio.run(scenario())
+    async with broker(tmp_path) as (node, client):
+        node.parts.inspection.replicas = OfMaster()
+        assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_master
+        node.parts.inspection.replicas = OfSlave()
+        node.parts.role.become(SLAVE, 1, node.clock.now())
+        assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_slave
 
 
-def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
+async def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
     nothing = {
         "lastReadTimestamp": 0,
         "lastWriteTimestamp": 0,
@@ -214,67 +201,57 @@ def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
         "maxOffset": 0,
         "transferredByteInSecond": 0,
     }
-
-    async def scenario() -> None:
-        for role, number, end in ((ASYNC_MASTER, 0, True), (SLAVE, 1, False)):
-            async with broker(tmp_path, broker_role=role, broker_id=number) as (node, client):
-                status = json.loads((await ask(client, codes.GET_BROKER_HA_STATUS)).body)
-                assert status == {
-                    "haClientRuntimeInfo": nothing,
-                    "haConnectionInfo": [],
-                    "inSyncSlaveNums": 0,
-                    "master": end,
-                    "masterCommitLogMaxOffset": int(node.store.end_offset) if end else 0,
-                }
-
-    asyncio.run(scenario())
+    for role, number, end in ((ASYNC_MASTER, 0, True), (SLAVE, 1, False)):
+        async with broker(tmp_path, broker_role=role, broker_id=number) as (node, client):
+            status = json.loads((await ask(client, codes.GET_BROKER_HA_STATUS)).body)
+            assert status == {
+                "haClientRuntimeInfo": nothing,
+                "haConnectionInfo": [],
+                "inSyncSlaveNums": 0,
+                "master": end,
+                "masterCommitLogMaxOffset": int(node.store.end_offset) if end else 0,
+            }
 
 
 @pytest.mark.parametrize("delay", ["DELAY\x011\x02", "TIMER_DELAY_MS\x011500\x02"], ids=["a delay level", "the timer"])
-def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, delay: str) -> None:
-    async def scenario() -> None:
-        await fill(tmp_path)
-        async with broker(tmp_path) as (node, client):
-            assert (await send(client, b"later", delay)).code == 0
-            node.parts.role.become(SLAVE, 1, node.clock.now())
-            assert (await send(client)).code == codes.SYSTEM_BUSY
-            services = (node.parts.delay, node.parts.timers, node.parts.transactions)
-            assert [service.due(node.clock.now()) for service in services] == [None] * 3
-            node.parts.role.become(ASYNC_MASTER, 0, node.clock.now())
-            node.another_turn()
-            async with asyncio.timeout(PATIENCE):
-                while (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] != "4":
-                    await asyncio.sleep(0.05)
-            assert (await send(client)).code == 0
-
-    asyncio.run(scenario())
+async def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, delay: str) -> None:
+    await fill(tmp_path)
+    async with broker(tmp_path) as (node, client):
+        assert (await send(client, b"later", delay)).code == 0
+        node.parts.role.become(SLAVE, 1, node.clock.now())
+        assert (await send(client)).code == codes.SYSTEM_BUSY
+        services = (node.parts.delay, node.parts.timers, node.parts.transactions)
+        assert [service.due(node.clock.now()) for service in services] == [None] * 3
+        node.parts.role.become(ASYNC_MASTER, 0, node.clock.now())
+        node.another_turn()
+        async with asyncio.timeout(PATIENCE):
+            while (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] != "4":
+                await asyncio.sleep(0.05)
+        assert (await send(client)).code == 0
 
 
-def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(tmp_path: Path) -> None:
+async def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(tmp_path: Path) -> None:
     async def brokers_of(client: ClientConnection) -> dict[str, str]:
         info = parse_lenient((await ask(client, codes.GET_BROKER_CLUSTER_INFO)).body)
         found = info["brokerAddrTable"].get("broker-a", {}).get("brokerAddrs", {})
         return {str(number): address for number, address in found.items()}
 
-    async def scenario() -> None:
-        server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
-        await server.start()
-        names = await ClientConnection.connect(server.address)
-        async with broker(tmp_path / "master", namesrv_addr=server.address) as (master, client):
-            assert (await send(client)).code == 0
-            slave_settings = {"broker_role": SLAVE, "broker_id": 1, "namesrv_addr": server.address}
-            async with broker(tmp_path / "slave", **slave_settings) as (slave, _):
-                assert await brokers_of(names) == {"0": master.address, "1": slave.address}
-                async with asyncio.timeout(PATIENCE):
-                    while slave.parts.topics.data_version.to_json() != master.parts.topics.data_version.to_json():
-                        await asyncio.sleep(0.02)  # the version is taken after the last topic
-                assert "T" in slave.parts.topics.table
-            assert await brokers_of(names) == {"0": master.address}
-        names.close()
-        await names.wait_closed()
-        await server.stop()
-
-    asyncio.run(scenario())
+    server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+    await server.start()
+    names = await ClientConnection.connect(server.address)
+    async with broker(tmp_path / "master", namesrv_addr=server.address) as (master, client):
+        assert (await send(client)).code == 0
+        slave_settings = {"broker_role": SLAVE, "broker_id": 1, "namesrv_addr": server.address}
+        async with broker(tmp_path / "slave", **slave_settings) as (slave, _):
+            assert await brokers_of(names) == {"0": master.address, "1": slave.address}
+            async with asyncio.timeout(PATIENCE):
+                while slave.parts.topics.data_version.to_json() != master.parts.topics.data_version.to_json():
+                    await asyncio.sleep(0.02)  # the version is taken after the last topic
+            assert "T" in slave.parts.topics.table
+        assert await brokers_of(names) == {"0": master.address}
+    names.close()
+    await names.wait_closed()
+    await server.stop()
     stored = json.loads((tmp_path / "slave" / "config" / "topics.json").read_bytes())
     assert "T" in stored["topicConfigTable"]
 
@@ -288,23 +265,20 @@ def forget_topic(folder: Path) -> None:
     path.with_name("topics.json.bak").unlink(missing_ok=True)
 
 
-def test_a_slave_serves_a_topic_that_it_was_not_told_of_and_keeps_it_as_master(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await fill(tmp_path)
-        forget_topic(tmp_path)
-        more = {"broker_role": SLAVE, "broker_id": 1, "slave_read_enable": True}
-        async with broker(tmp_path, **more) as (_, client):
-            async with asyncio.timeout(PATIENCE):
-                while (await pull(client, 0)).code != codes.SUCCESS:
-                    await asyncio.sleep(0.05)
-            # mqadmin asks slaves, too, and gives up at the first that refuses.
-            assert (await ask(client, codes.CLEAN_UNUSED_TOPIC)).code == codes.SUCCESS
-        forget_topic(tmp_path)  # a slave that is killed before the file has it
-        async with broker(tmp_path) as (node, client):
-            assert "T" in json.loads((await ask(client, codes.GET_ALL_TOPIC_CONFIG)).body)["topicConfigTable"]
-            assert (await pull(client, 0)).code == codes.SUCCESS
-            assert (await ask(client, codes.CLEAN_UNUSED_TOPIC)).code == codes.SUCCESS
-            assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
-            assert node.parts.topics.table["T"].read_queue_nums == 1
-
-    asyncio.run(scenario())
+async def test_a_slave_serves_a_topic_that_it_was_not_told_of_and_keeps_it_as_master(tmp_path: Path) -> None:
+    await fill(tmp_path)
+    forget_topic(tmp_path)
+    more = {"broker_role": SLAVE, "broker_id": 1, "slave_read_enable": True}
+    async with broker(tmp_path, **more) as (_, client):
+        async with asyncio.timeout(PATIENCE):
+            while (await pull(client, 0)).code != codes.SUCCESS:
+                await asyncio.sleep(0.05)
+        # mqadmin asks slaves, too, and gives up at the first that refuses.
+        assert (await ask(client, codes.CLEAN_UNUSED_TOPIC)).code == codes.SUCCESS
+    forget_topic(tmp_path)  # a slave that is killed before the file has it
+    async with broker(tmp_path) as (node, client):
+        assert "T" in json.loads((await ask(client, codes.GET_ALL_TOPIC_CONFIG)).body)["topicConfigTable"]
+        assert (await pull(client, 0)).code == codes.SUCCESS
+        assert (await ask(client, codes.CLEAN_UNUSED_TOPIC)).code == codes.SUCCESS
+        assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
+        assert node.parts.topics.table["T"].read_queue_nums == 1

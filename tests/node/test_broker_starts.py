@@ -122,96 +122,83 @@ async def leaves_nothing(start: Callable[[], Awaitable[None]], expected: type[Ba
     return str(raised.value)
 
 
-def test_a_broker_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
-    async def scenario() -> set[str]:
-        first = free_ports(-2)
-        failed = set()
-        small = {"mapped_file_size_commit_log": 65536, "mapped_file_size_consume_queue": 2000, "max_index_num": 400}
-        model, store = tmp_path / "model", tmp_path / "store"
-        async with broker(model, **small) as (_, client):  # a store with a message, a topic and an offset
-            assert (await client.request(send_request(), PATIENCE)).code == 0
-            assert (await client.request(pull_request(), PATIENCE)).code == 0
-        faults = Faults(0)
-        while faults.calls >= faults.fails_at:
-            faults = Faults(faults.fails_at + 1)
-            shutil.rmtree(store, ignore_errors=True)
-            shutil.copytree(model, store)
-            settings = options(store, listen_port=first, fast_port_enable=True, **small)
-            node = BrokerNode(settings, world=FaultyWorld(faults))
-            before = (threads(), descriptors())
-            try:
-                await node.start()
-                await node.stop()
-            except (BolideError, OSError):
-                failed.add(faults.failed)
-            assert not accepts(first) and not accepts(first - 2)
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-            await until(lambda was=before: (threads(), descriptors()) == was, f"what {faults.failed} left to go")
+async def test_a_broker_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
+    first = free_ports(-2)
+    failed = set()
+    small = {"mapped_file_size_commit_log": 65536, "mapped_file_size_consume_queue": 2000, "max_index_num": 400}
+    model, store = tmp_path / "model", tmp_path / "store"
+    async with broker(model, **small) as (_, client):  # a store with a message, a topic and an offset
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        assert (await client.request(pull_request(), PATIENCE)).code == 0
+    faults = Faults(0)
+    while faults.calls >= faults.fails_at:
+        faults = Faults(faults.fails_at + 1)
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(model, store)
+        settings = options(store, listen_port=first, fast_port_enable=True, **small)
+        node = BrokerNode(settings, world=FaultyWorld(faults))
+        before = (threads(), descriptors())
+        try:
+            await node.start()
             await node.stop()
-            if faults.fails_at % 10 == 0:
-                async with broker(store, **small) as (_, client):
-                    assert (await client.request(pull_request(), PATIENCE)).code == 0  # the message is still there
-        return failed
-
-    failed = asyncio.run(scenario())
+        except (BolideError, OSError):
+            failed.add(faults.failed)
+        assert not accepts(first) and not accepts(first - 2)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await until(lambda was=before: (threads(), descriptors()) == was, f"what {faults.failed} left to go")
+        await node.stop()
+        if faults.fails_at % 10 == 0:
+            async with broker(store, **small) as (_, client):
+                assert (await client.request(pull_request(), PATIENCE)).code == 0  # the message is still there
     assert {"bind", "serve", "pool", "worker", "max_open_files", "files.lock", "files.read_file"} <= failed
 
 
-def test_a_name_server_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
-    async def scenario() -> set[str]:
-        port = free_ports()
-        failed = set()
-        faults = Faults(0)
-        while faults.calls >= faults.fails_at:
-            faults = Faults(faults.fails_at + 1)
-            settings = NamesrvOptions(listen_port=port, kv_config_path=str(tmp_path / "kvConfig.json"))
-            node = NamesrvNode(settings, world=FaultyWorld(faults))
-            try:
-                await node.start()
-                await node.stop()
-            except (BolideError, OSError):
-                failed.add(faults.failed)
-            assert not accepts(port)
-            assert asyncio.all_tasks() == {asyncio.current_task()}
+async def test_a_name_server_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
+    port = free_ports()
+    failed = set()
+    faults = Faults(0)
+    while faults.calls >= faults.fails_at:
+        faults = Faults(faults.fails_at + 1)
+        settings = NamesrvOptions(listen_port=port, kv_config_path=str(tmp_path / "kvConfig.json"))
+        node = NamesrvNode(settings, world=FaultyWorld(faults))
+        try:
+            await node.start()
             await node.stop()
-        return failed
-
-    assert {"bind", "serve", "max_open_files", "files.read_file"} <= asyncio.run(scenario())
-
-
-def test_a_taken_fast_port_leaves_nothing_and_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        port = free_ports(-2)
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", port - 2))
-            other.listen()
-            node = BrokerNode(options(tmp_path, listen_port=port, fast_port_enable=True))
-            said = await leaves_nothing(node.start, CannotListen)
-        assert f"cannot listen on 127.0.0.1:{port - 2} (the fast port, listenPort - 2): address already in use" in said
+        except (BolideError, OSError):
+            failed.add(faults.failed)
         assert not accepts(port)
-        await node.start()  # the same object starts once the port is free
-        assert accepts(port) and accepts(port - 2)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
         await node.stop()
-        assert not accepts(port)
-
-    asyncio.run(scenario())
+    assert {"bind", "serve", "max_open_files", "files.read_file"} <= failed
 
 
-def test_a_taken_port_names_its_setting(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", 0))
-            other.listen()
-            port = int(other.getsockname()[1])
-            nodes = (
-                BrokerNode(options(tmp_path, listen_port=port)),
-                NamesrvNode(NamesrvOptions(listen_port=port, bind_address="127.0.0.1", kv_config_path="kv")),
-            )
-            for node in nodes:
-                said = await leaves_nothing(node.start, CannotListen)
-                assert said.startswith(f"cannot listen on 127.0.0.1:{port} (listenPort = {port}): address already in")
+async def test_a_taken_fast_port_leaves_nothing_and_is_named(tmp_path: Path) -> None:
+    port = free_ports(-2)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port - 2))
+        other.listen()
+        node = BrokerNode(options(tmp_path, listen_port=port, fast_port_enable=True))
+        said = await leaves_nothing(node.start, CannotListen)
+    assert f"cannot listen on 127.0.0.1:{port - 2} (the fast port, listenPort - 2): address already in use" in said
+    assert not accepts(port)
+    await node.start()  # the same object starts once the port is free
+    assert accepts(port) and accepts(port - 2)
+    await node.stop()
+    assert not accepts(port)
 
-    asyncio.run(scenario())
+
+async def test_a_taken_port_names_its_setting(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = int(other.getsockname()[1])
+        nodes = (
+            BrokerNode(options(tmp_path, listen_port=port)),
+            NamesrvNode(NamesrvOptions(listen_port=port, bind_address="127.0.0.1", kv_config_path="kv")),
+        )
+        for node in nodes:
+            said = await leaves_nothing(node.start, CannotListen)
+            assert said.startswith(f"cannot listen on 127.0.0.1:{port} (listenPort = {port}): address already in")
 
 
 def damaged_table(folder: Path) -> dict[str, Any]:
@@ -241,31 +228,24 @@ def unknown_topic_plugin(folder: Path) -> dict[str, Any]:
     ],
     ids=["trust", "certificate", "dispatcher", "hook", "table", "topic plug-in"],
 )  # fmt: skip
-def test_a_broker_that_is_refused_leaves_nothing(
+async def test_a_broker_that_is_refused_leaves_nothing(
     tmp_path: Path, make: Callable[[Path], dict[str, Any]], expected: type[BaseException], told: str
 ) -> None:
     settings: BrokerOptions = options(tmp_path, **make(tmp_path))
-
-    async def scenario() -> None:
-        node = BrokerNode(settings)
-        assert told in await leaves_nothing(node.start, expected)
-        assert node.port == 0 or not accepts(node.port)
-        await node.stop()
-
-    asyncio.run(scenario())
+    node = BrokerNode(settings)
+    assert told in await leaves_nothing(node.start, expected)
+    assert node.port == 0 or not accepts(node.port)
+    await node.stop()
 
 
-def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = BrokerNode(options(tmp_path, namesrv_addr="127.0.0.1:1"))  # which it waits for
-        before = (threads(), descriptors())
-        start = asyncio.create_task(node.start())
-        await until(lambda: node.port != 0 and accepts(node.port), "the port to serve")
-        start.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await start
-        assert not accepts(node.port)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        await until(lambda: (threads(), descriptors()) == before, "threads and descriptors to go")
-
-    asyncio.run(scenario())
+async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path, namesrv_addr="127.0.0.1:1"))  # which it waits for
+    before = (threads(), descriptors())
+    start = asyncio.create_task(node.start())
+    await until(lambda: node.port != 0 and accepts(node.port), "the port to serve")
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert not accepts(node.port)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await until(lambda: (threads(), descriptors()) == before, "threads and descriptors to go")

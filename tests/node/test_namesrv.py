@@ -37,81 +37,69 @@ TRIES = 40
 """Connections that are refused: some of them in the same second, however slow the machine is."""
 
 
-def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            ext = {"namespace": "N", "key": "k"}
-            put = make_request(codes.PUT_KV_CONFIG, 0, {**ext, "value": "v" * VALUE})
-            assert (await client.request(put, PATIENCE)).code == 0
-            frames = [encode(make_request(codes.GET_KVLIST_BY_NAMESPACE, n, {"namespace": "N"})) for n in range(ASKED)]
-            tracemalloc.start()
-            with socket.create_connection(("127.0.0.1", node.port)) as sock:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-                await asyncio.to_thread(sock.sendall, b"".join(frames))
-                await until(lambda: any(peer.behind for peer in node._peers), "the peer to fall behind")
-                for _ in range(5):
-                    assert (await client.request(make_request(codes.GET_KV_CONFIG, 0, ext), PATIENCE)).code == 0
-                assert tracemalloc.get_traced_memory()[1] < 6 * WRITE_HIGH
-                answers = await asyncio.to_thread(read_answers, sock, ASKED)
-            assert [answer.opaque for answer in answers] == list(range(ASKED))
-            assert {len(answer.body) > VALUE for answer in answers} == {True}
-        finally:
-            tracemalloc.stop()
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path) -> None:
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        ext = {"namespace": "N", "key": "k"}
+        put = make_request(codes.PUT_KV_CONFIG, 0, {**ext, "value": "v" * VALUE})
+        assert (await client.request(put, PATIENCE)).code == 0
+        frames = [encode(make_request(codes.GET_KVLIST_BY_NAMESPACE, n, {"namespace": "N"})) for n in range(ASKED)]
+        tracemalloc.start()
+        with socket.create_connection(("127.0.0.1", node.port)) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            await asyncio.to_thread(sock.sendall, b"".join(frames))
+            await until(lambda: any(peer.behind for peer in node._peers), "the peer to fall behind")
+            for _ in range(5):
+                assert (await client.request(make_request(codes.GET_KV_CONFIG, 0, ext), PATIENCE)).code == 0
+            assert tracemalloc.get_traced_memory()[1] < 6 * WRITE_HIGH
+            answers = await asyncio.to_thread(read_answers, sock, ASKED)
+        assert [answer.opaque for answer in answers] == list(range(ASKED))
+        assert {len(answer.body) > VALUE for answer in answers} == {True}
+    finally:
+        tracemalloc.stop()
+        client.close()
+        await client.wait_closed()
+        await node.stop()
 
 
-def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        conf = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_connections": 1}
-        node = NamesrvNode(NamesrvOptions(listen_port=0, **conf))  # type: ignore[arg-type]  # keywords of the struct
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        ask = make_request(codes.GET_KVLIST_BY_NAMESPACE, 0, {"namespace": "N"})
-        try:
-            await client.request(ask, PATIENCE)
-            for _ in range(TRIES):
-                second = await ClientConnection.connect(node.address)
-                with pytest.raises(ConnectionLost):
-                    await second.request(ask, PATIENCE)
-                await second.wait_closed()
-            await client.request(ask, PATIENCE)
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    conf = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_connections": 1}
+    node = NamesrvNode(NamesrvOptions(listen_port=0, **conf))  # type: ignore[arg-type]  # keywords of the struct
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    ask = make_request(codes.GET_KVLIST_BY_NAMESPACE, 0, {"namespace": "N"})
+    try:
+        await client.request(ask, PATIENCE)
+        for _ in range(TRIES):
+            second = await ClientConnection.connect(node.address)
+            with pytest.raises(ConnectionLost):
+                await second.request(ask, PATIENCE)
+            await second.wait_closed()
+        await client.request(ask, PATIENCE)
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
     said = [record.message for record in caplog.records if "ulimit" in record.message]
     assert 1 <= len(said) < TRIES and "1 are open" in said[0]
 
 
-def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:
+async def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:
     flags = {"configStorePath": str(tmp_path / "own" / "namesrv.conf"), "listenPort": 0}
     kv = {"kvConfigPath": str(tmp_path / "kvConfig.json")}
     loaded, kept = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
-
-    async def scenario() -> None:
-        node = NamesrvNode(loaded.options, conf=kept)
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            for body in (b"orderMessageEnable=true\n", b"needWaitForService=true\nwaitSecondsForService=7\n"):
-                assert (
-                    await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)
-                ).code == 0
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+    node = NamesrvNode(loaded.options, conf=kept)
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        for body in (b"orderMessageEnable=true\n", b"needWaitForService=true\nwaitSecondsForService=7\n"):
+            assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
     again, _ = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
     options = again.options
     assert (options.order_message_enable, options.need_wait_for_service, options.wait_seconds_for_service) == (
@@ -124,24 +112,21 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
     assert sorted(text.split()) == ["needWaitForService=true", "orderMessageEnable=true", "waitSecondsForService=7"]
 
 
-def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = NamesrvNode(
-            NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")), conf=f"{tmp_path}/kept.conf"
-        )
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            body = b"maxConnections=1\n"
-            assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
-            with socket.create_connection(("127.0.0.1", node.port)) as one_more:
-                assert await asyncio.to_thread(one_more.recv, 1) == b"", "it is closed at once"
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> None:
+    node = NamesrvNode(
+        NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")), conf=f"{tmp_path}/kept.conf"
+    )
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        body = b"maxConnections=1\n"
+        assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
+        with socket.create_connection(("127.0.0.1", node.port)) as one_more:
+            assert await asyncio.to_thread(one_more.recv, 1) == b"", "it is closed at once"
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
 
 
 class Failing(RealFiles):
@@ -155,80 +140,70 @@ class Failing(RealFiles):
         super().write_file(path, data)
 
 
-def test_a_value_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
+async def test_a_value_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "fresh" / "kvConfig.json"
-
-    async def scenario() -> None:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            for number in range(3):
-                ext = {"namespace": "N", "key": f"k{number}", "value": "v"}
-                assert (await client.request(make_request(codes.PUT_KV_CONFIG, 0, ext), PATIENCE)).code == 0
-                assert f"k{number}" in path.read_text(encoding="utf-8")
-            gone = make_request(codes.DELETE_KV_CONFIG, 0, {"namespace": "N", "key": "k0"})
-            assert (await client.request(gone, PATIENCE)).code == 0
-            assert "k0" not in path.read_text(encoding="utf-8")
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
-
-
-def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_tried_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    path = tmp_path / "kvConfig.json"
-
-    async def scenario() -> None:
-        disk = Failing()
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), world=RealNodeWorld(disk))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            disk.full = True
-            put = make_request(codes.PUT_KV_CONFIG, 0, {"namespace": "N", "key": "k", "value": "v"})
-            answer = await client.request(put, PATIENCE)
-            assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
-            disk.full = False
-            await until(path.exists, "the file to be written after all")
-            await until(lambda: "is written again" in caplog.text, "the log to say so")
-            disk.full = True
-            assert (await client.request(put, PATIENCE)).code == codes.SYSTEM_ERROR
-            path.unlink()
-            disk.full = False
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()  # tries once more what is not on disk
-        assert path.exists()
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("spoilt", [b"", b"{]", b"[]"])
-def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_before(tmp_path: Path, spoilt: bytes) -> None:
-    path = tmp_path / "kvConfig.json"
-    path.write_bytes(spoilt)
-
-    async def scenario() -> None:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
-        with pytest.raises(StoreDamaged, match=r"kvConfig\.json cannot be read .*: put a good copy in its place"):
-            await node.start()
-        (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), PATIENCE)
-        assert answer.ext()["value"] == "before"
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        for number in range(3):
+            ext = {"namespace": "N", "key": f"k{number}", "value": "v"}
+            assert (await client.request(make_request(codes.PUT_KV_CONFIG, 0, ext), PATIENCE)).code == 0
+            assert f"k{number}" in path.read_text(encoding="utf-8")
+        gone = make_request(codes.DELETE_KV_CONFIG, 0, {"namespace": "N", "key": "k0"})
+        assert (await client.request(gone, PATIENCE)).code == 0
+        assert "k0" not in path.read_text(encoding="utf-8")
+    finally:
         client.close()
         await client.wait_closed()
         await node.stop()
 
-    asyncio.run(scenario())
+
+async def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    path = tmp_path / "kvConfig.json"
+    disk = Failing()
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), world=RealNodeWorld(disk))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        disk.full = True
+        put = make_request(codes.PUT_KV_CONFIG, 0, {"namespace": "N", "key": "k", "value": "v"})
+        answer = await client.request(put, PATIENCE)
+        assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
+        disk.full = False
+        await until(path.exists, "the file to be written after all")
+        await until(lambda: "is written again" in caplog.text, "the log to say so")
+        disk.full = True
+        assert (await client.request(put, PATIENCE)).code == codes.SYSTEM_ERROR
+        path.unlink()
+        disk.full = False
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()  # tries once more what is not on disk
+    assert path.exists()
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"{]", b"[]"])
+async def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_before(
+    tmp_path: Path, spoilt: bytes
+) -> None:
+    path = tmp_path / "kvConfig.json"
+    path.write_bytes(spoilt)
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
+    with pytest.raises(StoreDamaged, match=r"kvConfig\.json cannot be read .*: put a good copy in its place"):
+        await node.start()
+    (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), PATIENCE)
+    assert answer.ext()["value"] == "before"
+    client.close()
+    await client.wait_closed()
+    await node.stop()
 
 
 class SlowServer:
@@ -248,54 +223,48 @@ class SlowServer:
         return getattr(self._server, name)
 
 
-def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
-        await node.start()
-        slow: Any = SlowServer(node)
-        node._server = slow
-        node._peers._clock = Clock(steady=lambda: steady_ms() + slow.took)
-        try:
-            frames = [encode(make_request(codes.GET_BROKER_CLUSTER_INFO, n)) for n in range(SLOW)]
-            with (
-                socket.create_connection(("127.0.0.1", node.port)) as many,
-                socket.create_connection(("127.0.0.1", node.port)) as one,
-            ):
-                many.sendall(b"".join(frames))
-                one.sendall(frames[0])
-                answers = await asyncio.to_thread(read_answers, many, SLOW)
-                assert [answer.opaque for answer in answers] == list(range(SLOW))
-                assert len(await asyncio.to_thread(read_answers, one, 1)) == 1
-            place = next(at for at, (_, opaque) in enumerate(slow.served) if at and opaque == 0)
-            assert place < 8  # not after all requests of the first
-        finally:
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+    await node.start()
+    slow: Any = SlowServer(node)
+    node._server = slow
+    node._peers._clock = Clock(steady=lambda: steady_ms() + slow.took)
+    try:
+        frames = [encode(make_request(codes.GET_BROKER_CLUSTER_INFO, n)) for n in range(SLOW)]
+        with (
+            socket.create_connection(("127.0.0.1", node.port)) as many,
+            socket.create_connection(("127.0.0.1", node.port)) as one,
+        ):
+            many.sendall(b"".join(frames))
+            one.sendall(frames[0])
+            answers = await asyncio.to_thread(read_answers, many, SLOW)
+            assert [answer.opaque for answer in answers] == list(range(SLOW))
+            assert len(await asyncio.to_thread(read_answers, one, 1)) == 1
+        place = next(at for at, (_, opaque) in enumerate(slow.served) if at and opaque == 0)
+        assert place < 8  # not after all requests of the first
+    finally:
+        await node.stop()
 
 
-def test_unfinished_frames_of_all_peers_are_limited(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        settings = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_unfinished_bytes": 100_000}
-        node = NamesrvNode(NamesrvOptions(listen_port=0, **settings))  # type: ignore[arg-type]  # of two kinds
-        await node.start()
-        frame = encode(make_request(codes.PUT_KV_CONFIG, 0, body=bytes(200_000)))
-        peers = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(5)]
-        try:
-            for peer in peers:
-                await asyncio.to_thread(peer.sendall, frame[:40_000])
-            await until(lambda: len(node._peers) == 2, "those who began first to be gone")
-            assert node._unfinished.size <= 100_000
-        finally:
-            for peer in peers:
-                peer.close()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_unfinished_frames_of_all_peers_are_limited(tmp_path: Path) -> None:
+    settings = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_unfinished_bytes": 100_000}
+    node = NamesrvNode(NamesrvOptions(listen_port=0, **settings))  # type: ignore[arg-type]  # of two kinds
+    await node.start()
+    frame = encode(make_request(codes.PUT_KV_CONFIG, 0, body=bytes(200_000)))
+    peers = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(5)]
+    try:
+        for peer in peers:
+            await asyncio.to_thread(peer.sendall, frame[:40_000])
+        await until(lambda: len(node._peers) == 2, "those who began first to be gone")
+        assert node._unfinished.size <= 100_000
+    finally:
+        for peer in peers:
+            peer.close()
+        await node.stop()
 
 
-def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None:
-    async def scenario(broker: ScriptedBroker) -> None:
+async def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None:
+    with ScriptedBroker() as broker:
         options = NamesrvOptions(
             listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json"), notify_min_broker_id_changed=True
         )
@@ -319,6 +288,3 @@ def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None:
                 client.close()
                 await client.wait_closed()
             await node.stop()
-
-    with ScriptedBroker() as broker:
-        asyncio.run(scenario(broker))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -29,32 +28,27 @@ def etcd(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> 
     member.kill()
 
 
-def test_a_controller_that_shows_its_certificate_leads_and_decides(etcd: EtcdMember, certificate: Certificate) -> None:
-    async def scenario() -> None:
-        options = ControllerOptions(
-            tls_client_trust_cert_path=certificate.cert,
-            tls_client_cert_path=certificate.cert,
-            tls_client_key_path=certificate.locked_key,
-            tls_client_key_password="secret",
-        )
-        async with store([etcd], "g", options=options) as made:
-            await made.lead()
-            revision = await made.change(one_set(1), 0)
-            assert (await made.load())["b"] == (one_set(1), revision)
-
-    asyncio.run(scenario())
+async def test_a_controller_that_shows_its_certificate_leads_and_decides(
+    etcd: EtcdMember, certificate: Certificate
+) -> None:
+    options = ControllerOptions(
+        tls_client_trust_cert_path=certificate.cert,
+        tls_client_cert_path=certificate.cert,
+        tls_client_key_path=certificate.locked_key,
+        tls_client_key_password="secret",
+    )
+    async with store([etcd], "g", options=options) as made:
+        await made.lead()
+        revision = await made.change(one_set(1), 0)
+        assert (await made.load())["b"] == (one_set(1), revision)
 
 
 @pytest.mark.parametrize("lacks", ["a certificate to show", "an authority to trust"])
-def test_without_a_certificate_nothing_is_decided(etcd: EtcdMember, certificate: Certificate, lacks: str) -> None:
+async def test_without_a_certificate_nothing_is_decided(etcd: EtcdMember, certificate: Certificate, lacks: str) -> None:
     if lacks == "a certificate to show":
         options = ControllerOptions(tls_client_trust_cert_path=certificate.cert)
     else:
         options = ControllerOptions(tls_client_cert_path=certificate.cert, tls_client_key_path=certificate.key)
-
-    async def scenario() -> None:
-        async with store([etcd], "g", options=options) as made:
-            with pytest.raises(StoreUnavailable, match="certificate"):
-                await made.load()
-
-    asyncio.run(scenario())
+    async with store([etcd], "g", options=options) as made:
+        with pytest.raises(StoreUnavailable, match="certificate"):
+            await made.load()

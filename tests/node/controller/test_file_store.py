@@ -31,64 +31,49 @@ async def opened(path: Path, world: Any = None) -> FileStore:
     return store
 
 
-def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "sets.json"
-
-    async def scenario() -> None:
-        store = await opened(path)
-        assert await store.load() == {}
-        assert await store.change(one_set(1), 0) == 1
-        assert await store.change(one_set(2), 1) == 2
-        with pytest.raises(LeadershipLost, match="revision 2, not 1"):
-            await store.change(one_set(3), 1)
-        await store.stop()
-        again = await opened(path)
-        assert (again.leads, again.leadership.leader, again.leadership.peers) == (True, ME, (ME,))
-        kept = await again.load()
-        assert kept["b"] == (one_set(2), 2)
-        await again.stop()
-        assert not again.leads
-
-    asyncio.run(scenario())
+    store = await opened(path)
+    assert await store.load() == {}
+    assert await store.change(one_set(1), 0) == 1
+    assert await store.change(one_set(2), 1) == 2
+    with pytest.raises(LeadershipLost, match="revision 2, not 1"):
+        await store.change(one_set(3), 1)
+    await store.stop()
+    again = await opened(path)
+    assert (again.leads, again.leadership.leader, again.leadership.peers) == (True, ME, (ME,))
+    kept = await again.load()
+    assert kept["b"] == (one_set(2), 2)
+    await again.stop()
+    assert not again.leads
 
 
-def test_two_controllers_do_not_share_a_file(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = await opened(tmp_path / "sets.json")
-        with pytest.raises(FileLocked):
-            await opened(tmp_path / "sets.json")
-        await store.stop()
-        await (await opened(tmp_path / "sets.json")).stop()
-
-    asyncio.run(scenario())
+async def test_two_controllers_do_not_share_a_file(tmp_path: Path) -> None:
+    store = await opened(tmp_path / "sets.json")
+    with pytest.raises(FileLocked):
+        await opened(tmp_path / "sets.json")
+    await store.stop()
+    await (await opened(tmp_path / "sets.json")).stop()
 
 
 @pytest.mark.parametrize("text", ["{", '{"format":2,"sets":{}}', '{"format":1,"sets":{"b":{"revision":1,"set":{}}}}'])
-def test_a_file_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, text: str) -> None:
+async def test_a_file_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, text: str) -> None:
     path = tmp_path / "sets.json"
     path.write_text(text)
-
-    async def scenario() -> None:
-        for _ in range(2):
-            with pytest.raises(StateDamaged, match=r"sets\.json"):
-                await opened(path)
-
-    asyncio.run(scenario())
+    for _ in range(2):
+        with pytest.raises(StateDamaged, match=r"sets\.json"):
+            await opened(path)
     assert path.read_text() == text
 
 
-def test_the_copy_from_before_is_never_read(tmp_path: Path) -> None:
+async def test_the_copy_from_before_is_never_read(tmp_path: Path) -> None:
     path = tmp_path / "sets.json"
-
-    async def scenario() -> None:
-        store = await opened(path)
-        await store.change(one_set(1), 0)
-        await store.stop()
-        path.unlink()
-        with pytest.raises(StateDamaged, match="put the file back"):
-            await opened(path)
-
-    asyncio.run(scenario())
+    store = await opened(path)
+    await store.change(one_set(1), 0)
+    await store.stop()
+    path.unlink()
+    with pytest.raises(StateDamaged, match="put the file back"):
+        await opened(path)
 
 
 class FailingFiles(RealFiles):
@@ -105,29 +90,25 @@ class FailingFiles(RealFiles):
 
 
 @pytest.mark.parametrize("failing", ["before", "after"])
-def test_after_a_failed_write_nothing_is_decided_until_the_disk_holds_what_memory_does(
+async def test_after_a_failed_write_nothing_is_decided_until_the_disk_holds_what_memory_does(
     tmp_path: Path, failing: str
 ) -> None:
     files = FailingFiles()
-
-    async def scenario() -> None:
-        store = await opened(tmp_path / "sets.json", RealNodeWorld(files=files))
-        await store.change(one_set(1), 0)
-        files.failing = failing
-        with pytest.raises(StoreUnavailable, match="could not be written"):
-            await store.change(one_set(2), 1)
-        await asyncio.wait_for(store.deposed(), 60)
-        assert not store.leads
-        with pytest.raises(LeadershipLost):
-            await store.change(one_set(2), 1)
-        with pytest.raises(StoreUnavailable):
-            await store.lead()
-        files.failing = ""
+    store = await opened(tmp_path / "sets.json", RealNodeWorld(files=files))
+    await store.change(one_set(1), 0)
+    files.failing = failing
+    with pytest.raises(StoreUnavailable, match="could not be written"):
+        await store.change(one_set(2), 1)
+    await asyncio.wait_for(store.deposed(), 60)
+    assert not store.leads
+    with pytest.raises(LeadershipLost):
+        await store.change(one_set(2), 1)
+    with pytest.raises(StoreUnavailable):
         await store.lead()
-        assert store.leads and (await store.load())["b"] == (one_set(1), 1)
-        await store.stop()
-        again = await opened(tmp_path / "sets.json")
-        assert (await again.load())["b"] == (one_set(1), 1)
-        await again.stop()
-
-    asyncio.run(scenario())
+    files.failing = ""
+    await store.lead()
+    assert store.leads and (await store.load())["b"] == (one_set(1), 1)
+    await store.stop()
+    again = await opened(tmp_path / "sets.json")
+    assert (await again.load())["b"] == (one_set(1), 1)
+    await again.stop()

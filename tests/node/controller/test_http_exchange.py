@@ -41,13 +41,10 @@ async def saying(answer: bytes | None) -> AsyncIterator[tuple[Endpoint, list[byt
         server.close()
 
 
-def test_an_answer_that_ends_with_the_connection() -> None:
-    async def scenario() -> None:
-        async with saying(OK + b"Content-Length: 2\r\n\r\n{}") as (server, asked):
-            assert await post(RealWorld(), server, "/v3/x", b"{}", 60) == (200, b"{}")
-            assert asked[0].startswith(b"POST /v3/x HTTP/1.0\r\n") and b"Content-Length: 2\r\n" in asked[0]
-
-    asyncio.run(scenario())
+async def test_an_answer_that_ends_with_the_connection() -> None:
+    async with saying(OK + b"Content-Length: 2\r\n\r\n{}") as (server, asked):
+        assert await post(RealWorld(), server, "/v3/x", b"{}", 60) == (200, b"{}")
+        assert asked[0].startswith(b"POST /v3/x HTTP/1.0\r\n") and b"Content-Length: 2\r\n" in asked[0]
 
 
 @pytest.mark.parametrize(
@@ -60,14 +57,11 @@ def test_an_answer_that_ends_with_the_connection() -> None:
         (None, "within"),
     ],
 )
-def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -> None:
-    async def scenario() -> None:
-        async with saying(answer) as (server, _):
-            with pytest.raises(ExchangeFailed, match=why) as failed:
-                await post(RealWorld(), server, "/v3/x", b"{}", 60 if answer is not None else 0.05)
-            assert failed.value.sent or answer is None
-
-    asyncio.run(scenario())
+async def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -> None:
+    async with saying(answer) as (server, _):
+        with pytest.raises(ExchangeFailed, match=why) as failed:
+            await post(RealWorld(), server, "/v3/x", b"{}", 60 if answer is not None else 0.05)
+        assert failed.value.sent or answer is None
 
 
 @pytest.mark.parametrize(
@@ -81,26 +75,20 @@ def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -> None
         (OK + b"\r\n<html>", "cannot be read"),
     ],
 )
-def test_a_member_that_cannot_help_is_not_taken_for_the_end_of_a_lease(answer: bytes, why: str) -> None:
-    async def scenario() -> None:
-        async with saying(answer) as (server, _):
-            with pytest.raises(StoreUnavailable, match=why):
-                await Etcd(RealWorld(), [server], 60).keep_alive(1)
-
-    asyncio.run(scenario())
+async def test_a_member_that_cannot_help_is_not_taken_for_the_end_of_a_lease(answer: bytes, why: str) -> None:
+    async with saying(answer) as (server, _):
+        with pytest.raises(StoreUnavailable, match=why):
+            await Etcd(RealWorld(), [server], 60).keep_alive(1)
 
 
-def test_the_next_member_is_asked_when_one_is_not_there() -> None:
-    async def scenario() -> None:
-        async with saying(None) as (gone, _):
-            pass
-        async with saying(OK + b'\r\n{"ID":"5","TTL":"3"}') as (server, asked):
-            etcd = Etcd(RealWorld(), [gone, server], 60)
-            assert await etcd.grant(3) == 5
-            assert await etcd.grant(3) == 5
-            assert len(asked) == 2
-
-    asyncio.run(scenario())
+async def test_the_next_member_is_asked_when_one_is_not_there() -> None:
+    async with saying(None) as (gone, _):
+        pass
+    async with saying(OK + b'\r\n{"ID":"5","TTL":"3"}') as (server, asked):
+        etcd = Etcd(RealWorld(), [gone, server], 60)
+        assert await etcd.grant(3) == 5
+        assert await etcd.grant(3) == 5
+        assert len(asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -111,50 +99,36 @@ def test_the_next_member_is_asked_when_one_is_not_there() -> None:
         ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"*","value":""}]}}]}', "no base64"),
     ],
 )
-def test_a_transaction_whose_answer_is_no_answer_is_in_doubt(answer: str, why: str) -> None:
-    async def scenario() -> None:
-        async with saying(OK + b"\r\n" + answer.encode()) as (server, _):
-            with pytest.raises(StoreUnavailable, match=why):
-                await Etcd(RealWorld(), [server], 60).txn([], [read_op("a")], [read_op("a")])
-
-    asyncio.run(scenario())
+async def test_a_transaction_whose_answer_is_no_answer_is_in_doubt(answer: str, why: str) -> None:
+    async with saying(OK + b"\r\n" + answer.encode()) as (server, _):
+        with pytest.raises(StoreUnavailable, match=why):
+            await Etcd(RealWorld(), [server], 60).txn([], [read_op("a")], [read_op("a")])
 
 
-def test_a_lease_has_an_id() -> None:
+async def test_a_lease_has_an_id() -> None:
     """With the id 0 the key of the leader would belong to no lease, and outlive its controller."""
-
-    async def scenario() -> None:
-        async with saying(OK + b"\r\n{}") as (server, _):
-            with pytest.raises(StoreUnavailable, match="without an id"):
-                await Etcd(RealWorld(), [server], 60).grant(3)
-
-    asyncio.run(scenario())
+    async with saying(OK + b"\r\n{}") as (server, _):
+        with pytest.raises(StoreUnavailable, match="without an id"):
+            await Etcd(RealWorld(), [server], 60).grant(3)
 
 
-def test_pages_that_do_not_go_on_end() -> None:
+async def test_pages_that_do_not_go_on_end() -> None:
     page = b'{"more":true,"kvs":[{"key":"YWI=","value":""}]}'
-
-    async def scenario() -> None:
-        async with saying(OK + b"\r\n" + page) as (server, asked):
-            with pytest.raises(StoreUnavailable, match="again and again"):
-                await Etcd(RealWorld(), [server], 60).read("a")
-            assert len(asked) == 2
-
-    asyncio.run(scenario())
+    async with saying(OK + b"\r\n" + page) as (server, asked):
+        with pytest.raises(StoreUnavailable, match="again and again"):
+            await Etcd(RealWorld(), [server], 60).read("a")
+        assert len(asked) == 2
 
 
-def test_a_controller_goes_on_to_ask_an_etcd_that_answers_nonsense() -> None:
-    async def scenario() -> None:
-        async with saying(OK + b'\r\n{"ID":"5","TTL":"1"}') as (server, asked):
-            store = EtcdStore(RealWorld(), Etcd(RealWorld(), [server], 60), "g", Member("n0", "127.0.0.1:1"), 1)
-            store.start()
-            try:
-                await until(lambda: sum(b"/v3/lease/grant" in each for each in asked) >= 2, "a second lease")
-                assert not store.leads
-            finally:
-                await store.stop()
-
-    asyncio.run(scenario())
+async def test_a_controller_goes_on_to_ask_an_etcd_that_answers_nonsense() -> None:
+    async with saying(OK + b'\r\n{"ID":"5","TTL":"1"}') as (server, asked):
+        store = EtcdStore(RealWorld(), Etcd(RealWorld(), [server], 60), "g", Member("n0", "127.0.0.1:1"), 1)
+        store.start()
+        try:
+            await until(lambda: sum(b"/v3/lease/grant" in each for each in asked) >= 2, "a second lease")
+            assert not store.leads
+        finally:
+            await store.stop()
 
 
 class LedByAnother(Etcd):
@@ -181,20 +155,16 @@ class LedByAnother(Etcd):
         return TxnResult(len(success) == 1, 7, [[leader], [member]])
 
 
-def test_a_controller_that_is_cut_off_from_etcd_names_no_leader() -> None:
+async def test_a_controller_that_is_cut_off_from_etcd_names_no_leader() -> None:
     """Brokers believe the first that names one: they would never ask the controller that leads by then."""
-
-    async def scenario() -> None:
-        etcd = LedByAnother()
-        store = EtcdStore(RealWorld(), etcd, "g", Member("n0", "127.0.0.1:1"), 1)
-        store.start()
-        try:
-            named = Member("n1", "127.0.0.1:2")
-            await until(lambda: store.leadership.leader == named, "the leader")
-            etcd.cut_off = True
-            await until(lambda: store.leadership.leader is None, "the end of the lease")
-            assert store.leadership.peers == (named,)
-        finally:
-            await store.stop()
-
-    asyncio.run(scenario())
+    etcd = LedByAnother()
+    store = EtcdStore(RealWorld(), etcd, "g", Member("n0", "127.0.0.1:1"), 1)
+    store.start()
+    try:
+        named = Member("n1", "127.0.0.1:2")
+        await until(lambda: store.leadership.leader == named, "the leader")
+        etcd.cut_off = True
+        await until(lambda: store.leadership.leader is None, "the end of the lease")
+        assert store.leadership.peers == (named,)
+    finally:
+        await store.stop()

@@ -95,8 +95,8 @@ async def paired(first: Broker, second: Broker) -> None:
     assert (await first.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, body, masterBrokerId=1, masterEpoch=1)).code == 0
 
 
-def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_path: Path) -> None:
-    async def scenario(told: ScriptedBroker) -> None:
+async def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_path: Path) -> None:
+    with ScriptedBroker() as told:
         async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1", told.address) as (first, second):
             await paired(first, second)
             first.client.close()
@@ -113,100 +113,75 @@ def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_path: P
             assert json.loads(request.body) == {"syncStateSet": [2], "syncStateSetEpoch": 3}
             assert (await second.info())["masterEpoch"] == "2"
 
-    with ScriptedBroker() as told:
-        asyncio.run(scenario(told))
+
+async def test_a_controller_that_stops_or_dies_comes_back_as_it_was(tmp_path: Path) -> None:
+    async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second):
+        await paired(first, second)
+        before = await first.info()
+        await node.stop()
+    async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
+        assert await first.info() == before  # its own stop has not made it elect
+        assert (await first.ask(codes.CONTROLLER_GET_NEXT_BROKER_ID)).ext()["nextBrokerId"] == "3"
 
 
-def test_a_controller_that_stops_or_dies_comes_back_as_it_was(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second):
-            await paired(first, second)
-            before = await first.info()
-            await node.stop()
-        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
-            assert await first.info() == before  # its own stop has not made it elect
-            assert (await first.ask(codes.CONTROLLER_GET_NEXT_BROKER_ID)).ext()["nextBrokerId"] == "3"
-
-    asyncio.run(scenario())
-
-
-def test_a_decision_that_is_not_kept_is_not_answered_as_if_it_were(tmp_path: Path) -> None:
+async def test_a_decision_that_is_not_kept_is_not_answered_as_if_it_were(tmp_path: Path) -> None:
     files = FailingFiles()
-
-    async def scenario() -> None:
-        world = RealNodeWorld(files=files)
-        async with controller(tmp_path, world) as node, brokers(node, "127.0.0.1:1") as (first,):
-            await first.join()
-            files.failing = "after"
-            answer = await first.elect()
-            assert answer.code == codes.SYSTEM_ERROR and "may not be kept" in str(answer.remark)
-            assert (await first.elect()).code == codes.CONTROLLER_NOT_LEADER
-            files.failing = ""
-            await until(lambda: node._controller.leads, "the disk to be written again")
-            assert (await first.elect()).ext()["masterEpoch"] == "1"
-
-    asyncio.run(scenario())
+    world = RealNodeWorld(files=files)
+    async with controller(tmp_path, world) as node, brokers(node, "127.0.0.1:1") as (first,):
+        await first.join()
+        files.failing = "after"
+        answer = await first.elect()
+        assert answer.code == codes.SYSTEM_ERROR and "may not be kept" in str(answer.remark)
+        assert (await first.elect()).code == codes.CONTROLLER_NOT_LEADER
+        files.failing = ""
+        await until(lambda: node._controller.leads, "the disk to be written again")
+        assert (await first.elect()).ext()["masterEpoch"] == "1"
 
 
-def test_requests_of_a_set_are_decided_one_after_the_other(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with controller(tmp_path) as node, brokers(node, *(f"127.0.0.1:{n}" for n in range(1, 5))) as made:
-            for one in made:
-                await one.join()
-            answers = await asyncio.gather(*(one.elect() for one in made))
-            assert sorted(answer.code for answer in answers) == [0, *[codes.CONTROLLER_MASTER_STILL_EXIST] * 3]
-            assert len({answer.ext()["masterBrokerId"] for answer in answers}) == 1
-
-    asyncio.run(scenario())
+async def test_requests_of_a_set_are_decided_one_after_the_other(tmp_path: Path) -> None:
+    async with controller(tmp_path) as node, brokers(node, *(f"127.0.0.1:{n}" for n in range(1, 5))) as made:
+        for one in made:
+            await one.join()
+        answers = await asyncio.gather(*(one.elect() for one in made))
+        assert sorted(answer.code for answer in answers) == [0, *[codes.CONTROLLER_MASTER_STILL_EXIST] * 3]
+        assert len({answer.ext()["masterBrokerId"] for answer in answers}) == 1
 
 
-def test_requests_that_wait_are_bounded(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with (
-            controller(tmp_path, max_requests_in_progress=1) as node,
-            brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second),
-        ):
-            answers = await asyncio.gather(first.elect(), second.elect(), first.elect(), second.elect())
-            refused = [answer for answer in answers if answer.code == codes.SYSTEM_BUSY]
-            assert len(refused) < 4 and all("maxRequestsInProgress" in str(answer.remark) for answer in refused)
-
-    asyncio.run(scenario())
+async def test_requests_that_wait_are_bounded(tmp_path: Path) -> None:
+    async with (
+        controller(tmp_path, max_requests_in_progress=1) as node,
+        brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second),
+    ):
+        answers = await asyncio.gather(first.elect(), second.elect(), first.elect(), second.elect())
+        refused = [answer for answer in answers if answer.code == codes.SYSTEM_BUSY]
+        assert len(refused) < 4 and all("maxRequestsInProgress" in str(answer.remark) for answer in refused)
 
 
-def test_settings_changed_while_it_runs_are_kept(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
-            update = b"enableElectUncleanMaster=true\n"
-            assert (await first.ask(codes.UPDATE_CONTROLLER_CONFIG, update)).code == 0
-
-    asyncio.run(scenario())
+async def test_settings_changed_while_it_runs_are_kept(tmp_path: Path) -> None:
+    async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
+        update = b"enableElectUncleanMaster=true\n"
+        assert (await first.ask(codes.UPDATE_CONTROLLER_CONFIG, update)).code == 0
     flags = {"configStorePath": f"{tmp_path}/own.conf"}
     loaded, _ = load_daemon(ControllerOptions, flags, None, kept_settings, {})
     assert loaded.options.enable_elect_unclean_master
 
 
-def test_one_file_says_that_it_is_not_highly_available(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        async with controller(tmp_path):
-            pass
-
+async def test_one_file_says_that_it_is_not_highly_available(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    asyncio.run(scenario())
+    async with controller(tmp_path):
+        pass
     assert "it is not highly available" in caplog.text
 
 
-def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        with pytest.raises(ConfigError, match="controllerStore"):
-            await ControllerNode(options(tmp_path, controller_store="zookeeper:x")).start()
-        (tmp_path / "sets.json").write_text("{")
-        with pytest.raises(StateDamaged):
-            await ControllerNode(options(tmp_path)).start()
-        (tmp_path / "sets.json").unlink()
-        async with controller(tmp_path):
-            pass
-
-    asyncio.run(scenario())
+async def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="controllerStore"):
+        await ControllerNode(options(tmp_path, controller_store="zookeeper:x")).start()
+    (tmp_path / "sets.json").write_text("{")
+    with pytest.raises(StateDamaged):
+        await ControllerNode(options(tmp_path)).start()
+    (tmp_path / "sets.json").unlink()
+    async with controller(tmp_path):
+        pass
 
 
 def test_peers_of_a_raft_of_javas_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
 from collections.abc import Callable
@@ -87,61 +86,55 @@ def timeless(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) -> None:
-    async def scenario() -> None:
-        ids: list[str] = []
-        node = BrokerNode(options(tmp_path))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        for number in range(MESSAGES):
-            sent = await client.request(send_request(properties=f"KEYS\x01k{number % 2}\x02", e="0"), PATIENCE)
-            ids.append(sent.ext()["msgId"])
+async def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) -> None:
+    ids: list[str] = []
+    node = BrokerNode(options(tmp_path))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    for number in range(MESSAGES):
+        sent = await client.request(send_request(properties=f"KEYS\x01k{number % 2}\x02", e="0"), PATIENCE)
+        ids.append(sent.ext()["msgId"])
+    client.close()
+    await client.wait_closed()
+    await node.stop()
+    # A new start, so that queues and index are in files only.
+    files = ColdDisk()
+    node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        group = make_request(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, 0, body=b'{"groupName":"g"}')
+        commit = of_queue(codes.UPDATE_CONSUMER_OFFSET, consumerGroup="g", commitOffset="5")([])
+        assert [(await client.request(each, PATIENCE)).code for each in (group, commit)] == [0, 0]
+        warm = await client.request(ASKED[what](ids), PATIENCE)
+        assert warm.code == codes.SUCCESS, warm.remark
+        files.cold = True
+        cold = await client.request(ASKED[what](ids), PATIENCE)
+        assert files.blocked == []
+        assert (cold.code, cold.remark, timeless(cold.body)) == (warm.code, warm.remark, timeless(warm.body))
+        assert {**cold.ext(), "queueOffset": ""} == {**warm.ext(), "queueOffset": ""}
+        assert files.fetched > 0
+    finally:
+        files.cold = False
         client.close()
         await client.wait_closed()
         await node.stop()
-        # A new start, so that queues and index are in files only.
-        files = ColdDisk()
-        node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            group = make_request(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, 0, body=b'{"groupName":"g"}')
-            commit = of_queue(codes.UPDATE_CONSUMER_OFFSET, consumerGroup="g", commitOffset="5")([])
-            assert [(await client.request(each, PATIENCE)).code for each in (group, commit)] == [0, 0]
-            warm = await client.request(ASKED[what](ids), PATIENCE)
-            assert warm.code == codes.SUCCESS, warm.remark
-            files.cold = True
-            cold = await client.request(ASKED[what](ids), PATIENCE)
-            assert files.blocked == []
-            assert (cold.code, cold.remark, timeless(cold.body)) == (warm.code, warm.remark, timeless(warm.body))
-            assert {**cold.ext(), "queueOffset": ""} == {**warm.ext(), "queueOffset": ""}
-            assert files.fetched > 0
-        finally:
-            files.cold = False
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
 
 
-def test_requests_that_wait_for_the_disk_may_keep_so_much(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        files = ColdDisk()
-        node = BrokerNode(options(tmp_path, max_cold_read_bytes=1), world=RealNodeWorld(files))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            sent = await client.request(send_request(body=bytes(100_000)), PATIENCE)
-            files.cold = True
-            refused = await client.request(view([sent.ext()["msgId"]] * 8), PATIENCE)
-            assert refused.code == codes.SYSTEM_BUSY
-            assert "maxColdReadBytes is 1: try again later" in str(refused.remark)
-            await until(lambda: node._cold_reads.kept() == 0, "what was kept to be let go")
-        finally:
-            files.cold = False
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_requests_that_wait_for_the_disk_may_keep_so_much(tmp_path: Path) -> None:
+    files = ColdDisk()
+    node = BrokerNode(options(tmp_path, max_cold_read_bytes=1), world=RealNodeWorld(files))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        sent = await client.request(send_request(body=bytes(100_000)), PATIENCE)
+        files.cold = True
+        refused = await client.request(view([sent.ext()["msgId"]] * 8), PATIENCE)
+        assert refused.code == codes.SYSTEM_BUSY
+        assert "maxColdReadBytes is 1: try again later" in str(refused.remark)
+        await until(lambda: node._cold_reads.kept() == 0, "what was kept to be let go")
+    finally:
+        files.cold = False
+        client.close()
+        await client.wait_closed()
+        await node.stop()

@@ -180,47 +180,41 @@ async def silent_peer(node: BrokerNode, asked: list[Command]) -> AsyncIterator[s
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["asked-at-once", "woken-from-hold"])
-def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path, held: bool) -> None:
-    async def scenario() -> None:
-        async with broker(tmp_path, client_write_buffer_high=HIGH) as (node, client):
-            outbox = node._executor.outbox
-            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
-            flags, wait = (6, 60_000) if held else (4, 0)
-            asked = [pull_request(offset=int(held), sys_flag=flags, suspend=wait) for _ in range(PULLS)]
-            tracemalloc.start()
-            try:
-                async with silent_peer(node, asked) as sock:
-                    if held:
-                        await until(lambda: node._hold.count == PULLS, "the pulls to be held")
-                        assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
-                    await until(lambda: outbox.unread > 0, "the peer to fall behind")
-                    for _ in range(20):  # others continue, and their effects do not reach the silent one
-                        assert (await client.request(send_request("Other"), PATIENCE)).code == 0
-                    assert tracemalloc.get_traced_memory()[1] < 6 * HIGH
-                    assert outbox.unread <= 2 * HIGH + BODY
-                    answers = await asyncio.to_thread(read_answers, sock, PULLS)
-            finally:
-                tracemalloc.stop()
-            assert [answer.opaque for answer in answers] == list(range(PULLS))
-            assert {(answer.code, len(answer.body) > BODY) for answer in answers} == {(0, True)}
-            await until(lambda: outbox.unread == 0, "nothing to be unread")
-
-    asyncio.run(scenario())
+async def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path, held: bool) -> None:
+    async with broker(tmp_path, client_write_buffer_high=HIGH) as (node, client):
+        outbox = node._executor.outbox
+        assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+        flags, wait = (6, 60_000) if held else (4, 0)
+        asked = [pull_request(offset=int(held), sys_flag=flags, suspend=wait) for _ in range(PULLS)]
+        tracemalloc.start()
+        try:
+            async with silent_peer(node, asked) as sock:
+                if held:
+                    await until(lambda: node._hold.count == PULLS, "the pulls to be held")
+                    assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+                await until(lambda: outbox.unread > 0, "the peer to fall behind")
+                for _ in range(20):  # others continue, and their effects do not reach the silent one
+                    assert (await client.request(send_request("Other"), PATIENCE)).code == 0
+                assert tracemalloc.get_traced_memory()[1] < 6 * HIGH
+                assert outbox.unread <= 2 * HIGH + BODY
+                answers = await asyncio.to_thread(read_answers, sock, PULLS)
+        finally:
+            tracemalloc.stop()
+        assert [answer.opaque for answer in answers] == list(range(PULLS))
+        assert {(answer.code, len(answer.body) > BODY) for answer in answers} == {(0, True)}
+        await until(lambda: outbox.unread == 0, "nothing to be unread")
 
 
-def test_pulls_are_sent_away_while_all_peers_together_leave_too_much(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        more = {"client_write_buffer_high": HIGH, "client_write_buffer_total": HIGH}
-        async with broker(tmp_path, **more) as (node, client):
-            outbox = node._executor.outbox
-            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
-            async with silent_peer(node, [pull_request() for _ in range(PULLS)]):
-                await until(lambda: outbox.unread > HIGH, "the peer to fall behind")
-                refused = await client.request(pull_request(), PATIENCE)
-                assert refused.code == codes.FLOW_CONTROL
-                assert str(refused.remark).startswith("[FLOW_CONTROL]peers have left ")
-                assert (await client.request(send_request(), PATIENCE)).code == 0  # a send leaves little
-            await until(lambda: outbox.unread == 0, "the peer to be gone")
-            assert (await client.request(pull_request(), PATIENCE)).code == 0
-
-    asyncio.run(scenario())
+async def test_pulls_are_sent_away_while_all_peers_together_leave_too_much(tmp_path: Path) -> None:
+    more = {"client_write_buffer_high": HIGH, "client_write_buffer_total": HIGH}
+    async with broker(tmp_path, **more) as (node, client):
+        outbox = node._executor.outbox
+        assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+        async with silent_peer(node, [pull_request() for _ in range(PULLS)]):
+            await until(lambda: outbox.unread > HIGH, "the peer to fall behind")
+            refused = await client.request(pull_request(), PATIENCE)
+            assert refused.code == codes.FLOW_CONTROL
+            assert str(refused.remark).startswith("[FLOW_CONTROL]peers have left ")
+            assert (await client.request(send_request(), PATIENCE)).code == 0  # a send leaves little
+        await until(lambda: outbox.unread == 0, "the peer to be gone")
+        assert (await client.request(pull_request(), PATIENCE)).code == 0

@@ -78,15 +78,12 @@ async def refused_with(client: ClientConnection, parked: list[asyncio.Future[Com
     ],
     ids=["age", "count", "bytes"],
 )
-def test_a_stalled_disk_refuses_sends(tmp_path: Path, begins: str, settings: dict[str, int]) -> None:
-    async def scenario() -> None:
-        limits = {**PATIENT, **settings}
-        async with stalled(tmp_path, **limits) as (client, parked):
-            await refused_with(client, parked, begins)
-            beat = await client.request(make_request(codes.GET_BROKER_RUNTIME_INFO, 0), PATIENCE)
-            assert beat.code == 0  # only what would be stored is refused
-
-    asyncio.run(scenario())
+async def test_a_stalled_disk_refuses_sends(tmp_path: Path, begins: str, settings: dict[str, int]) -> None:
+    limits = {**PATIENT, **settings}
+    async with stalled(tmp_path, **limits) as (client, parked):
+        await refused_with(client, parked, begins)
+        beat = await client.request(make_request(codes.GET_BROKER_RUNTIME_INFO, 0), PATIENCE)
+        assert beat.code == 0  # only what would be stored is refused
 
 
 class SlowReads(RealFiles):
@@ -109,87 +106,73 @@ class SlowReads(RealFiles):
         ("os_page_cache_busy_time_out_mills", "[REJECTREQUEST]system busy"),
     ],
 )
-def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path, limit: str, begins: str) -> None:
-    async def scenario() -> None:
-        files = SlowReads()
-        clock = Clock(steady=lambda: steady_ms() + int(files.took * 1000))
-        node = BrokerNode(
-            options(tmp_path, **{**PATIENT, limit: 100, "tail_cache_bytes": 0}), world=RealNodeWorld(files, clock)
-        )
-        await node.start()
-        clients = [await ClientConnection.connect(node.address) for _ in range(2)]
-        try:
-            assert (await clients[0].request(send_request(), PATIENCE)).code == 0
-            for _ in range(100):
-                asked = [
-                    [client.start(each(), PATIENCE) for each in (pull_request, send_request)] for client in clients
-                ]
-                answers = sorted([await send for _, send in asked], key=lambda answer: answer.code)
-                assert [(await pull).code for pull, _ in asked] == [codes.SUCCESS] * 2
-                # Where both are read in one turn, the second's waits for the first's pull, whichever is the first.
-                if answers[1].code != codes.SUCCESS:
-                    break
-            assert [answer.code for answer in answers] == [codes.SUCCESS, codes.SYSTEM_BUSY]
-            assert (answers[1].remark or "").startswith(begins)
-        finally:
-            for client in clients:
-                client.close()
-                await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
-
-
-def test_the_wait_is_counted_within_a_turn(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = BrokerNode(options(tmp_path))
-        await node.start()
-        turns = node._turns
-        assert turns.lag(1_000) == 0
-        assert turns.lag(1_150) == 150  # a second socket of the same turn
-        turns._end_of_turn()
-        assert turns.lag(1_200) == 0
+async def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path, limit: str, begins: str) -> None:
+    files = SlowReads()
+    clock = Clock(steady=lambda: steady_ms() + int(files.took * 1000))
+    node = BrokerNode(
+        options(tmp_path, **{**PATIENT, limit: 100, "tail_cache_bytes": 0}), world=RealNodeWorld(files, clock)
+    )
+    await node.start()
+    clients = [await ClientConnection.connect(node.address) for _ in range(2)]
+    try:
+        assert (await clients[0].request(send_request(), PATIENCE)).code == 0
+        for _ in range(100):
+            asked = [[client.start(each(), PATIENCE) for each in (pull_request, send_request)] for client in clients]
+            answers = sorted([await send for _, send in asked], key=lambda answer: answer.code)
+            assert [(await pull).code for pull, _ in asked] == [codes.SUCCESS] * 2
+            # Where both are read in one turn, the second's waits for the first's pull, whichever is the first.
+            if answers[1].code != codes.SUCCESS:
+                break
+        assert [answer.code for answer in answers] == [codes.SUCCESS, codes.SYSTEM_BUSY]
+        assert (answers[1].remark or "").startswith(begins)
+    finally:
+        for client in clients:
+            client.close()
+            await client.wait_closed()
         await node.stop()
 
-    asyncio.run(scenario())
+
+async def test_the_wait_is_counted_within_a_turn(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path))
+    await node.start()
+    turns = node._turns
+    assert turns.lag(1_000) == 0
+    assert turns.lag(1_150) == 150  # a second socket of the same turn
+    turns._end_of_turn()
+    assert turns.lag(1_200) == 0
+    await node.stop()
 
 
-def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = BrokerNode(options(tmp_path, max_topics=20, max_groups=11))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            answers = [await client.request(send_request(f"T{number}"), PATIENCE) for number in range(20)]
-            taken = [answer for answer in answers if answer.code == 0]
-            assert len(node.parts.topics.table) == 20 and 0 < len(taken) < 20
-            assert "maxTopics is 20" in (answers[-1].remark or "")
-            assert (await client.request(send_request("T0"), PATIENCE)).code == 0
-            pulls = [await client.request(pull_request("T0", consumerGroup=f"g{n}"), PATIENCE) for n in range(9)]
-            assert len(node.parts.groups.table) == 11
-            assert "maxGroups is 11" in (pulls[-1].remark or "")
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path, max_topics=20, max_groups=11))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        answers = [await client.request(send_request(f"T{number}"), PATIENCE) for number in range(20)]
+        taken = [answer for answer in answers if answer.code == 0]
+        assert len(node.parts.topics.table) == 20 and 0 < len(taken) < 20
+        assert "maxTopics is 20" in (answers[-1].remark or "")
+        assert (await client.request(send_request("T0"), PATIENCE)).code == 0
+        pulls = [await client.request(pull_request("T0", consumerGroup=f"g{n}"), PATIENCE) for n in range(9)]
+        assert len(node.parts.groups.table) == 11
+        assert "maxGroups is 11" in (pulls[-1].remark or "")
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
 
 
-def test_one_held_pull_too_many_is_told_to_come_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = BrokerNode(options(tmp_path, max_held_requests=1))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            assert (await client.request(send_request(), PATIENCE)).code == 0
-            first = client.start(pull_request(offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)
-            second = await client.request(pull_request(offset=1, sys_flag=6, suspend=60_000), PATIENCE)
-            assert second.code == codes.FLOW_CONTROL and "maxHeldRequests" in (second.remark or "")
-            assert not first.done()
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_one_held_pull_too_many_is_told_to_come_again(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path, max_held_requests=1))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        first = client.start(pull_request(offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)
+        second = await client.request(pull_request(offset=1, sys_flag=6, suspend=60_000), PATIENCE)
+        assert second.code == codes.FLOW_CONTROL and "maxHeldRequests" in (second.remark or "")
+        assert not first.done()
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()

@@ -53,53 +53,47 @@ OF_JAVA: dict[str, set[str]] = {
 rocketmq_half_messages, which it serves once there are some."""
 
 
-def test_figures_follow_what_happens(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with broker(tmp_path, **PROM) as (node, client):
-            before = await scraped(port_of(node))
-            assert "rocketmq_messages_in_total" not in before and value(before, "bolide_requests_total") == 0
-            for _ in range(5):
-                await client.request(send_request(), PATIENCE)
-            await client.request(pull_request(), PATIENCE)
-            await client.request(pull_request(offset=5), PATIENCE)
-            committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "2"}
-            await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 0, committed), PATIENCE)
-            held = asyncio.create_task(client.request(pull_request(offset=5, sys_flag=6, suspend=60_000), PATIENCE))
-            await until(lambda: node._hold.count == 1, "the held pull")
-            now = await scraped(port_of(node))
-            held.cancel()
-        who = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a"}
-        of_group = {"topic": "T", "consumer_group": "g", "is_retry": "false", "is_system": "false"}
-        assert value(now, "rocketmq_messages_in_total", topic="T", is_system="false", **who) == 5
-        assert value(now, "rocketmq_throughput_in_total", topic="T") == node.store.end_offset
-        assert value(now, "rocketmq_messages_out_total", topic="T", consumer_group="g", **who) == 5
-        assert value(now, "rocketmq_consumer_lag_messages", **of_group, **who) == 3
-        assert value(now, "rocketmq_consumer_inflight_messages", **of_group) == 3
-        assert value(now, "rocketmq_consumer_ready_messages", **of_group) == 0
-        assert {name: set(now[name][0][0]) - set(who) for name in now if name.startswith("rocketmq")} == OF_JAVA
-        assert value(now, "bolide_held_pulls") == 1
-        assert value(now, "bolide_reads_missed_total") == 2
-        assert value(now, "bolide_send_seconds_count") == 5 and value(now, "bolide_send_seconds_bucket", le="+Inf") == 5
-        assert value(now, "bolide_send_batch_sum") == 5
-        assert value(now, "bolide_connections") == 1
-        assert value(now, "rocketmq_storage_size_bytes", storage_type="local") == node.store.end_offset
-        assert value(now, "bolide_turn_seconds_count") > value(before, "bolide_turn_seconds_count")
-        assert value(now, "process_resident_memory_bytes") > 1 << 20
-
-    asyncio.run(scenario())
+async def test_figures_follow_what_happens(tmp_path: Path) -> None:
+    async with broker(tmp_path, **PROM) as (node, client):
+        before = await scraped(port_of(node))
+        assert "rocketmq_messages_in_total" not in before and value(before, "bolide_requests_total") == 0
+        for _ in range(5):
+            await client.request(send_request(), PATIENCE)
+        await client.request(pull_request(), PATIENCE)
+        await client.request(pull_request(offset=5), PATIENCE)
+        committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "2"}
+        await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 0, committed), PATIENCE)
+        held = asyncio.create_task(client.request(pull_request(offset=5, sys_flag=6, suspend=60_000), PATIENCE))
+        await until(lambda: node._hold.count == 1, "the held pull")
+        now = await scraped(port_of(node))
+        held.cancel()
+    who = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a"}
+    of_group = {"topic": "T", "consumer_group": "g", "is_retry": "false", "is_system": "false"}
+    assert value(now, "rocketmq_messages_in_total", topic="T", is_system="false", **who) == 5
+    assert value(now, "rocketmq_throughput_in_total", topic="T") == node.store.end_offset
+    assert value(now, "rocketmq_messages_out_total", topic="T", consumer_group="g", **who) == 5
+    assert value(now, "rocketmq_consumer_lag_messages", **of_group, **who) == 3
+    assert value(now, "rocketmq_consumer_inflight_messages", **of_group) == 3
+    assert value(now, "rocketmq_consumer_ready_messages", **of_group) == 0
+    assert {name: set(now[name][0][0]) - set(who) for name in now if name.startswith("rocketmq")} == OF_JAVA
+    assert value(now, "bolide_held_pulls") == 1
+    assert value(now, "bolide_reads_missed_total") == 2
+    assert value(now, "bolide_send_seconds_count") == 5 and value(now, "bolide_send_seconds_bucket", le="+Inf") == 5
+    assert value(now, "bolide_send_batch_sum") == 5
+    assert value(now, "bolide_connections") == 1
+    assert value(now, "rocketmq_storage_size_bytes", storage_type="local") == node.store.end_offset
+    assert value(now, "bolide_turn_seconds_count") > value(before, "bolide_turn_seconds_count")
+    assert value(now, "process_resident_memory_bytes") > 1 << 20
 
 
-def test_the_format_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with broker(tmp_path, **PROM) as (node, _):
-            _, plain, _ = await asyncio.to_thread(page, port_of(node), "/metrics")
-            _, open_metrics, text = await asyncio.to_thread(
-                page, port_of(node), "/metrics", "application/openmetrics-text; version=1.0.0"
-            )
-        assert plain.startswith("text/plain; version=")
-        assert open_metrics.startswith("application/openmetrics-text; version=1.0.0") and text.endswith("# EOF\n")
-
-    asyncio.run(scenario())
+async def test_the_format_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    async with broker(tmp_path, **PROM) as (node, _):
+        _, plain, _ = await asyncio.to_thread(page, port_of(node), "/metrics")
+        _, open_metrics, text = await asyncio.to_thread(
+            page, port_of(node), "/metrics", "application/openmetrics-text; version=1.0.0"
+        )
+    assert plain.startswith("text/plain; version=")
+    assert open_metrics.startswith("application/openmetrics-text; version=1.0.0") and text.endswith("# EOF\n")
 
 
 class Filling(RealFiles):
@@ -111,75 +105,63 @@ class Filling(RealFiles):
         return 1.0 if self.full else 0.0
 
 
-def test_a_broker_is_not_ready_while_its_store_takes_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        files = Filling()
-        async with broker(tmp_path, RealNodeWorld(files), **PROM) as (node, _):
-            port = port_of(node)
-            assert await asked(port, "/readyz") == (200, "ready\n")
-            files.full = True
-            node.store.flags.set(DISK_FULL)
-            assert await asked(port, "/readyz") == (503, "the store takes no messages: the disk is full\n")
-            assert value(await scraped(port), "bolide_store_writable") == 0
-            assert await asked(port, "/healthz") == (200, "alive\n")
-            files.full = False
-            node.store.flags.clear(DISK_FULL)
-            assert await asked(port, "/readyz") == (200, "ready\n")
-            node.store.stop_writing("EIO")
-            assert await asked(port, "/readyz") == (503, "the store has failed: EIO\n")
-            assert value(await scraped(port), "bolide_store_failed") == 1
-
-    asyncio.run(scenario())
+async def test_a_broker_is_not_ready_while_its_store_takes_nothing(tmp_path: Path) -> None:
+    files = Filling()
+    async with broker(tmp_path, RealNodeWorld(files), **PROM) as (node, _):
+        port = port_of(node)
+        assert await asked(port, "/readyz") == (200, "ready\n")
+        files.full = True
+        node.store.flags.set(DISK_FULL)
+        assert await asked(port, "/readyz") == (503, "the store takes no messages: the disk is full\n")
+        assert value(await scraped(port), "bolide_store_writable") == 0
+        assert await asked(port, "/healthz") == (200, "alive\n")
+        files.full = False
+        node.store.flags.clear(DISK_FULL)
+        assert await asked(port, "/readyz") == (200, "ready\n")
+        node.store.stop_writing("EIO")
+        assert await asked(port, "/readyz") == (503, "the store has failed: EIO\n")
+        assert value(await scraped(port), "bolide_store_failed") == 1
 
 
-def test_a_broker_is_not_ready_while_no_name_server_knows_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        server = namesrv(tmp_path)
-        await server.start()
-        async with broker(tmp_path / "store", namesrv_addr=server.address, **PROM) as (node, _):
-            port = port_of(node)
-            assert await asked(port, "/readyz") == (200, "ready\n")
-            assert value(await scraped(port), "bolide_name_servers_reached") == 1
-            await server.stop()
-            registration = node._registration
-            assert registration is not None
-            await until(lambda: registration.known_by == 0, "the end of the connection")
-            status, text = await asked(port, "/readyz")
-            assert status == 503 and text.startswith("no name server knows this broker: 1 are set")
-
-    asyncio.run(scenario())
-
-
-def test_a_name_server_has_pages_too(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        server = NamesrvNode(
-            NamesrvOptions(
-                listen_port=0,
-                kv_config_path=str(tmp_path / "kv.json"),
-                metrics_exporter_type="PROM",
-                metrics_prom_exporter_port=0,
-            )
-        )
-        await server.start()
-        async with broker(tmp_path / "store", namesrv_addr=server.address):
-            now = await scraped(port_of(server))
-            assert value(now, "bolide_namesrv_brokers_alive", node_type="namesrv", node_id=server.address) == 1
-            assert value(now, "bolide_namesrv_topics") > 5 and value(now, "bolide_requests_total") >= 1
-            assert await asked(port_of(server), "/healthz") == (200, "alive\n")
-            assert await asked(port_of(server), "/readyz") == (200, "ready\n")
+async def test_a_broker_is_not_ready_while_no_name_server_knows_it(tmp_path: Path) -> None:
+    server = namesrv(tmp_path)
+    await server.start()
+    async with broker(tmp_path / "store", namesrv_addr=server.address, **PROM) as (node, _):
+        port = port_of(node)
+        assert await asked(port, "/readyz") == (200, "ready\n")
+        assert value(await scraped(port), "bolide_name_servers_reached") == 1
         await server.stop()
+        registration = node._registration
+        assert registration is not None
+        await until(lambda: registration.known_by == 0, "the end of the connection")
+        status, text = await asked(port, "/readyz")
+        assert status == 503 and text.startswith("no name server knows this broker: 1 are set")
 
-    asyncio.run(scenario())
+
+async def test_a_name_server_has_pages_too(tmp_path: Path) -> None:
+    server = NamesrvNode(
+        NamesrvOptions(
+            listen_port=0,
+            kv_config_path=str(tmp_path / "kv.json"),
+            metrics_exporter_type="PROM",
+            metrics_prom_exporter_port=0,
+        )
+    )
+    await server.start()
+    async with broker(tmp_path / "store", namesrv_addr=server.address):
+        now = await scraped(port_of(server))
+        assert value(now, "bolide_namesrv_brokers_alive", node_type="namesrv", node_id=server.address) == 1
+        assert value(now, "bolide_namesrv_topics") > 5 and value(now, "bolide_requests_total") >= 1
+        assert await asked(port_of(server), "/healthz") == (200, "alive\n")
+        assert await asked(port_of(server), "/readyz") == (200, "ready\n")
+    await server.stop()
 
 
-def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with broker(tmp_path / "a", **PROM) as (node, _):
-            other = BrokerNode(options(tmp_path / "b", **{**PROM, "metrics_prom_exporter_port": port_of(node)}))
-            with pytest.raises(CannotListen, match="metricsPromExporterPort = "):
-                await other.start()
-
-    asyncio.run(scenario())
+async def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
+    async with broker(tmp_path / "a", **PROM) as (node, _):
+        other = BrokerNode(options(tmp_path / "b", **{**PROM, "metrics_prom_exporter_port": port_of(node)}))
+        with pytest.raises(CannotListen, match="metricsPromExporterPort = "):
+            await other.start()
 
 
 @pytest.mark.parametrize("module", ["broker", "namesrv"])

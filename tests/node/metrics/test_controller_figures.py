@@ -38,85 +38,74 @@ async def readiness(node: ControllerNode, enough: Callable[[int, str], bool]) ->
         await asyncio.sleep(0.02)
 
 
-def test_figures_follow_what_happens(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with (
-            controller(tmp_path, **PROM) as node,
-            brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second),
-        ):
-            before = await scraped(port_of(node))
-            assert value(before, "bolide_controller_leads") == 1 and value(before, "bolide_controller_sets") == 0
-            assert "election_total" not in before and "request_total" not in before
+async def test_figures_follow_what_happens(tmp_path: Path) -> None:
+    async with (
+        controller(tmp_path, **PROM) as node,
+        brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second),
+    ):
+        before = await scraped(port_of(node))
+        assert value(before, "bolide_controller_leads") == 1 and value(before, "bolide_controller_sets") == 0
+        assert "election_total" not in before and "request_total" not in before
 
-            await paired(first, second)
-            assert (await first.elect()).code == codes.CONTROLLER_MASTER_STILL_EXIST
-            found = await scraped(port_of(node))
-            assert value(found, "bolide_controller_sets") == 1
-            assert value(found, "bolide_controller_sets_without_master") == 0
-            assert value(found, "bolide_controller_replicas", **SET) == 2
-            assert value(found, "bolide_controller_in_sync_replicas", **SET) == 2
-            assert value(found, "bolide_controller_master_epoch", **SET) == 1
-            assert value(found, "active_broker_num", **SET) == 2
-            assert value(found, "election_total", **SET, election_result="new_master_elected") == 1
-            assert value(found, "election_total", **SET, election_result="keep_current_master") == 1
-            of_elections = {"request_type": "controller_elect_master"}
-            assert value(found, "request_total", **of_elections, request_handle_status="success") == 1
-            assert value(found, "request_total", **of_elections, request_handle_status="failed") == 1
-            assert value(found, "request_total", request_type="broker_heartbeat", request_handle_status="success") == 2
-            assert value(found, "bolide_build_info", role="CONTROLLER", node_type="controller", group="bolide") == 1
-            assert value(found, "bolide_controller_members") == 1 and value(found, "bolide_controller_deciding") == 0
-            assert value(found, "bolide_requests_total") == 7 and value(found, "bolide_connections") == 2
+        await paired(first, second)
+        assert (await first.elect()).code == codes.CONTROLLER_MASTER_STILL_EXIST
+        found = await scraped(port_of(node))
+        assert value(found, "bolide_controller_sets") == 1
+        assert value(found, "bolide_controller_sets_without_master") == 0
+        assert value(found, "bolide_controller_replicas", **SET) == 2
+        assert value(found, "bolide_controller_in_sync_replicas", **SET) == 2
+        assert value(found, "bolide_controller_master_epoch", **SET) == 1
+        assert value(found, "active_broker_num", **SET) == 2
+        assert value(found, "election_total", **SET, election_result="new_master_elected") == 1
+        assert value(found, "election_total", **SET, election_result="keep_current_master") == 1
+        of_elections = {"request_type": "controller_elect_master"}
+        assert value(found, "request_total", **of_elections, request_handle_status="success") == 1
+        assert value(found, "request_total", **of_elections, request_handle_status="failed") == 1
+        assert value(found, "request_total", request_type="broker_heartbeat", request_handle_status="success") == 2
+        assert value(found, "bolide_build_info", role="CONTROLLER", node_type="controller", group="bolide") == 1
+        assert value(found, "bolide_controller_members") == 1 and value(found, "bolide_controller_deciding") == 0
+        assert value(found, "bolide_requests_total") == 7 and value(found, "bolide_connections") == 2
 
-            await second.ask(59_999)
-            found = await scraped(port_of(node))
-            assert value(found, "bolide_requests_total") == 8
-            assert sum(count for _, count in found["request_total"]) == 7  # nobody makes names by asking
-
-    asyncio.run(scenario())
+        await second.ask(59_999)
+        found = await scraped(port_of(node))
+        assert value(found, "bolide_requests_total") == 8
+        assert sum(count for _, count in found["request_total"]) == 7  # nobody makes names by asking
 
 
-def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) -> None:
+async def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) -> None:
     files = FailingFiles()
-
-    async def scenario() -> None:
-        world = RealNodeWorld(files=files)
-        async with controller(tmp_path, world, **PROM) as node, brokers(node, "127.0.0.1:1") as (first,):
-            await first.join()
-            assert await asked(port_of(node), "/readyz") == (200, "ready\n")
-            assert value(await scraped(port_of(node)), "bolide_controller_sets_without_master") == 1
-            files.failing = "before"
-            assert (await first.elect()).code == codes.SYSTEM_ERROR
-            await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
-            found = await scraped(port_of(node))
-            assert value(found, "bolide_controller_leads") == value(found, "bolide_controller_store_reached") == 0
-            assert (await asked(port_of(node), "/healthz"))[0] == 200  # a restart would not help
-            files.failing = ""
-            await readiness(node, lambda status, text: status == 200)
-
-    asyncio.run(scenario())
+    world = RealNodeWorld(files=files)
+    async with controller(tmp_path, world, **PROM) as node, brokers(node, "127.0.0.1:1") as (first,):
+        await first.join()
+        assert await asked(port_of(node), "/readyz") == (200, "ready\n")
+        assert value(await scraped(port_of(node)), "bolide_controller_sets_without_master") == 1
+        files.failing = "before"
+        assert (await first.elect()).code == codes.SYSTEM_ERROR
+        await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
+        found = await scraped(port_of(node))
+        assert value(found, "bolide_controller_leads") == value(found, "bolide_controller_store_reached") == 0
+        assert (await asked(port_of(node), "/healthz"))[0] == 200  # a restart would not help
+        files.failing = ""
+        await readiness(node, lambda status, text: status == 200)
 
 
-def test_it_is_not_ready_where_etcd_does_not_answer(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = ControllerNode(options(tmp_path, controller_store="etcd:http://127.0.0.1:1", **PROM))
-        await node.start()
-        try:
-            status, text = await asked(port_of(node), "/readyz")
-            assert status == 503 and "no decision can be kept" in text
-            found = await scraped(port_of(node))
-            assert value(found, "bolide_controller_leader_known") == 0
-        finally:
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_it_is_not_ready_where_etcd_does_not_answer(tmp_path: Path) -> None:
+    node = ControllerNode(options(tmp_path, controller_store="etcd:http://127.0.0.1:1", **PROM))
+    await node.start()
+    try:
+        status, text = await asked(port_of(node), "/readyz")
+        assert status == 503 and "no decision can be kept" in text
+        found = await scraped(port_of(node))
+        assert value(found, "bolide_controller_leader_known") == 0
+    finally:
+        await node.stop()
 
 
 @pytest.mark.slow
-def test_a_follower_is_ready_until_etcd_is_lost(tmp_path: Path) -> None:
+async def test_a_follower_is_ready_until_etcd_is_lost(tmp_path: Path) -> None:
     (member,) = started(tmp_path / "etcd")
-
-    async def scenario() -> None:
-        settings = {"controller_store": store_of([member]), "leader_lease_seconds": 2, **PROM}
+    settings = {"controller_store": store_of([member]), "leader_lease_seconds": 2, **PROM}
+    try:
         async with controller(tmp_path, **settings) as leader:
             other = ControllerNode(options(tmp_path / "o", controller_d_leger_self_id="n1", **settings))
             await other.start()
@@ -130,19 +119,13 @@ def test_a_follower_is_ready_until_etcd_is_lost(tmp_path: Path) -> None:
                     await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
             finally:
                 await other.stop()
-
-    try:
-        asyncio.run(scenario())
     finally:
         member.kill()
 
 
-def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with controller(tmp_path, **PROM) as node:
-            taken: dict[str, Any] = PROM | {"metrics_prom_exporter_port": port_of(node)}
-            with pytest.raises(CannotListen, match="metricsPromExporterPort"):
-                await ControllerNode(options(tmp_path / "other", **taken)).start()
-            assert ControllerOptions().metrics_exporter_type == "DISABLE"
-
-    asyncio.run(scenario())
+async def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
+    async with controller(tmp_path, **PROM) as node:
+        taken: dict[str, Any] = PROM | {"metrics_prom_exporter_port": port_of(node)}
+        with pytest.raises(CannotListen, match="metricsPromExporterPort"):
+            await ControllerNode(options(tmp_path / "other", **taken)).start()
+        assert ControllerOptions().metrics_exporter_type == "DISABLE"

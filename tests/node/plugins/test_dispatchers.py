@@ -83,91 +83,71 @@ class World:
             assert answer.code == 0
 
 
-def test_every_record_comes_once_and_in_order_over_restarts(tmp_path: Path) -> None:
+async def test_every_record_comes_once_and_in_order_over_restarts(tmp_path: Path) -> None:
     taker = Taker()
     many = [b"%d" % number for number in range(500)]
-
-    async def scenario() -> None:
-        async with World(tmp_path, one=taker) as world:
-            await world.send(*many[:300])
-            await until(lambda: len(taker.bodies) == 300, "the first records")
-        assert taker.closed
-        taker.closed = False
-        async with World(tmp_path, one=taker) as world:
-            await world.send(*many[300:])
-            await until(lambda: len(taker.bodies) == 500, "the others")
-        assert json.loads((tmp_path / "progress.json").read_text())["progress"]["one"] > 0
-
-    asyncio.run(scenario())
+    async with World(tmp_path, one=taker) as world:
+        await world.send(*many[:300])
+        await until(lambda: len(taker.bodies) == 300, "the first records")
+    assert taker.closed
+    taker.closed = False
+    async with World(tmp_path, one=taker) as world:
+        await world.send(*many[300:])
+        await until(lambda: len(taker.bodies) == 500, "the others")
+    assert json.loads((tmp_path / "progress.json").read_text())["progress"]["one"] > 0
     assert taker.bodies == many
 
 
-def test_one_that_fails_gets_the_same_records_again_after_a_pause(tmp_path: Path) -> None:
+async def test_one_that_fails_gets_the_same_records_again_after_a_pause(tmp_path: Path) -> None:
     taker, other = Taker(), Taker()
     taker.fails = True
-
-    async def scenario() -> None:
-        async with World(tmp_path, bad=taker, good=other) as world:
-            await world.send(b"a", b"b")
-            await until(lambda: len(other.bodies) == 2, "the one that works")
-            bad = world.dispatchers.feeds[0]
-            await until(lambda: bad.failures == 1 and not bad.busy, "its failure")
-            calls = taker.calls
-            await world.send(b"c")
-            assert taker.calls == calls  # the pause is kept, whatever arrives
-            taker.fails = False
-            assert world.dispatchers.due(world.now) == bad.not_before == world.now + 1000
-            world.now += 1000
-            world.dispatchers.tick(world.now, 1000)
-            await until(lambda: taker.bodies == [b"a", b"b", b"c"], "everything again")
-            await until(lambda: bad.failures == 0, "the news of it, which comes from the thread")
-
-    asyncio.run(scenario())
+    async with World(tmp_path, bad=taker, good=other) as world:
+        await world.send(b"a", b"b")
+        await until(lambda: len(other.bodies) == 2, "the one that works")
+        bad = world.dispatchers.feeds[0]
+        await until(lambda: bad.failures == 1 and not bad.busy, "its failure")
+        calls = taker.calls
+        await world.send(b"c")
+        assert taker.calls == calls  # the pause is kept, whatever arrives
+        taker.fails = False
+        assert world.dispatchers.due(world.now) == bad.not_before == world.now + 1000
+        world.now += 1000
+        world.dispatchers.tick(world.now, 1000)
+        await until(lambda: taker.bodies == [b"a", b"b", b"c"], "everything again")
+        await until(lambda: bad.failures == 0, "the news of it, which comes from the thread")
     assert other.bodies == [b"a", b"b", b"c"]
 
 
-def test_one_that_hangs_holds_up_neither_sends_nor_the_stop(tmp_path: Path) -> None:
+async def test_one_that_hangs_holds_up_neither_sends_nor_the_stop(tmp_path: Path) -> None:
     taker = Taker()
     taker.open.clear()
-
-    async def scenario() -> None:
-        async with World(tmp_path, one=taker) as world:
-            await world.send(*[b"x" * 1000] * 1000)
-            await until(lambda: taker.calls == 1, "the call that hangs")
-        assert json.loads((tmp_path / "progress.json").read_text())["progress"]["one"] == 0
-        taker.open.set()
-        taker.bodies.clear()
-        async with World(tmp_path, one=taker):
-            await until(lambda: len(taker.bodies) >= 1000, "all of it, once more")
-
-    asyncio.run(scenario())
+    async with World(tmp_path, one=taker) as world:
+        await world.send(*[b"x" * 1000] * 1000)
+        await until(lambda: taker.calls == 1, "the call that hangs")
+    assert json.loads((tmp_path / "progress.json").read_text())["progress"]["one"] == 0
+    taker.open.set()
+    taker.bodies.clear()
+    async with World(tmp_path, one=taker):
+        await until(lambda: len(taker.bodies) >= 1000, "all of it, once more")
 
 
-def test_a_record_longer_than_a_chunk_comes_whole(tmp_path: Path) -> None:
+async def test_a_record_longer_than_a_chunk_comes_whole(tmp_path: Path) -> None:
     taker = Taker()
     long = bytes(3 * CHUNK)
-
-    async def scenario() -> None:
-        async with World(tmp_path, one=taker) as world:
-            await world.send(b"before", long, b"behind")
-            await until(lambda: len(taker.bodies) == 3, "all three")
-
-    asyncio.run(scenario())
+    async with World(tmp_path, one=taker) as world:
+        await world.send(b"before", long, b"behind")
+        await until(lambda: len(taker.bodies) == 3, "all three")
     assert taker.bodies == [b"before", long, b"behind"]
 
 
-def test_a_new_one_that_does_not_want_the_past_begins_with_the_next_record(tmp_path: Path) -> None:
+async def test_a_new_one_that_does_not_want_the_past_begins_with_the_next_record(tmp_path: Path) -> None:
     taker = Taker()
     taker.from_first = False
-
-    async def scenario() -> None:
-        async with World(tmp_path) as world:
-            await world.send(b"past")
-        async with World(tmp_path, one=taker) as world:
-            await world.send(b"present")
-            await until(lambda: taker.bodies == [b"present"], "what came after its start")
-
-    asyncio.run(scenario())
+    async with World(tmp_path) as world:
+        await world.send(b"past")
+    async with World(tmp_path, one=taker) as world:
+        await world.send(b"present")
+        await until(lambda: taker.bodies == [b"present"], "what came after its start")
 
 
 def test_the_blank_at_the_end_of_a_file_leads_to_the_next_one() -> None:
@@ -180,7 +160,7 @@ def test_bytes_that_are_no_record_lead_nowhere() -> None:
     assert (batch.records, batch.end, batch.wanted) == ([], 900, 0)
 
 
-def test_a_thread_that_cannot_be_started_ends_those_before_it(tmp_path: Path) -> None:
+async def test_a_thread_that_cannot_be_started_ends_those_before_it(tmp_path: Path) -> None:
     first, second = Taker(), Taker()
 
     def worker(name: str) -> Worker:
@@ -188,13 +168,10 @@ def test_a_thread_that_cannot_be_started_ends_those_before_it(tmp_path: Path) ->
             raise RuntimeError("can't start new thread")
         return RealWorld().worker(name)
 
-    async def scenario() -> None:
-        async with World(tmp_path) as world:
-            node = world.node
-            made = {"first": first, "second": second}
-            with pytest.raises(RuntimeError, match="start new thread"):
-                Dispatchers(made, node.store, Effects(), lambda *told: None, node.another_turn, node.clock.now, worker)
-        assert first.closed
-        assert not [thread for thread in threading.enumerate() if thread.name == "bolide-dispatcher-first"]
-
-    asyncio.run(scenario())
+    async with World(tmp_path) as world:
+        node = world.node
+        made = {"first": first, "second": second}
+        with pytest.raises(RuntimeError, match="start new thread"):
+            Dispatchers(made, node.store, Effects(), lambda *told: None, node.another_turn, node.clock.now, worker)
+    assert first.closed
+    assert not [thread for thread in threading.enumerate() if thread.name == "bolide-dispatcher-first"]

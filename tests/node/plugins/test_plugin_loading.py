@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -97,28 +96,24 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
+async def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
     journal, seen = cluster.home / "journal", []
-
-    async def scenario() -> None:
-        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
-            for city in ("Hangzhou", "Berlin", "Hanoi"):
-                message = Message("Flights", city.encode(), properties={"city": city})
-                assert (await producer.send(message)).queue_offset >= 0
-            with pytest.raises(ResponseError, match="the gate of Flights is closed") as refused:
-                await producer.send(Message("Flights", b"never", properties={"gate": "closed", "city": "Hanoi"}))
-            assert refused.value.code == codes.MESSAGE_ILLEGAL
-            consumer = PushConsumer("towers", cluster.namesrv_addr, start_from="first", strategy="FIRST_TAKES_ALL")
-            consumer.subscribe("Flights", selector("BEGINS", "Han"), lambda message: seen.append(message.body))
-            async with consumer:
-                await until(lambda: len(seen) == 2, "what the expression selects")
-                # Now its pulls are held: the expression decides on what arrives, too.
-                await producer.send(Message("Flights", b"Hanover", properties={"city": "Hanover"}))
-                await producer.send(Message("Flights", b"Rome", properties={"city": "Rome"}))
-                await until(lambda: len(seen) == 3, "what arrives at a held pull")
-        await until(lambda: len(lines_of(journal / "lines")) >= 5, "the journal")
-
-    asyncio.run(scenario())
+    async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+        for city in ("Hangzhou", "Berlin", "Hanoi"):
+            message = Message("Flights", city.encode(), properties={"city": city})
+            assert (await producer.send(message)).queue_offset >= 0
+        with pytest.raises(ResponseError, match="the gate of Flights is closed") as refused:
+            await producer.send(Message("Flights", b"never", properties={"gate": "closed", "city": "Hanoi"}))
+        assert refused.value.code == codes.MESSAGE_ILLEGAL
+        consumer = PushConsumer("towers", cluster.namesrv_addr, start_from="first", strategy="FIRST_TAKES_ALL")
+        consumer.subscribe("Flights", selector("BEGINS", "Han"), lambda message: seen.append(message.body))
+        async with consumer:
+            await until(lambda: len(seen) == 2, "what the expression selects")
+            # Now its pulls are held: the expression decides on what arrives, too.
+            await producer.send(Message("Flights", b"Hanover", properties={"city": "Hanover"}))
+            await producer.send(Message("Flights", b"Rome", properties={"city": "Rome"}))
+            await until(lambda: len(seen) == 3, "what arrives at a held pull")
+    await until(lambda: len(lines_of(journal / "lines")) >= 5, "the journal")
     assert sorted(seen) == [b"Hangzhou", b"Hanoi", b"Hanover"]
     bodies = [line.split()[2] for line in lines_of(journal / "lines") if line.startswith("Flights ")]
     assert bodies == ["Hangzhou", "Berlin", "Hanoi", "Hanover", "Rome"]
@@ -128,7 +123,7 @@ def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> N
     assert any(line.startswith("pull Flights 0 ") and "Hangzhou" in line for line in guarded)
 
 
-def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: Cluster) -> None:
+async def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: Cluster) -> None:
     journal = cluster.home / "journal"
 
     async def send(*bodies: bytes) -> None:
@@ -140,30 +135,30 @@ def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: C
         await until(lambda: len(lines_of(journal / "lines")) == count, f"{count} lines in the journal")
 
     (journal / "broken").touch()
-    asyncio.run(send(b"one", b"two"))
-    asyncio.run(until(lambda: "the journal is broken" in cluster.broker.output(), "the first call, which fails"))
+    await send(b"one", b"two")
+    await until(lambda: "the journal is broken" in cluster.broker.output(), "the first call, which fails")
     (journal / "broken").unlink()
-    asyncio.run(journaled(2))
+    await journaled(2)
     (journal / "stuck").touch()
-    asyncio.run(send(b"three"))
+    await send(b"three")
     assert cluster.broker.stop() == 0, cluster.broker.output()
     assert "the dispatcher journal failed at offset 0 of the log: RuntimeError: the journal is broken" in (
         cluster.broker.output()
     )
     (journal / "stuck").unlink()
     cluster.broker = cluster.start_broker()
-    asyncio.run(send(b"four"))
-    asyncio.run(journaled(4))
+    await send(b"four")
+    await journaled(4)
     assert [line.split()[2] for line in lines_of(journal / "lines")] == ["one", "two", "three", "four"]
 
 
-def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
+async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     """A dispatcher and a hook named by attributes: for these topics only, at once, and after a restart as well."""
     cluster = Cluster(tmp_path, installed)
     journal = tmp_path / "journal"
     picks = "+bolide.dispatchers=journal,+bolide.hooks=guard"
 
-    async def scenario(*bodies: bytes) -> None:
+    async def send(*bodies: bytes) -> None:
         async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
             for topic in ("Flights", "Trains"):
                 for body in bodies:
@@ -172,28 +167,22 @@ def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
                 await producer.send(Message("Flights", b"never", properties={"gate": "closed"}))
             await producer.send(Message("Trains", b"open", properties={"gate": "closed"}))
 
-    async def make() -> None:
-        async with Admin(cluster.namesrv_addr) as admin:
-            await admin.create_topic("Trains", queues=1)
-            with pytest.raises(ResponseError, match="the dispatcher 'search' is unknown, known are journal") as refused:
-                await admin.create_topic("Flights", queues=1, attributes="+bolide.dispatchers=journal;search")
-            assert refused.value.code == codes.SYSTEM_ERROR
-            await admin.create_topic("Flights", queues=1, attributes=picks)
-        await scenario(b"one", b"two")
-        await until(lambda: len(lines_of(journal / "lines")) == 2, "the journal of the topic")
-
-    async def again() -> None:
-        await scenario(b"three")
-        await until(lambda: len(lines_of(journal / "lines")) == 3, "the journal after the restart")
-        async with Admin(cluster.namesrv_addr) as admin:
-            await admin.create_topic("Flights", queues=1, attributes="-bolide.dispatchers,-bolide.hooks", wait=False)
-        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
-            await producer.send(Message("Flights", b"four", properties={"gate": "closed"}))
-
-    asyncio.run(make())
+    async with Admin(cluster.namesrv_addr) as admin:
+        await admin.create_topic("Trains", queues=1)
+        with pytest.raises(ResponseError, match="the dispatcher 'search' is unknown, known are journal") as refused:
+            await admin.create_topic("Flights", queues=1, attributes="+bolide.dispatchers=journal;search")
+        assert refused.value.code == codes.SYSTEM_ERROR
+        await admin.create_topic("Flights", queues=1, attributes=picks)
+    await send(b"one", b"two")
+    await until(lambda: len(lines_of(journal / "lines")) == 2, "the journal of the topic")
     assert cluster.broker.stop() == 0, cluster.broker.output()
     cluster.broker = cluster.start_broker()
-    asyncio.run(again())
+    await send(b"three")
+    await until(lambda: len(lines_of(journal / "lines")) == 3, "the journal after the restart")
+    async with Admin(cluster.namesrv_addr) as admin:
+        await admin.create_topic("Flights", queues=1, attributes="-bolide.dispatchers,-bolide.hooks", wait=False)
+    async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+        await producer.send(Message("Flights", b"four", properties={"gate": "closed"}))
     cluster.stop()
     assert lines_of(journal / "lines") == ["Flights 0 one", "Flights 1 two", "Flights 2 three"]
     assert {line.split()[1] for line in lines_of(tmp_path / "guard.log")} == {"Flights"}
@@ -219,23 +208,20 @@ def test_an_unknown_name_stops_the_start_and_lists_the_known(
     assert "Traceback" not in done.stderr
 
 
-def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Cluster) -> None:
-    async def scenario() -> None:
-        client = await ClientConnection.connect(cluster.address)
-        try:
-            assert (await client.request(send_request(), PATIENCE)).code == 0
-            for _ in range(2):
-                answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), PATIENCE)
-                assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
-                assert "'XPATH' is unknown, known are TAG, SQL92, BEGINS" in str(answer.remark)
-            answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), PATIENCE)
+async def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Cluster) -> None:
+    client = await ClientConnection.connect(cluster.address)
+    try:
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        for _ in range(2):
+            answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), PATIENCE)
             assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
-            assert "'1' is no beginning of a city" in str(answer.remark)
-        finally:
-            client.close()
-            await client.wait_closed()
-
-    asyncio.run(scenario())
+            assert "'XPATH' is unknown, known are TAG, SQL92, BEGINS" in str(answer.remark)
+        answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), PATIENCE)
+        assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
+        assert "'1' is no beginning of a city" in str(answer.remark)
+    finally:
+        client.close()
+        await client.wait_closed()
 
 
 def test_the_strategy_is_found_by_name(imported: Path) -> None:

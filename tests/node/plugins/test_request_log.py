@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from pathlib import Path
@@ -18,21 +17,20 @@ from tests.client.waiting import PATIENCE
 from tests.node.test_broker import broker, pull_request, send_request
 
 
-def lines(folder: Path, caplog: pytest.LogCaptureFixture, requests: list[Command], **settings: Any) -> list[str]:
-    async def scenario() -> None:
+async def lines(folder: Path, caplog: pytest.LogCaptureFixture, requests: list[Command], **settings: Any) -> list[str]:
+    with caplog.at_level(logging.INFO, LOG_NAME):
         async with broker(folder, **settings) as (_, client):
             for request in requests:
                 await client.request(request, PATIENCE)
-
-    with caplog.at_level(logging.INFO, LOG_NAME):
-        asyncio.run(scenario())
     found = [record.getMessage() for record in caplog.records if record.name == LOG_NAME]
     return [re.sub(r"127\.0\.0\.1:\d+", "PEER", re.sub(r"id=[0-9A-F]{32}", "id=STORED", line)) for line in found]
 
 
-def test_a_message_is_followed_from_its_send_to_its_delivery(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_message_is_followed_from_its_send_to_its_delivery(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     requests = [send_request(properties=text(UNIQ_KEY="M1")), pull_request(), pull_request(offset=1)]
-    assert lines(tmp_path, caplog, requests, broker_hooks="requestLog") == [
+    assert await lines(tmp_path, caplog, requests, broker_hooks="requestLog") == [
         "request 1 of PEER: SEND_MESSAGE_V2 message=M1 topic=T queue=0 group=pg",
         "request 1 answered SUCCESS message=M1 topic=T queue=0 offset=0 id=STORED",
         "request 2 of PEER: PULL_MESSAGE topic=T queue=0 offset=0 group=g",
@@ -43,10 +41,10 @@ def test_a_message_is_followed_from_its_send_to_its_delivery(tmp_path: Path, cap
     ]
 
 
-def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     signed = {"AccessKey": "ann", "Signature": "c2lnbmVk", "group": "no\nline", "topic": "T", "queueId": "0"}
     odd = make_request(codes.SEND_MESSAGE_V2, 0, {"a": "pg"})  # its header lacks what a send needs
-    begun, answered, refused = lines(
+    begun, answered, refused = await lines(
         tmp_path,
         caplog,
         [make_request(codes.INVOKE_BROKER_TO_RESET_OFFSET, 0, signed), odd],
@@ -58,5 +56,5 @@ def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: pytest
     assert refused.startswith("request 0 answered SYSTEM_ERROR: ")
 
 
-def test_nothing_is_told_unless_it_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert lines(tmp_path, caplog, [send_request(), pull_request()]) == []
+async def test_nothing_is_told_unless_it_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert await lines(tmp_path, caplog, [send_request(), pull_request()]) == []

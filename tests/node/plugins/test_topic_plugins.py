@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import sys
 from collections.abc import Iterator
@@ -66,33 +65,30 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modul
     del sys.modules["picks_for_bolide"]
 
 
-def test_each_sees_the_topics_that_chose_it(tmp_path: Path, installed: ModuleType) -> None:
-    async def scenario() -> None:
-        async with broker(tmp_path / "store") as (_, client):
+async def test_each_sees_the_topics_that_chose_it(tmp_path: Path, installed: ModuleType) -> None:
+    async with broker(tmp_path / "store") as (_, client):
 
-            async def pick(topic: str, attributes: str) -> None:
-                given = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1"}
-                more = {"perm": "6", "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": attributes}
-                request = make_request(codes.UPDATE_AND_CREATE_TOPIC, 1, given | more)
-                assert (await client.request(request, PATIENCE)).code == 0
+        async def pick(topic: str, attributes: str) -> None:
+            given = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1"}
+            more = {"perm": "6", "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": attributes}
+            request = make_request(codes.UPDATE_AND_CREATE_TOPIC, 1, given | more)
+            assert (await client.request(request, PATIENCE)).code == 0
 
-            async def send(topic: str, body: bytes) -> None:
-                assert (await client.request(send_request(topic, body=body), PATIENCE)).code == 0
+        async def send(topic: str, body: bytes) -> None:
+            assert (await client.request(send_request(topic, body=body), PATIENCE)).code == 0
 
-            await pick("A", f"+{DISPATCHERS}=taker")
-            await pick("B", f"+{HOOKS}=watcher")
-            for topic in "CBA":
-                await send(topic, f"to {topic}".encode())
-                await client.request(pull_request(topic), PATIENCE)
-            # Dispatched in the log's order, and by what is picked at that moment: with A's all are through.
-            await until(lambda: installed.bodies, "what the dispatcher is handed")
-            await pick("C", f"+{DISPATCHERS}=taker,+{HOOKS}=watcher")
-            await pick("A", f"-{DISPATCHERS}")
-            for topic in "ABC":
-                await send(topic, f"again to {topic}".encode())
-            await until(lambda: len(installed.bodies) == 2, "what it is handed then")
-
-    asyncio.run(scenario())
+        await pick("A", f"+{DISPATCHERS}=taker")
+        await pick("B", f"+{HOOKS}=watcher")
+        for topic in "CBA":
+            await send(topic, f"to {topic}".encode())
+            await client.request(pull_request(topic), PATIENCE)
+        # Dispatched in the log's order, and by what is picked at that moment: with A's all are through.
+        await until(lambda: installed.bodies, "what the dispatcher is handed")
+        await pick("C", f"+{DISPATCHERS}=taker,+{HOOKS}=watcher")
+        await pick("A", f"-{DISPATCHERS}")
+        for topic in "ABC":
+            await send(topic, f"again to {topic}".encode())
+        await until(lambda: len(installed.bodies) == 2, "what it is handed then")
     assert installed.bodies == [b"to A", b"again to C"]
     assert installed.seen == ["send B", "pulled B", "send B", "send C"]
 
@@ -100,30 +96,21 @@ def test_each_sees_the_topics_that_chose_it(tmp_path: Path, installed: ModuleTyp
 @pytest.mark.parametrize(
     ("key", "noun", "known"), [(DISPATCHERS, "dispatcher", "none"), (HOOKS, "broker hook", "requestLog")]
 )
-def test_a_stored_topic_that_names_an_unknown_one_stops_the_start(
+async def test_a_stored_topic_that_names_an_unknown_one_stops_the_start(
     tmp_path: Path, key: str, noun: str, known: str
 ) -> None:
-    async def store() -> None:
-        node = BrokerNode(options(tmp_path))
-        await node.start()
-        node.parts.topics.put(TopicConfig("Flights", 1, 1, attributes={key: "search"}), 1)
-        await node.stop()
-
-    async def start() -> None:
-        await BrokerNode(options(tmp_path)).start()
-
-    asyncio.run(store())
+    node = BrokerNode(options(tmp_path))
+    await node.start()
+    node.parts.topics.put(TopicConfig("Flights", 1, 1, attributes={key: "search"}), 1)
+    await node.stop()
     with pytest.raises(ConfigError, match=f"topic Flights: the {noun} 'search' is unknown, known are {known}") as error:
-        asyncio.run(start())
+        await BrokerNode(options(tmp_path)).start()
     assert "config/topics.json" in str(error.value)
 
 
-def test_a_broker_without_dispatchers_writes_no_progress(tmp_path: Path) -> None:
-    async def once() -> None:
-        node = BrokerNode(options(tmp_path))
-        await node.start()
-        await node.stop()
-
-    asyncio.run(once())
+async def test_a_broker_without_dispatchers_writes_no_progress(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path))
+    await node.start()
+    await node.stop()
     assert (tmp_path / "config" / "topics.json").exists()
     assert not (tmp_path / "config" / "dispatcherProgress.json").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 
@@ -35,24 +34,20 @@ class Watched:
         return sorted(self.gate.accounts.by_key)
 
 
-def changed(folder: Path, *steps: tuple[str, str | None, int, list[str]]) -> None:
+async def changed(folder: Path, *steps: tuple[str, str | None, int, list[str]]) -> None:
     """Each step: a file, its new text (None: it goes), how many looks, the keys that are known then."""
-
-    async def main() -> None:
-        watched = Watched(folder)
-        try:
-            for name, text, looks, keys in steps:
-                path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if text is None:
-                    path.unlink()
-                else:
-                    path.write_text(text, encoding="utf-8")
-                assert await watched.keys_after_looks(looks) == keys, (name, text)
-        finally:
-            watched.watch.stop()
-
-    asyncio.run(main())
+    watched = Watched(folder)
+    try:
+        for name, text, looks, keys in steps:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text, encoding="utf-8")
+            assert await watched.keys_after_looks(looks) == keys, (name, text)
+    finally:
+        watched.watch.stop()
 
 
 @pytest.fixture
@@ -61,8 +56,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_change_counts_when_two_looks_have_seen_it(folder: Path) -> None:
-    changed(
+async def test_a_change_counts_when_two_looks_have_seen_it(folder: Path) -> None:
+    await changed(
         folder,
         ("plain_acl.yml", account("bobby12"), 1, ["alice12"]),
         ("plain_acl.yml", account("carol12"), 1, ["alice12"]),
@@ -70,8 +65,8 @@ def test_a_change_counts_when_two_looks_have_seen_it(folder: Path) -> None:
     )
 
 
-def test_further_files_come_and_go(folder: Path) -> None:
-    changed(
+async def test_further_files_come_and_go(folder: Path) -> None:
+    await changed(
         folder,
         ("acl/sales/b.yaml", account("bobby12"), 2, ["alice12", "bobby12"]),
         ("acl/c.yml", account("carol12"), 2, ["alice12", "bobby12", "carol12"]),
@@ -81,10 +76,12 @@ def test_further_files_come_and_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [None, "accounts: [", account("bobby12", "  admin: perhaps\n"), "a" * (1 << 21)])
-def test_what_cannot_be_taken_changes_nothing_and_is_said_once(
+async def test_what_cannot_be_taken_changes_nothing_and_is_said_once(
     folder: Path, broken: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    changed(folder, ("plain_acl.yml", broken, 5, ["alice12"]), ("plain_acl.yml", account("carol12"), 2, ["carol12"]))
+    await changed(
+        folder, ("plain_acl.yml", broken, 5, ["alice12"]), ("plain_acl.yml", account("carol12"), 2, ["carol12"])
+    )
     (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert said.startswith("the accounts stay as they are, because their files cannot be used: ")
     assert "secret-of" not in caplog.text

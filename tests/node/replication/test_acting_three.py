@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from bolide.node.broker import BrokerNode
@@ -38,43 +37,37 @@ async def acts(of: ActingSet, node: BrokerNode, *others: BrokerNode) -> None:
     assert {queue.perm for queue in (await of.route()).queue_datas} == {4}
 
 
-def test_the_smallest_id_that_runs_acts(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with acting(tmp_path) as of:
-            _, second, third = await begin(of)
-            await of.stop("a")
-            await acts(of, second, third)
-            await of.stop("b")
-            await acts(of, third)
-            assert codes_of(await send(third, 1)) == {codes.SERVICE_NOT_AVAILABLE}
-            assert (await asked(third.address, pull_request(offset=0))).code == codes.SUCCESS
-            assert (await asked(third.address, commit(7))).code == codes.SUCCESS
-            second = await of.start("b", 1, **THREE)
-            await acts(of, second, third)
-            first = await of.start("a", 0, **THREE)
-            await of.lists(0, 1, 2)
-            for slave in (second, third):
-                await until(lambda: not slave.parts.role.masterless)  # noqa: B023 # awaited here
-                assert not slave.parts.role.may_deliver
-            known = await asked(first.address, commit(0, codes.QUERY_CONSUMER_OFFSET))
-            assert known.ext()["offset"] == "7", "what the third was told, while it acted"
-            assert codes_of(await send(first, 10)) == OK
-            for slave in (second, third):
-                await same(first, slave)
-
-    asyncio.run(run())
+async def test_the_smallest_id_that_runs_acts(tmp_path: Path) -> None:
+    async with acting(tmp_path) as of:
+        _, second, third = await begin(of)
+        await of.stop("a")
+        await acts(of, second, third)
+        await of.stop("b")
+        await acts(of, third)
+        assert codes_of(await send(third, 1)) == {codes.SERVICE_NOT_AVAILABLE}
+        assert (await asked(third.address, pull_request(offset=0))).code == codes.SUCCESS
+        assert (await asked(third.address, commit(7))).code == codes.SUCCESS
+        second = await of.start("b", 1, **THREE)
+        await acts(of, second, third)
+        first = await of.start("a", 0, **THREE)
+        await of.lists(0, 1, 2)
+        for slave in (second, third):
+            await until(lambda: not slave.parts.role.masterless)  # noqa: B023 # awaited here
+            assert not slave.parts.role.may_deliver
+        known = await asked(first.address, commit(0, codes.QUERY_CONSUMER_OFFSET))
+        assert known.ext()["offset"] == "7", "what the third was told, while it acted"
+        assert codes_of(await send(first, 10)) == OK
+        for slave in (second, third):
+            await same(first, slave)
 
 
-def test_a_name_server_that_restarts_does_not_move_the_one_that_acts(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with acting(tmp_path) as of:
-            _, second, third = await begin(of)
-            await of.stop("a")
-            await acts(of, second, third)
-            await of.restart_names()
-            await of.lists(1, 2)
-            await acts(of, second, third)
-            found = await asked(second.address, pull_request(offset=0))
-            assert found.code == codes.SUCCESS
-
-    asyncio.run(run())
+async def test_a_name_server_that_restarts_does_not_move_the_one_that_acts(tmp_path: Path) -> None:
+    async with acting(tmp_path) as of:
+        _, second, third = await begin(of)
+        await of.stop("a")
+        await acts(of, second, third)
+        await of.restart_names()
+        await of.lists(1, 2)
+        await acts(of, second, third)
+        found = await asked(second.address, pull_request(offset=0))
+        assert found.code == codes.SUCCESS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.node.replication.controllers import Controllers, NoController
@@ -32,15 +30,11 @@ class Heard(Controllers):
 
 
 @pytest.mark.parametrize("stale", ["n9", "n0"])
-def test_a_controller_that_is_cut_off_does_not_keep_a_broker_from_the_leader(stale: str) -> None:
+async def test_a_controller_that_is_cut_off_does_not_keep_a_broker_from_the_leader(stale: str) -> None:
     """It names a leader that is gone, or itself."""
-
-    async def run() -> None:
-        controllers = Heard({"n0": stale, "n1": "n2", "n2": "n2"}, "n2")
-        with pytest.raises(NoController):
-            await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})
-        assert (await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})).code == codes.SUCCESS
-        await controllers.find()
-        assert (await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})).code == codes.SUCCESS
-
-    asyncio.run(run())
+    controllers = Heard({"n0": stale, "n1": "n2", "n2": "n2"}, "n2")
+    with pytest.raises(NoController):
+        await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})
+    assert (await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})).code == codes.SUCCESS
+    await controllers.find()
+    assert (await controllers.ask(codes.CONTROLLER_GET_REPLICA_INFO, {})).code == codes.SUCCESS

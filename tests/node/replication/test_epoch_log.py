@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -85,35 +84,32 @@ async def follow(slave: Machine, log: bytes, epochs: Epochs, steps: int) -> None
 
 
 @pytest.mark.parametrize("power_cut", [None, 1, 2, 3])
-def test_a_slave_that_dies_anywhere_never_takes_other_bytes_for_its_masters(power_cut: int | None) -> None:
-    async def run() -> None:
-        master, epochs, other = await master_of_three()
-        log = log_of(master)
-        replicas = [(log, epochs), (log_of(other), epoch_log(other).epochs)]
-        other.store.close(other.now)
-        stop = 0
-        while True:
-            slave = Machine(files=other.files.clone(), now=other.now)
-            slave.files.stop_after = slave.files.calls + stop
-            done = await survives(follow, slave, log, epochs)
-            slave.files.stop_after = None
-            if power_cut is None:
-                slave.crash()
-            else:
-                slave.power_cut(power_cut)
-            check(slave, replicas)
-            await follow(slave, log, epochs, 2)
+async def test_a_slave_that_dies_anywhere_never_takes_other_bytes_for_its_masters(power_cut: int | None) -> None:
+    master, epochs, other = await master_of_three()
+    log = log_of(master)
+    replicas = [(log, epochs), (log_of(other), epoch_log(other).epochs)]
+    other.store.close(other.now)
+    stop = 0
+    while True:
+        slave = Machine(files=other.files.clone(), now=other.now)
+        slave.files.stop_after = slave.files.calls + stop
+        done = await survives(follow, slave, log, epochs)
+        slave.files.stop_after = None
+        if power_cut is None:
             slave.crash()
-            check(slave, replicas)
-            await follow(slave, log, epochs, 1000)
-            assert log_of(slave) == log
-            assert load_epochs(slave.files, PATH).entries == epochs.entries
-            if done:
-                assert stop > 20, "it died at many places"
-                return
-            stop += 1
-
-    asyncio.run(run())
+        else:
+            slave.power_cut(power_cut)
+        check(slave, replicas)
+        await follow(slave, log, epochs, 2)
+        slave.crash()
+        check(slave, replicas)
+        await follow(slave, log, epochs, 1000)
+        assert log_of(slave) == log
+        assert load_epochs(slave.files, PATH).entries == epochs.entries
+        if done:
+            assert stop > 20, "it died at many places"
+            return
+        stop += 1
 
 
 def check(slave: Machine, replicas: list[tuple[bytes, Epochs]]) -> None:
@@ -136,81 +132,68 @@ async def survives(
 
 
 @pytest.mark.parametrize("power_cut", [None, 1, 2])
-def test_a_master_that_dies_while_its_epoch_begins_has_no_byte_of_it_without_it(power_cut: int | None) -> None:
-    async def run() -> None:
-        first = Machine()
-        await written(first, epoch_log(first), 1, 5)
-        first.store.close(first.now)
-        for stop in range(60):
-            of = Machine(files=first.files.clone(), now=first.now)
-            before = int(of.store.end_offset)
-            of.files.stop_after = of.files.calls + stop
-            try:
-                await written(of, epoch_log(of), 2, 2)
-                done = True
-            except Stopped:
-                done = False
-            of.files.stop_after = None
-            if power_cut is None:
-                of.crash()
-            else:
-                of.power_cut(power_cut)
-            kept = epoch_log(of).epochs
-            if of.store.end_offset > before:
-                assert kept.entries == (Epoch(1, 0), Epoch(2, before))
-            if done:
-                return
-        raise AssertionError("it takes fewer calls")
-
-    asyncio.run(run())
+async def test_a_master_that_dies_while_its_epoch_begins_has_no_byte_of_it_without_it(power_cut: int | None) -> None:
+    first = Machine()
+    await written(first, epoch_log(first), 1, 5)
+    first.store.close(first.now)
+    for stop in range(60):
+        of = Machine(files=first.files.clone(), now=first.now)
+        before = int(of.store.end_offset)
+        of.files.stop_after = of.files.calls + stop
+        try:
+            await written(of, epoch_log(of), 2, 2)
+            done = True
+        except Stopped:
+            done = False
+        of.files.stop_after = None
+        if power_cut is None:
+            of.crash()
+        else:
+            of.power_cut(power_cut)
+        kept = epoch_log(of).epochs
+        if of.store.end_offset > before:
+            assert kept.entries == (Epoch(1, 0), Epoch(2, before))
+        if done:
+            return
+    raise AssertionError("it takes fewer calls")
 
 
-def test_a_log_without_epochs_belongs_to_its_first() -> None:
-    async def run() -> None:
-        of = Machine()
-        for _ in range(5):
-            of.turn()
-        epochs = epoch_log(of)
+async def test_a_log_without_epochs_belongs_to_its_first() -> None:
+    of = Machine()
+    for _ in range(5):
+        of.turn()
+    epochs = epoch_log(of)
+    await epochs.lead(1, True)
+    assert epochs.epochs.entries == (Epoch(1, 0),)
+
+
+async def test_a_master_that_returns_in_its_epoch_begins_it_once_more_only_where_it_may_have_lost_some() -> None:
+    of = Machine()
+    epochs = epoch_log(of)
+    await written(of, epochs, 1, 5)
+    start = int(of.store.end_offset)
+    await written(of, epochs, 2, 5)
+    await epochs.lead(2, True)
+    assert epochs.epochs.last == Epoch(2, start)
+    await epochs.lead(2, False)
+    assert epochs.epochs.last == Epoch(2, int(of.store.end_offset))
+    with pytest.raises(NotReplicated, match="epoch 1 begins, but this log has epoch 2 already"):
         await epochs.lead(1, True)
-        assert epochs.epochs.entries == (Epoch(1, 0),)
-
-    asyncio.run(run())
 
 
-def test_a_master_that_returns_in_its_epoch_begins_it_once_more_only_where_it_may_have_lost_some() -> None:
-    async def run() -> None:
-        of = Machine()
-        epochs = epoch_log(of)
-        await written(of, epochs, 1, 5)
-        start = int(of.store.end_offset)
-        await written(of, epochs, 2, 5)
-        await epochs.lead(2, True)
-        assert epochs.epochs.last == Epoch(2, start)
-        await epochs.lead(2, False)
-        assert epochs.epochs.last == Epoch(2, int(of.store.end_offset))
-        with pytest.raises(NotReplicated, match="epoch 1 begins, but this log has epoch 2 already"):
-            await epochs.lead(1, True)
-
-    asyncio.run(run())
-
-
-def test_a_master_that_may_have_lost_some_of_its_first_epoch_keeps_where_it_starts() -> None:
+async def test_a_master_that_may_have_lost_some_of_its_first_epoch_keeps_where_it_starts() -> None:
     """Slaves know this epoch only: with another start they would have nothing in common with its log."""
-
-    async def run() -> None:
-        of = Machine()
-        epochs = epoch_log(of)
-        await written(of, epochs, 1, 5)
-        assert epochs.sure_end is None
-        end = int(of.store.end_offset)
-        await epochs.lead(1, False)
-        assert epochs.epochs.entries == (Epoch(1, 0),)
-        for _ in range(5):
-            of.turn()
-        later = int(of.store.end_offset)
-        assert epochs.sure_end is not None
-        assert epochs.sure_end.told(2, later) == end
-        await epochs.lead(2, True)
-        assert epochs.sure_end is None, "another epoch says where the logs are the same"
-
-    asyncio.run(run())
+    of = Machine()
+    epochs = epoch_log(of)
+    await written(of, epochs, 1, 5)
+    assert epochs.sure_end is None
+    end = int(of.store.end_offset)
+    await epochs.lead(1, False)
+    assert epochs.epochs.entries == (Epoch(1, 0),)
+    for _ in range(5):
+        of.turn()
+    later = int(of.store.end_offset)
+    assert epochs.sure_end is not None
+    assert epochs.sure_end.told(2, later) == end
+    await epochs.lead(2, True)
+    assert epochs.sure_end is None, "another epoch says where the logs are the same"

@@ -22,126 +22,101 @@ from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, nod
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path: Path, flush: str) -> None:
-    async def run() -> None:
-        async with (
-            master(tmp_path / "m", flush_disk_type=flush) as of,
-            slave(tmp_path / "s", of, flush_disk_type=flush) as to,
-        ):
-            assert codes_of(await send(of, 300)) == OK
-            assert to.store.written_offset == of.store.written_offset > 2 * FILE
+async def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path: Path, flush: str) -> None:
+    async with (
+        master(tmp_path / "m", flush_disk_type=flush) as of,
+        slave(tmp_path / "s", of, flush_disk_type=flush) as to,
+    ):
+        assert codes_of(await send(of, 300)) == OK
+        assert to.store.written_offset == of.store.written_offset > 2 * FILE
+        await same(of, to)
+
+
+async def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
+    async with master(tmp_path / "m", slave_timeout=100) as of:
+        assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
+        assert of.store.dispatched_offset == of.store.written_offset
+        async with slave(tmp_path / "s", of) as to:
             await same(of, to)
-
-    asyncio.run(run())
-
-
-def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "m", slave_timeout=100) as of:
-            assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
-            assert of.store.dispatched_offset == of.store.written_offset
-            async with slave(tmp_path / "s", of) as to:
-                await same(of, to)
-        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of) as to:
-            assert codes_of(await send(of, 3)) == OK
-            await same(of, to)
-
-    asyncio.run(run())
+    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of) as to:
+        assert codes_of(await send(of, 3)) == OK
+        await same(of, to)
 
 
-def test_a_stop_lets_slaves_have_what_they_lack(tmp_path: Path) -> None:
+async def test_a_stop_lets_slaves_have_what_they_lack(tmp_path: Path) -> None:
     """No send waits for them: one of them may be made the master next."""
+    more = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1}
+    async with master(tmp_path / "m", **more) as of, slave(tmp_path / "s", of) as to:
+        await same(of, to)
+        for number in range(5):
+            assert codes_of(await send(of, 20, first=number)) == OK
+        end = int(of.store.written_offset)
+        await of.stop()
+        assert to.store.written_offset == end
 
-    async def run() -> None:
-        more = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1}
-        async with master(tmp_path / "m", **more) as of, slave(tmp_path / "s", of) as to:
+
+async def test_a_slave_that_was_away_catches_up_from_the_middle_of_a_file(tmp_path: Path) -> None:
+    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
+        assert codes_of(await send(of, 30)) == OK
+    async with master(tmp_path / "m", slave_timeout=100) as of:
+        assert codes_of(await send(of, 200)) == {codes.FLUSH_SLAVE_TIMEOUT}
+        async with slave(tmp_path / "s", of) as to:
             await same(of, to)
-            for number in range(5):
-                assert codes_of(await send(of, 20, first=number)) == OK
-            end = int(of.store.written_offset)
+    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
+        assert codes_of(await send(of, 30)) == OK
+
+
+async def test_an_empty_slave_begins_with_the_newest_file(tmp_path: Path) -> None:
+    async with master(tmp_path / "m", in_sync_replicas=1) as of:
+        assert codes_of(await send(of, 300)) == OK
+        begin = int(of.store.written_offset) // FILE * FILE
+        assert begin > 0
+        async with slave(tmp_path / "s", of) as to:
+            await same(of, to, begin)
+            assert to.store.log.segments.min_offset == begin
+        async with slave(tmp_path / "s", of) as to:
+            await send(of, 10)
+            await same(of, to, begin)
+
+
+async def test_a_slave_finds_its_master_again_after_its_restart(tmp_path: Path) -> None:
+    async with master(tmp_path / "m") as of:
+        address = of.options
+        async with slave(tmp_path / "s", of) as to:
+            assert codes_of(await send(of, 10)) == OK
             await of.stop()
-            assert to.store.written_offset == end
-
-    asyncio.run(run())
-
-
-def test_a_slave_that_was_away_catches_up_from_the_middle_of_a_file(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
-            assert codes_of(await send(of, 30)) == OK
-        async with master(tmp_path / "m", slave_timeout=100) as of:
-            assert codes_of(await send(of, 200)) == {codes.FLUSH_SLAVE_TIMEOUT}
-            async with slave(tmp_path / "s", of) as to:
-                await same(of, to)
-        async with master(tmp_path / "m") as of, slave(tmp_path / "s", of):
-            assert codes_of(await send(of, 30)) == OK
-
-    asyncio.run(run())
+            async with master(tmp_path / "m", ha_listen_port=address.ha_listen_port) as again:
+                assert codes_of(await send(again, 10)) <= {codes.SUCCESS, codes.FLUSH_SLAVE_TIMEOUT}
+                await same(again, to)
+                assert codes_of(await send(again, 10)) == OK
 
 
-def test_an_empty_slave_begins_with_the_newest_file(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "m", in_sync_replicas=1) as of:
-            assert codes_of(await send(of, 300)) == OK
-            begin = int(of.store.written_offset) // FILE * FILE
-            assert begin > 0
-            async with slave(tmp_path / "s", of) as to:
-                await same(of, to, begin)
-                assert to.store.log.segments.min_offset == begin
-            async with slave(tmp_path / "s", of) as to:
-                await send(of, 10)
-                await same(of, to, begin)
-
-    asyncio.run(run())
+async def test_a_slave_becomes_master_and_the_old_master_follows_it(tmp_path: Path) -> None:
+    async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
+        assert codes_of(await send(of, 20)) == OK
+    async with master(tmp_path / "b") as of, slave(tmp_path / "a", of) as to:
+        assert codes_of(await send(of, 20, first=20)) == OK
+        await same(of, to)
+        assert of.store.max_queue_offset("T", 0) == 40
 
 
-def test_a_slave_finds_its_master_again_after_its_restart(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "m") as of:
-            address = of.options
-            async with slave(tmp_path / "s", of) as to:
-                assert codes_of(await send(of, 10)) == OK
-                await of.stop()
-                async with master(tmp_path / "m", ha_listen_port=address.ha_listen_port) as again:
-                    assert codes_of(await send(again, 10)) <= {codes.SUCCESS, codes.FLUSH_SLAVE_TIMEOUT}
-                    await same(again, to)
-                    assert codes_of(await send(again, 10)) == OK
-
-    asyncio.run(run())
-
-
-def test_a_slave_becomes_master_and_the_old_master_follows_it(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
-            assert codes_of(await send(of, 20)) == OK
-        async with master(tmp_path / "b") as of, slave(tmp_path / "a", of) as to:
-            assert codes_of(await send(of, 20, first=20)) == OK
-            await same(of, to)
-            assert of.store.max_queue_offset("T", 0) == 40
-
-    asyncio.run(run())
-
-
-def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
+async def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
-            assert codes_of(await send(of, 20)) == OK
-        shutil.copytree(tmp_path / "a", tmp_path / "old")
-        async with node_of(tmp_path / "old") as alone:
-            await send(alone, 1, 700)
-            end = int(alone.store.written_offset)
-        async with master(tmp_path / "b", in_sync_replicas=1) as of:
-            common = int(of.store.written_offset)
-            async with slave(tmp_path / "old", of) as to:
-                await until(lambda: "its log reached" in caplog.text or "sends nothing from offset" in caplog.text)
-                await send(of, 30)
-                await until(lambda: f"a tail of its own up to {end}" in caplog.text)
-                assert int(to.store.written_offset) == end
-                assert log_of(to)[:common] == log_of(of)[:common]
-
-    asyncio.run(run())
+    async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
+        assert codes_of(await send(of, 20)) == OK
+    shutil.copytree(tmp_path / "a", tmp_path / "old")
+    async with node_of(tmp_path / "old") as alone:
+        await send(alone, 1, 700)
+        end = int(alone.store.written_offset)
+    async with master(tmp_path / "b", in_sync_replicas=1) as of:
+        common = int(of.store.written_offset)
+        async with slave(tmp_path / "old", of) as to:
+            await until(lambda: "its log reached" in caplog.text or "sends nothing from offset" in caplog.text)
+            await send(of, 30)
+            await until(lambda: f"a tail of its own up to {end}" in caplog.text)
+            assert int(to.store.written_offset) == end
+            assert log_of(to)[:common] == log_of(of)[:common]
 
 
 def test_replicas_need_a_role_that_waits_for_them() -> None:
@@ -149,49 +124,42 @@ def test_replicas_need_a_role_that_waits_for_them() -> None:
         BrokerOptions(in_sync_replicas=2)
 
 
-def test_a_broker_alone_listens_nowhere(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with node_of(tmp_path) as alone:
-            assert alone._executor.replication is None
-            with pytest.raises(OSError):
-                await asyncio.open_connection("127.0.0.1", alone.port + 1)
-
-    asyncio.run(run())
+async def test_a_broker_alone_listens_nowhere(tmp_path: Path) -> None:
+    async with node_of(tmp_path) as alone:
+        assert alone._executor.replication is None
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", alone.port + 1)
 
 
-def test_a_topic_deleted_and_made_again_between_two_looks_is_the_same_on_both(tmp_path: Path) -> None:
+async def test_a_topic_deleted_and_made_again_between_two_looks_is_the_same_on_both(tmp_path: Path) -> None:
     """The slave sees the topic in both tables; of its two queues one gets no message in its new life."""
+    names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+    await names.start()
+    told = {"namesrv_addr": names.address}
+    async with master(tmp_path / "m", **told) as of, slave(tmp_path / "s", of, **told) as to:
+        tables, client = to.master_tables, await ClientConnection.connect(of.address)
 
-    async def run() -> None:
-        names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
-        await names.start()
-        told = {"namesrv_addr": names.address}
-        async with master(tmp_path / "m", **told) as of, slave(tmp_path / "s", of, **told) as to:
-            tables, client = to.master_tables, await ClientConnection.connect(of.address)
+        async def ask(request: Command) -> None:
+            assert (await client.request(request, PATIENCE)).code == codes.SUCCESS
 
-            async def ask(request: Command) -> None:
-                assert (await client.request(request, PATIENCE)).code == codes.SUCCESS
+        async def look_until(condition: Callable[[], bool]) -> None:
+            assert tables is not None
+            async with asyncio.timeout(PATIENCE):
+                while not condition():
+                    rounds = tables.rounds
+                    tables.look_soon()
+                    await until(lambda before=rounds: tables.rounds > before)
 
-            async def look_until(condition: Callable[[], bool]) -> None:
-                assert tables is not None
-                async with asyncio.timeout(PATIENCE):
-                    while not condition():
-                        rounds = tables.rounds
-                        tables.look_soon()
-                        await until(lambda before=rounds: tables.rounds > before)
-
-            for queue in ("0", "1"):
-                await ask(send_request("T", e=queue))
-            of.parts.offsets.commit("g", "T", 1, 1, of.clock.now())
-            await look_until(lambda: to.parts.offsets.query("g", "T", 1) == 1)
-            await ask(make_request(codes.DELETE_TOPIC_IN_BROKER, 0, {"topic": "T"}))
-            await ask(send_request("T", e="0"))
-            assert (of.store.max_queue_offset("T", 0), of.store.max_queue_offset("T", 1)) == (1, 0)
-            await look_until(lambda: to.store.max_queue_offset("T", 1) == 0)
-            await same(of, to)
-            assert to.parts.offsets.query("g", "T", 1) == -1
-            client.close()
-            await client.wait_closed()
-        await names.stop()
-
-    asyncio.run(run())
+        for queue in ("0", "1"):
+            await ask(send_request("T", e=queue))
+        of.parts.offsets.commit("g", "T", 1, 1, of.clock.now())
+        await look_until(lambda: to.parts.offsets.query("g", "T", 1) == 1)
+        await ask(make_request(codes.DELETE_TOPIC_IN_BROKER, 0, {"topic": "T"}))
+        await ask(send_request("T", e="0"))
+        assert (of.store.max_queue_offset("T", 0), of.store.max_queue_offset("T", 1)) == (1, 0)
+        await look_until(lambda: to.store.max_queue_offset("T", 1) == 0)
+        await same(of, to)
+        assert to.parts.offsets.query("g", "T", 1) == -1
+        client.close()
+        await client.wait_closed()
+    await names.stop()

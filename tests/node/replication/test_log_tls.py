@@ -52,95 +52,80 @@ def follows(shown: Certificate, trusted: Certificate) -> dict[str, Any]:
 
 
 @needs_openssl
-def test_a_slave_follows_by_tls(tmp_path: Path, ours: Certificate) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a", **serves(ours, ours)) as of:
-            async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
-                assert codes_of(await send(of, 200)) == OK
-                await same(of, to)
-
-    asyncio.run(run())
+async def test_a_slave_follows_by_tls(tmp_path: Path, ours: Certificate) -> None:
+    async with master(tmp_path / "a", **serves(ours, ours)) as of:
+        async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
+            assert codes_of(await send(of, 200)) == OK
+            await same(of, to)
 
 
 @needs_openssl
-def test_a_set_under_a_controller_passes_its_log_by_tls_and_hands_over(tmp_path: Path, ours: Certificate) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            settings = {"all_ack_in_sync_state_set": True, **serves(ours, ours), **follows(ours, ours)}
-            first = await of.start("a", **settings)
-            await of.leads(first)
-            second = await of.start("b", **settings)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(first, 20)) == OK
-            await same(first, second)
-            await of.stop("a")
-            await of.leads(second)
-            again = await of.start("a", **settings)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(second, 20)) == OK
-            await same(second, again)
-
-    asyncio.run(run())
+async def test_a_set_under_a_controller_passes_its_log_by_tls_and_hands_over(tmp_path: Path, ours: Certificate) -> None:
+    async with controlled(tmp_path) as of:
+        settings = {"all_ack_in_sync_state_set": True, **serves(ours, ours), **follows(ours, ours)}
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 20)) == OK
+        await same(first, second)
+        await of.stop("a")
+        await of.leads(second)
+        again = await of.start("a", **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(second, 20)) == OK
+        await same(second, again)
 
 
 @needs_openssl
-def test_who_has_no_certificate_gets_no_log(
+async def test_who_has_no_certificate_gets_no_log(
     tmp_path: Path, ours: Certificate, strange: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
-            await send(of, 5)
-            port = of.options.ha_listen_port
-            plain = await asyncio.open_connection("127.0.0.1", port)
-            plain[1].write(bytes(8))
-            assert await asyncio.wait_for(plain[0].read(), PATIENCE) != bytes(12), "an alert at most"
-            plain[1].close()
-            await until(lambda: "refusing the slave 127.0.0.1" in caplog.text)
-            nameless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            nameless.check_hostname = False
-            nameless.load_verify_locations(ours.cert)
-            with pytest.raises((OSError, EOFError)):  # in TLS 1.3 the refusal comes with the first answer
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=nameless)
-                try:
-                    writer.write(bytes(8))
-                    await asyncio.wait_for(reader.readexactly(12), PATIENCE)
-                finally:
-                    writer.close()
-            async with slave(tmp_path / "b", of, **follows(strange, ours)) as to:
-                await until(lambda: "the connection to the master" in caplog.text)
-                assert int(to.store.written_offset) == 0
-            assert of._joining.slaves is not None and of._joining.slaves.connections(0) == []
-
     caplog.set_level(logging.INFO)
-    asyncio.run(run())
+    async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
+        await send(of, 5)
+        port = of.options.ha_listen_port
+        plain = await asyncio.open_connection("127.0.0.1", port)
+        plain[1].write(bytes(8))
+        assert await asyncio.wait_for(plain[0].read(), PATIENCE) != bytes(12), "an alert at most"
+        plain[1].close()
+        await until(lambda: "refusing the slave 127.0.0.1" in caplog.text)
+        nameless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        nameless.check_hostname = False
+        nameless.load_verify_locations(ours.cert)
+        with pytest.raises((OSError, EOFError)):  # in TLS 1.3 the refusal comes with the first answer
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=nameless)
+            try:
+                writer.write(bytes(8))
+                await asyncio.wait_for(reader.readexactly(12), PATIENCE)
+            finally:
+                writer.close()
+        async with slave(tmp_path / "b", of, **follows(strange, ours)) as to:
+            await until(lambda: "the connection to the master" in caplog.text)
+            assert int(to.store.written_offset) == 0
+        assert of._joining.slaves is not None and of._joining.slaves.connections(0) == []
 
 
 @needs_openssl
-def test_a_slave_follows_no_stranger(
+async def test_a_slave_follows_no_stranger(
     tmp_path: Path, ours: Certificate, strange: Certificate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a", in_sync_replicas=1, **serves(strange, ours)) as of:
-            await send(of, 5)
-            async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
-                await until(lambda: "cannot follow the master" in caplog.text)
-                assert int(to.store.written_offset) == 0
-
-    asyncio.run(run())
+    async with master(tmp_path / "a", in_sync_replicas=1, **serves(strange, ours)) as of:
+        await send(of, 5)
+        async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
+            await until(lambda: "cannot follow the master" in caplog.text)
+            assert int(to.store.written_offset) == 0
 
 
 @needs_openssl
-def test_a_handshake_that_does_not_end_is_given_up_at_the_stop(tmp_path: Path, ours: Certificate) -> None:
-    async def run() -> None:
-        async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
-            reader, writer = await asyncio.open_connection("127.0.0.1", of.options.ha_listen_port)
-            entrance = of._joining._shaking
-            assert entrance is not None
-            await until(lambda: len(entrance.shaking) == 1)
-        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
-        writer.close()
-
-    asyncio.run(run())
+async def test_a_handshake_that_does_not_end_is_given_up_at_the_stop(tmp_path: Path, ours: Certificate) -> None:
+    async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
+        reader, writer = await asyncio.open_connection("127.0.0.1", of.options.ha_listen_port)
+        entrance = of._joining._shaking
+        assert entrance is not None
+        await until(lambda: len(entrance.shaking) == 1)
+    assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
+    writer.close()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +140,7 @@ def test_both_sides_need_certificates(settings: dict[str, Any], missing: str) ->
         BrokerOptions(ha_tls_enable=True, **settings)
 
 
-def test_without_tls_the_log_is_served_on_the_address_of_the_set_only(tmp_path: Path) -> None:
+async def test_without_tls_the_log_is_served_on_the_address_of_the_set_only(tmp_path: Path) -> None:
     world = RealNodeWorld()
     anywhere = {"bind_address": "0.0.0.0"}
     assert log_address(BrokerOptions(broker_ip1="10.0.0.1", **anywhere), world) == "10.0.0.1"
@@ -164,14 +149,10 @@ def test_without_tls_the_log_is_served_on_the_address_of_the_set_only(tmp_path: 
     shown = {"tls_cert_path": "a", "tls_key_path": "a", "tls_trust_cert_path": "a"}
     by_tls = BrokerOptions(ha_tls_enable=True, broker_ip2="10.0.1.1", **shown, **anywhere)
     assert log_address(by_tls, world) == "0.0.0.0"
-
-    async def run() -> None:
-        settings = {"broker_role": "SYNC_MASTER", "broker_ip1": "127.0.0.1", "broker_ip2": "127.0.0.2", **anywhere}
-        async with node_of(tmp_path, **settings) as of:
-            port = of._joining.port
-            with socket.create_connection(("127.0.0.2", port), PATIENCE):
-                pass
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", port), PATIENCE)
-
-    asyncio.run(run())
+    settings = {"broker_role": "SYNC_MASTER", "broker_ip1": "127.0.0.1", "broker_ip2": "127.0.0.2", **anywhere}
+    async with node_of(tmp_path, **settings) as of:
+        port = of._joining.port
+        with socket.create_connection(("127.0.0.2", port), PATIENCE):
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), PATIENCE)

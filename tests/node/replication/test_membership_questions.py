@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 
@@ -79,19 +78,15 @@ def membership(folder: Path, part: Part, controllers: Controllers) -> Membership
         (codes.SYSTEM_BUSY, False),
     ],
 )
-def test_a_replica_counts_until_the_controller_has_certainly_not_taken_it(
+async def test_a_replica_counts_until_the_controller_has_certainly_not_taken_it(
     tmp_path: Path, code: int, counts: bool
 ) -> None:
     """A send that is answered without it would be lost if the controller elected it."""
     part = Part()
     member = membership(tmp_path, part, Answering(code))
-
-    async def run() -> None:
-        if counts:
-            with pytest.raises(BolideError, match="may have been taken: no"):
-                await member._alter()
-        else:
-            assert await member._alter() == "no"
-
-    asyncio.run(run())
+    if counts:
+        with pytest.raises(BolideError, match="may have been taken: no"):
+            await member._alter()
+    else:
+        assert await member._alter() == "no"
     assert (2 in part.sync_set.counted) is counts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -50,31 +49,28 @@ async def filled(first: BrokerNode, second: BrokerNode, *others: BrokerNode) -> 
     await until(lambda: "T" in second.parts.topics.table)
 
 
-def test_what_is_due_without_a_master_is_delivered_by_another_set(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with acting(tmp_path) as of:
-            first = await of.start("a", 0, **ESCAPE)
-            second = await of.start("b", 1, **ESCAPE)
-            other = await of.start("c", 0, **OTHER)
-            await of.lists(0, 1)
-            await filled(first, second, other)
-            await of.stop("a")
-            before = second.store.written_offset
-            await until(lambda: second.parts.role.sends_away)
-            await until(lambda: {b"level", b"timer"} <= set(bodies(other, "T")))
-            await until(lambda: b"half" in bodies(other, HALF_TOPIC))
-            assert second.store.written_offset == before, "the slave stores nothing"
-            first = await of.start("a", 0, **ESCAPE)
-            await of.lists(0, 1)
-            await until(lambda: not second.parts.role.sends_away and first.parts.role.may_deliver)
-            await until(lambda: first.parts.delay.behind()[2] == (1, 1))
-            assert (await asked(first.address, send_request(body=b"after"))).code == codes.SUCCESS
-            await until(lambda: b"after" in bodies(first, "T"))
-            assert b"level" not in bodies(first, "T"), "the master knows what was delivered"
-            assert first.parts.transactions.halves.open_count == 0, "and what was handed over"
-            assert [bodies(other, "T").count(body) for body in (b"level", b"timer")] == [1, 1]
-
-    asyncio.run(run())
+async def test_what_is_due_without_a_master_is_delivered_by_another_set(tmp_path: Path) -> None:
+    async with acting(tmp_path) as of:
+        first = await of.start("a", 0, **ESCAPE)
+        second = await of.start("b", 1, **ESCAPE)
+        other = await of.start("c", 0, **OTHER)
+        await of.lists(0, 1)
+        await filled(first, second, other)
+        await of.stop("a")
+        before = second.store.written_offset
+        await until(lambda: second.parts.role.sends_away)
+        await until(lambda: {b"level", b"timer"} <= set(bodies(other, "T")))
+        await until(lambda: b"half" in bodies(other, HALF_TOPIC))
+        assert second.store.written_offset == before, "the slave stores nothing"
+        first = await of.start("a", 0, **ESCAPE)
+        await of.lists(0, 1)
+        await until(lambda: not second.parts.role.sends_away and first.parts.role.may_deliver)
+        await until(lambda: first.parts.delay.behind()[2] == (1, 1))
+        assert (await asked(first.address, send_request(body=b"after"))).code == codes.SUCCESS
+        await until(lambda: b"after" in bodies(first, "T"))
+        assert b"level" not in bodies(first, "T"), "the master knows what was delivered"
+        assert first.parts.transactions.halves.open_count == 0, "and what was handed over"
+        assert [bodies(other, "T").count(body) for body in (b"level", b"timer")] == [1, 1]
 
 
 async def meanwhile(of: ActingSet, first: BrokerNode) -> BrokerNode:
@@ -84,41 +80,35 @@ async def meanwhile(of: ActingSet, first: BrokerNode) -> BrokerNode:
     return first
 
 
-def test_without_another_set_everything_waits_and_nothing_is_lost(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with acting(tmp_path) as of:
-            first = await of.start("a", 0, **ESCAPE)
-            second = await of.start("b", 1, **ESCAPE)
-            await of.lists(0, 1)
-            await filled(first, second)
-            await of.stop("a")
-            await until(lambda: second.parts.role.sends_away)
-            await until(lambda: second.parts.delay._away[1].failures > 1)
-            first = await meanwhile(of, await of.start("a", 0, **ESCAPE))
-            await until(lambda: {b"level", b"timer"} <= set(bodies(first, "T")))
-            assert first.parts.transactions.halves.open_count == 1
-
-    asyncio.run(run())
+async def test_without_another_set_everything_waits_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with acting(tmp_path) as of:
+        first = await of.start("a", 0, **ESCAPE)
+        second = await of.start("b", 1, **ESCAPE)
+        await of.lists(0, 1)
+        await filled(first, second)
+        await of.stop("a")
+        await until(lambda: second.parts.role.sends_away)
+        await until(lambda: second.parts.delay._away[1].failures > 1)
+        first = await meanwhile(of, await of.start("a", 0, **ESCAPE))
+        await until(lambda: {b"level", b"timer"} <= set(bodies(first, "T")))
+        assert first.parts.transactions.halves.open_count == 1
 
 
 @pytest.mark.parametrize("escape", [False, True])
-def test_a_set_that_comes_later_takes_what_waits_if_that_is_allowed(tmp_path: Path, escape: bool) -> None:
-    async def run() -> None:
-        async with acting(tmp_path) as of:
-            settings = {**ESCAPE, "enable_remote_escape": escape}
-            first = await of.start("a", 0, **settings)
-            second = await of.start("b", 1, **settings)
-            await of.lists(0, 1)
-            await filled(first, second)
-            await of.stop("a")
-            await until(lambda: second.parts.role.acting)
-            other = await of.start("c", 0, **OTHER)
-            assert (await asked(other.address, send_request(body=b"plain"))).code == codes.SUCCESS
-            if escape:
-                await until(lambda: {b"level", b"timer"} <= set(bodies(other, "T")))
-                return
-            first = await meanwhile(of, await of.start("a", 0, **settings))
-            await until(lambda: {b"level", b"timer"} <= set(bodies(first, "T")))
-            assert bodies(other, "T") == [b"plain"]
-
-    asyncio.run(run())
+async def test_a_set_that_comes_later_takes_what_waits_if_that_is_allowed(tmp_path: Path, escape: bool) -> None:
+    async with acting(tmp_path) as of:
+        settings = {**ESCAPE, "enable_remote_escape": escape}
+        first = await of.start("a", 0, **settings)
+        second = await of.start("b", 1, **settings)
+        await of.lists(0, 1)
+        await filled(first, second)
+        await of.stop("a")
+        await until(lambda: second.parts.role.acting)
+        other = await of.start("c", 0, **OTHER)
+        assert (await asked(other.address, send_request(body=b"plain"))).code == codes.SUCCESS
+        if escape:
+            await until(lambda: {b"level", b"timer"} <= set(bodies(other, "T")))
+            return
+        first = await meanwhile(of, await of.start("a", 0, **settings))
+        await until(lambda: {b"level", b"timer"} <= set(bodies(first, "T")))
+        assert bodies(other, "T") == [b"plain"]

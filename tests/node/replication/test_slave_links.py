@@ -65,51 +65,44 @@ def slaves_of(node: BrokerNode) -> SlaveLinks:
     return found
 
 
-def test_a_slave_gets_the_log_from_where_it_ends_and_is_shown(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1) as node:
-            assert codes_of(await send(node, 150)) == OK
-            slave = await connect(node, 5, 1000)
-            got = b""
-            while 1000 + len(got) < node.store.written_offset:
-                offset, body = await frame(slave)
-                assert offset == 1000 + len(got)
-                assert len(body) <= 32 * 1024
-                assert offset // FILE == (offset + len(body) - 1) // FILE, "within one file"
-                got += body
-            assert got == log_of(node)[1000:]
-            slave[1].write(encode_report(1000 + len(got)))
-            end = int(node.store.written_offset)
-            await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
-            (one,) = slaves_of(node).connections(0)
-            assert slaves_of(node).in_sync(0) == 1
-            assert (one.diff, one.in_sync, one.transfer_from_where) == (0, True, end)
-            slave[1].close()
-            await until(lambda: not slaves_of(node).connections(0))
-
-    asyncio.run(run())
+async def test_a_slave_gets_the_log_from_where_it_ends_and_is_shown(tmp_path: Path) -> None:
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        assert codes_of(await send(node, 150)) == OK
+        slave = await connect(node, 5, 1000)
+        got = b""
+        while 1000 + len(got) < node.store.written_offset:
+            offset, body = await frame(slave)
+            assert offset == 1000 + len(got)
+            assert len(body) <= 32 * 1024
+            assert offset // FILE == (offset + len(body) - 1) // FILE, "within one file"
+            got += body
+        assert got == log_of(node)[1000:]
+        slave[1].write(encode_report(1000 + len(got)))
+        end = int(node.store.written_offset)
+        await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
+        (one,) = slaves_of(node).connections(0)
+        assert slaves_of(node).in_sync(0) == 1
+        assert (one.diff, one.in_sync, one.transfer_from_where) == (0, True, end)
+        slave[1].close()
+        await until(lambda: not slaves_of(node).connections(0))
 
 
-def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path) -> None:
+async def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path) -> None:
     """What it does not read stays in the log, not in memory."""
-
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1, mapped_file_size_commit_log=1 << 24) as node:
-            assert codes_of(await send(node, 1000, 15_000)) == OK
-            assert node.store.written_offset > 12 * WRITE_HIGH
-            slave = await connect(node, 1)
-            links = slaves_of(node)
-            await until(lambda: any(connection.paused for connection in links._slaves))
-            assert codes_of(await send(node, 50)) == OK
-            (connection,) = links._slaves
-            unread = connection._transport.get_write_buffer_size()
-            assert WRITE_HIGH < unread < WRITE_HIGH + WRITE_BYTES + 4096, "the write that filled it, with its headers"
-            got = 0
-            while got + 1 < node.store.written_offset:
-                got += len((await frame(slave))[1])
-            slave[1].close()
-
-    asyncio.run(run())
+    async with master(tmp_path, in_sync_replicas=1, mapped_file_size_commit_log=1 << 24) as node:
+        assert codes_of(await send(node, 1000, 15_000)) == OK
+        assert node.store.written_offset > 12 * WRITE_HIGH
+        slave = await connect(node, 1)
+        links = slaves_of(node)
+        await until(lambda: any(connection.paused for connection in links._slaves))
+        assert codes_of(await send(node, 50)) == OK
+        (connection,) = links._slaves
+        unread = connection._transport.get_write_buffer_size()
+        assert WRITE_HIGH < unread < WRITE_HIGH + WRITE_BYTES + 4096, "the write that filled it, with its headers"
+        got = 0
+        while got + 1 < node.store.written_offset:
+            got += len((await frame(slave))[1])
+        slave[1].close()
 
 
 @pytest.mark.parametrize(
@@ -121,131 +114,105 @@ def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path) -> No
     ],
     ids=["ahead", "negative", "the last counts"],
 )
-def test_a_report_that_cannot_be_is_refused(
+async def test_a_report_that_cannot_be_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, reports: list[int], says: str | None
 ) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1) as node:
-            assert codes_of(await send(node, 10)) == OK
-            for _ in range(3):
-                await ended(await connect(node, *reports))
-            assert caplog.text.count(says or "reached offset 1073741824") == 1, "one line, however often it tries"
-
-    asyncio.run(run())
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        assert codes_of(await send(node, 10)) == OK
+        for _ in range(3):
+            await ended(await connect(node, *reports))
+        assert caplog.text.count(says or "reached offset 1073741824") == 1, "one line, however often it tries"
 
 
-def test_what_was_deleted_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1) as node:
-            assert codes_of(await send(node, 300)) == OK
-            node.store.log.segments.detach_before(2 * FILE)
-            await ended(await connect(node, 500))
-            assert f"ends at offset 500, and this one begins at {2 * FILE}" in caplog.text
-
-    asyncio.run(run())
+async def test_what_was_deleted_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        assert codes_of(await send(node, 300)) == OK
+        node.store.log.segments.detach_before(2 * FILE)
+        await ended(await connect(node, 500))
+        assert f"ends at offset 500, and this one begins at {2 * FILE}" in caplog.text
 
 
-def test_a_silent_slave_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1, ha_housekeeping_interval=300) as node:
+async def test_a_silent_slave_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with master(tmp_path, in_sync_replicas=1, ha_housekeeping_interval=300) as node:
+        await ended(await connect(node))
+        assert "silent for 300 ms" in caplog.text
+
+
+async def test_connections_of_slaves_are_limited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        slaves = [await connect(node, 0) for _ in range(MOST_SLAVES)]
+        await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
+        await until(lambda: all(slave.began_at >= 0 for slave in slaves_of(node)._slaves.values()))
+        for _ in range(3):
             await ended(await connect(node))
-            assert "silent for 300 ms" in caplog.text
-
-    asyncio.run(run())
-
-
-def test_connections_of_slaves_are_limited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1) as node:
-            slaves = [await connect(node, 0) for _ in range(MOST_SLAVES)]
-            await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
-            await until(lambda: all(slave.began_at >= 0 for slave in slaves_of(node)._slaves.values()))
-            for _ in range(3):
-                await ended(await connect(node))
-            for slave in slaves:
-                slave[1].close()
-        said = [record.message for record in caplog.records if "connections are open" in record.message]
-        assert len(said) == 1, "one line for each reason"
-
-    asyncio.run(run())
-
-
-def test_who_only_connects_makes_room_for_a_slave(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=1) as node:
-            strangers = [await connect(node) for _ in range(MOST_SLAVES)]
-            await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
-            slave = await connect(node, 0)
-            await until(lambda: any(one.began_at >= 0 for one in slaves_of(node)._slaves.values()))
-            await ended(strangers[0])
-            assert len(slaves_of(node)._slaves) == MOST_SLAVES
-            for each in (*strangers, slave):
-                each[1].close()
-
-    asyncio.run(run())
-
-
-def test_two_slaves_must_hold_what_three_machines_must(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with master(tmp_path, in_sync_replicas=3, slave_timeout=60_000) as node:
-            one, two = await connect(node, 0), await connect(node, 0)
-            await until(lambda: len(slaves_of(node)._slaves) == 2)
-            sending = asyncio.create_task(send(node, 1))
-            await frame(one)
-            end = int(node.store.written_offset)
-            one[1].write(encode_report(end))
-            await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
-            assert not sending.done()
-            assert node.store.dispatched_offset == 0
-            await frame(two)
-            two[1].write(encode_report(end))
-            assert codes_of(await sending) == OK
-            for slave in (one, two):
-                slave[1].close()
-
-    asyncio.run(run())
-
-
-def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-
-    async def run() -> None:
-        async with master(tmp_path, broker_role="ASYNC_MASTER", in_sync_replicas=1) as node:
-            slave = await connect(node, 0)
-            assert codes_of(await send(node, 1)) == OK
-            assert await frame(slave) == (0, log_of(node))
-            assert "follows from offset 0" in caplog.text
+        for slave in slaves:
             slave[1].close()
-        async with node_of(tmp_path) as node:
-            assert node._joining.side is None
-
-    asyncio.run(run())
+    said = [record.message for record in caplog.records if "connections are open" in record.message]
+    assert len(said) == 1, "one line for each reason"
 
 
-def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
+async def test_who_only_connects_makes_room_for_a_slave(tmp_path: Path) -> None:
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        strangers = [await connect(node) for _ in range(MOST_SLAVES)]
+        await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
+        slave = await connect(node, 0)
+        await until(lambda: any(one.began_at >= 0 for one in slaves_of(node)._slaves.values()))
+        await ended(strangers[0])
+        assert len(slaves_of(node)._slaves) == MOST_SLAVES
+        for each in (*strangers, slave):
+            each[1].close()
+
+
+async def test_two_slaves_must_hold_what_three_machines_must(tmp_path: Path) -> None:
+    async with master(tmp_path, in_sync_replicas=3, slave_timeout=60_000) as node:
+        one, two = await connect(node, 0), await connect(node, 0)
+        await until(lambda: len(slaves_of(node)._slaves) == 2)
+        sending = asyncio.create_task(send(node, 1))
+        await frame(one)
+        end = int(node.store.written_offset)
+        one[1].write(encode_report(end))
+        await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
+        assert not sending.done()
+        assert node.store.dispatched_offset == 0
+        await frame(two)
+        two[1].write(encode_report(end))
+        assert codes_of(await sending) == OK
+        for slave in (one, two):
+            slave[1].close()
+
+
+async def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with master(tmp_path, broker_role="ASYNC_MASTER", in_sync_replicas=1) as node:
+        slave = await connect(node, 0)
+        assert codes_of(await send(node, 1)) == OK
+        assert await frame(slave) == (0, log_of(node))
+        assert "follows from offset 0" in caplog.text
+        slave[1].close()
+    async with node_of(tmp_path) as node:
+        assert node._joining.side is None
+
+
+async def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No send waits for it, but it may be made the master next."""
     caplog.set_level(logging.INFO)
-
-    async def run() -> None:
-        quiet = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1, "ha_send_heartbeat_interval": 600_000}
-        async with master(tmp_path, **quiet) as node:
-            slave, silent = await connect(node, 0), await connect(node)
-            assert codes_of(await send(node, 1)) == OK
-            end = int(node.store.written_offset)
-            await frame(slave)
-            stopping = asyncio.create_task(node.stop())
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(SERVED_S / 10):
-                    await slave[0].read(1)
-            slave[1].write(encode_report(end))
-            await stopping
-            assert f"is gone, it reported {end}" in caplog.text
-            for each in (slave, silent):
-                each[1].close()
-
-    asyncio.run(run())
+    quiet = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1, "ha_send_heartbeat_interval": 600_000}
+    async with master(tmp_path, **quiet) as node:
+        slave, silent = await connect(node, 0), await connect(node)
+        assert codes_of(await send(node, 1)) == OK
+        end = int(node.store.written_offset)
+        await frame(slave)
+        stopping = asyncio.create_task(node.stop())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(SERVED_S / 10):
+                await slave[0].read(1)
+        slave[1].write(encode_report(end))
+        await stopping
+        assert f"is gone, it reported {end}" in caplog.text
+        for each in (slave, silent):
+            each[1].close()
 
 
 class Wire:

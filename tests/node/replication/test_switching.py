@@ -18,214 +18,183 @@ from tests.node.replication.controlled import ControlledSet, controlled
 from tests.node.replication.parts import OK, codes_of, log_of, same, send, until
 
 
-def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", in_sync_replicas=2)
-            await of.leads(first)
-            second = await of.start("b", in_sync_replicas=2)
+async def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", in_sync_replicas=2)
+        await of.leads(first)
+        second = await of.start("b", in_sync_replicas=2)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 100)) == OK
+        assert log_of(first) == log_of(second)
+        assert not second.parts.role.may_write
+        assert codes_of(await send(second, 1)) == {codes.SYSTEM_BUSY}
+        await same(first, second)
+
+
+async def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follows(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", all_ack_in_sync_state_set=True)
+        await of.leads(first)
+        second = await of.start("b", all_ack_in_sync_state_set=True)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 50)) == OK
+        await of.stop("a")
+        await of.leads(second)
+        assert second.store.max_queue_offset("T", 0) == 50
+        assert codes_of(await send(second, 50, first=50)) == OK
+        again = await of.start("a", all_ack_in_sync_state_set=True)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(second, 50, first=100)) == OK
+        await same(second, again)
+        assert again.store.max_queue_offset("T", 0) in range(151)
+        await until(lambda: again.parts.role.broker_id == 1)
+
+
+async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        settings = {"all_ack_in_sync_state_set": True, "flush_disk_type": "SYNC_FLUSH"}
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 20)) == OK
+        agreed = int(first.store.written_offset)
+        # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
+        await of.controller.stop()
+        await second._joining.switching._link.stop()
+        unanswered = asyncio.create_task(send(first, 5, 700, first=900))
+        await until(lambda: first.waiting_sends == 5 and int(first.store.flushed_offset) > agreed)
+        assert first.store.max_queue_offset("T", 0) == 20, "nobody is given what is not confirmed"
+        await of.stop("a")
+        with pytest.raises(ConnectionLost):
+            await unanswered
+        of.controller = of.another_controller()
+        await of.controller.start()
+        await of.leads(second)
+        assert second.store.max_queue_offset("T", 0) == 20
+        assert codes_of(await send(second, 30, first=20)) == OK
+        again = await of.start("a", **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(second, 30, first=50)) == OK
+        await same(second, again)
+        assert log_of(second)[:agreed] == log_of(again)[:agreed]
+        await of.stop("b")
+        await of.leads(again)
+        assert again.store.max_queue_offset("T", 0) == 80
+
+
+async def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        settings = {"all_ack_in_sync_state_set": True}
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", **settings)
+        await of.all_in_sync(1, 2)
+        for round_, (old, new, number) in enumerate([(first, second, 2), (second, first, 1), (first, second, 2)]):
+            assert codes_of(await send(old, 20, first=20 * round_)) == OK
+            await elect(of, number)
+            await of.leads(new)
+            await until(lambda old=old: not old.parts.role.may_write)
             await of.all_in_sync(1, 2)
-            assert codes_of(await send(first, 100)) == OK
-            assert log_of(first) == log_of(second)
-            assert not second.parts.role.may_write
-            assert codes_of(await send(second, 1)) == {codes.SYSTEM_BUSY}
-            await same(first, second)
-
-    asyncio.run(run())
+        assert second.store.max_queue_offset("T", 0) == 60
+        assert codes_of(await send(second, 20)) == OK
+        await same(second, first)
+        await until(lambda: first.store.max_queue_offset("T", 0) == 80)
+        assert {"T"} <= first.parts.topics.table.keys() & second.parts.topics.table.keys()
 
 
-def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follows(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", all_ack_in_sync_state_set=True)
-            await of.leads(first)
-            second = await of.start("b", all_ack_in_sync_state_set=True)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(first, 50)) == OK
-            await of.stop("a")
-            await of.leads(second)
-            assert second.store.max_queue_offset("T", 0) == 50
-            assert codes_of(await send(second, 50, first=50)) == OK
-            again = await of.start("a", all_ack_in_sync_state_set=True)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(second, 50, first=100)) == OK
-            await same(second, again)
-            assert again.store.max_queue_offset("T", 0) in range(151)
-            await until(lambda: again.parts.role.broker_id == 1)
-
-    asyncio.run(run())
+async def test_a_master_alone_says_that_a_message_is_held_once_and_delivers_it(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", in_sync_replicas=2, slave_timeout=200)
+        await of.leads(first)
+        assert codes_of(await send(first, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
+        await until(lambda: first.store.max_queue_offset("T", 0) == 3)
 
 
-def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            settings = {"all_ack_in_sync_state_set": True, "flush_disk_type": "SYNC_FLUSH"}
-            first = await of.start("a", **settings)
-            await of.leads(first)
-            second = await of.start("b", **settings)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(first, 20)) == OK
-            agreed = int(first.store.written_offset)
-            # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
-            await of.controller.stop()
-            await second._joining.switching._link.stop()
-            unanswered = asyncio.create_task(send(first, 5, 700, first=900))
-            await until(lambda: first.waiting_sends == 5 and int(first.store.flushed_offset) > agreed)
-            assert first.store.max_queue_offset("T", 0) == 20, "nobody is given what is not confirmed"
-            await of.stop("a")
-            with pytest.raises(ConnectionLost):
-                await unanswered
-            of.controller = of.another_controller()
-            await of.controller.start()
-            await of.leads(second)
-            assert second.store.max_queue_offset("T", 0) == 20
-            assert codes_of(await send(second, 30, first=20)) == OK
-            again = await of.start("a", **settings)
-            await of.all_in_sync(1, 2)
-            assert codes_of(await send(second, 30, first=50)) == OK
-            await same(second, again)
-            assert log_of(second)[:agreed] == log_of(again)[:agreed]
-            await of.stop("b")
-            await of.leads(again)
-            assert again.store.max_queue_offset("T", 0) == 80
-
-    asyncio.run(run())
+async def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", all_ack_in_sync_state_set=True)
+        await of.leads(first)
+        second = await of.start("b", all_ack_in_sync_state_set=True)
+        await of.all_in_sync(1, 2)
+        assert second.master_tables is not None
+        await second.master_tables.stop()
+        assert codes_of(await send(first, 10)) == OK
+        await elect(of, 2)
+        await of.leads(second)
+        assert "T" in second.parts.topics.table
+        await of.all_in_sync(1, 2)
+        await elect(of, 1)
+        await of.leads(first)
+        assert first.store.max_queue_offset("T", 0) == 10
 
 
-def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            settings = {"all_ack_in_sync_state_set": True}
-            first = await of.start("a", **settings)
-            await of.leads(first)
-            second = await of.start("b", **settings)
-            await of.all_in_sync(1, 2)
-            for round_, (old, new, number) in enumerate([(first, second, 2), (second, first, 1), (first, second, 2)]):
-                assert codes_of(await send(old, 20, first=20 * round_)) == OK
-                await elect(of, number)
-                await of.leads(new)
-                await until(lambda old=old: not old.parts.role.may_write)
-                await of.all_in_sync(1, 2)
-            assert second.store.max_queue_offset("T", 0) == 60
-            assert codes_of(await send(second, 20)) == OK
-            await same(second, first)
-            await until(lambda: first.store.max_queue_offset("T", 0) == 80)
-            assert {"T"} <= first.parts.topics.table.keys() & second.parts.topics.table.keys()
-
-    asyncio.run(run())
+async def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", **settings)
+        await of.all_in_sync(1, 2)
+        waiting = asyncio.create_task(send(first, 5))
+        await until(lambda: first.waiting_sends == 5)
+        await elect(of, 2)
+        answers = await waiting
+        assert codes_of(answers) == {codes.SERVICE_NOT_AVAILABLE}
+        assert all("may be stored" in (answer.remark or "") for answer in answers)
+        await of.leads(second)
 
 
-def test_a_master_alone_says_that_a_message_is_held_once_and_delivers_it(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", in_sync_replicas=2, slave_timeout=200)
-            await of.leads(first)
-            assert codes_of(await send(first, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
-            await until(lambda: first.store.max_queue_offset("T", 0) == 3)
-
-    asyncio.run(run())
-
-
-def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", all_ack_in_sync_state_set=True)
-            await of.leads(first)
-            second = await of.start("b", all_ack_in_sync_state_set=True)
-            await of.all_in_sync(1, 2)
-            assert second.master_tables is not None
-            await second.master_tables.stop()
-            assert codes_of(await send(first, 10)) == OK
-            await elect(of, 2)
-            await of.leads(second)
-            assert "T" in second.parts.topics.table
-            await of.all_in_sync(1, 2)
-            await elect(of, 1)
-            await of.leads(first)
-            assert first.store.max_queue_offset("T", 0) == 10
-
-    asyncio.run(run())
+async def test_a_master_that_returns_serves_nobody_what_another_could_be_elected_without(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", all_ack_in_sync_state_set=True)
+        await of.leads(first)
+        assert codes_of(await send(first, 5)) == OK
+        role, switching = first.parts.role, first._joining.switching
+        assert switching is not None
+        await switching.lead(Told(1, first.address, 1, frozenset((1, 2)), 0), 1)
+        assert not role.may_write
+        assert not role.may_serve
+        assert codes_of(await send(first, 1)) == {codes.SYSTEM_BUSY}
+        # The controller is asked for a set of this broker alone: nobody else can be elected any more.
+        await of.leads(first)
+        assert of.in_sync() == {1}
+        assert codes_of(await send(first, 1)) == OK
 
 
-def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
-            first = await of.start("a", **settings)
-            await of.leads(first)
-            second = await of.start("b", **settings)
-            await of.all_in_sync(1, 2)
-            waiting = asyncio.create_task(send(first, 5))
-            await until(lambda: first.waiting_sends == 5)
-            await elect(of, 2)
-            answers = await waiting
-            assert codes_of(answers) == {codes.SERVICE_NOT_AVAILABLE}
-            assert all("may be stored" in (answer.remark or "") for answer in answers)
-            await of.leads(second)
-
-    asyncio.run(run())
-
-
-def test_a_master_that_returns_serves_nobody_what_another_could_be_elected_without(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", all_ack_in_sync_state_set=True)
-            await of.leads(first)
-            assert codes_of(await send(first, 5)) == OK
-            role, switching = first.parts.role, first._joining.switching
-            assert switching is not None
-            await switching.lead(Told(1, first.address, 1, frozenset((1, 2)), 0), 1)
-            assert not role.may_write
-            assert not role.may_serve
-            assert codes_of(await send(first, 1)) == {codes.SYSTEM_BUSY}
-            # The controller is asked for a set of this broker alone: nobody else can be elected any more.
-            await of.leads(first)
-            assert of.in_sync() == {1}
-            assert codes_of(await send(first, 1)) == OK
-
-    asyncio.run(run())
-
-
-def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tmp_path: Path) -> None:
+async def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tmp_path: Path) -> None:
     """What waits for replicas of the old epoch is not acknowledged by the new one, which begins with nobody."""
-
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
-            first = await of.start("a", **settings)
-            await of.leads(first)
-            second = await of.start("b", **settings)
-            await of.all_in_sync(1, 2)
-            waiting = asyncio.create_task(send(first, 5))
-            await until(lambda: first.waiting_sends == 5)
-            role, switching = first.parts.role, first._joining.switching
-            assert switching is not None
-            parts: list[bool] = []
-            role.told.append(lambda role, now: parts.append(role.may_write))
-            await switching.lead(Told(1, first.address, 9, frozenset((1,)), 9), 1)
-            assert codes_of(await waiting) == {codes.SERVICE_NOT_AVAILABLE}
-            assert parts == [False, True], "nothing is stored before the epoch is on disk"
-            await second.stop()
-            of.running.pop("b")
-
-    asyncio.run(run())
+    async with controlled(tmp_path) as of:
+        settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", **settings)
+        await of.all_in_sync(1, 2)
+        waiting = asyncio.create_task(send(first, 5))
+        await until(lambda: first.waiting_sends == 5)
+        role, switching = first.parts.role, first._joining.switching
+        assert switching is not None
+        parts: list[bool] = []
+        role.told.append(lambda role, now: parts.append(role.may_write))
+        await switching.lead(Told(1, first.address, 9, frozenset((1,)), 9), 1)
+        assert codes_of(await waiting) == {codes.SERVICE_NOT_AVAILABLE}
+        assert parts == [False, True], "nothing is stored before the epoch is on disk"
+        await second.stop()
+        of.running.pop("b")
 
 
-def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            first = await of.start("a", slave_read_enable=True)
-            await of.leads(first)
-            second = await of.start("b", slave_read_enable=True)
-            await of.all_in_sync(1, 2)
-            role, switching = second.parts.role, second._joining.switching
-            assert switching is not None
-            await until(lambda: role.may_serve)
-            await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
-            assert not role.may_serve
-            await until(lambda: role.may_serve)
-
-    asyncio.run(run())
+async def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", slave_read_enable=True)
+        await of.leads(first)
+        second = await of.start("b", slave_read_enable=True)
+        await of.all_in_sync(1, 2)
+        role, switching = second.parts.role, second._joining.switching
+        assert switching is not None
+        await until(lambda: role.may_serve)
+        await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
+        assert not role.may_serve
+        await until(lambda: role.may_serve)
 
 
 async def elect(of: ControlledSet, broker_id: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -131,100 +131,84 @@ def plain(**more: Any) -> Answers:
     }
 
 
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scenario())
-
-
-def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        port = free_ports(-2)
-        async with broker(tmp_path / "master", listen_port=port, fast_port_enable=True) as (node, _):
-            parts, now = node.parts, node.clock.now()
-            for number in range(2100):
-                parts.topics.put(TopicConfig(f"T{number}", 2, 3), now)
-            parts.groups.find("g", now)
-            parts.groups.forbid_read("h", "T1", True, now)
-            parts.offsets.commit("g", "T1", 1, 7, now)
-            parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 3, now)
-            async with slave(tmp_path / "slave", node.address) as follower:
-                await follower.rounds()
-                own = follower.parts
-                names = {f"T{number}" for number in range(2100)}
-                assert names <= own.topics.table.keys()
-                assert own.topics.table["T2099"].to_json() == parts.topics.table["T2099"].to_json()
-                assert own.topics.data_version.to_json() == parts.topics.data_version.to_json()
-                assert own.groups.table["g"].to_json() == parts.groups.table["g"].to_json()
-                assert not own.groups.may_read("h", "T1")
-                assert own.committed("g", "T1", 1) == 7
-                assert own.committed("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC") == 3
-                parts.topics.delete("T7", now)
-                parts.topics.put(TopicConfig("New"), now)
-                parts.offsets.commit("g", "T1", 1, 9, now)
-                await follower.rounds(2)
-                assert "T7" not in own.topics.table and "New" in own.topics.table
-                assert own.dropped == ["T7"]
-                assert own.committed("g", "T1", 1) == 9
-                assert follower.turns > 0
-
-    run(scenario)
-
-
-def test_a_master_without_the_fast_port_and_of_4_9(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
-            await follower.rounds(3)
-            parts = follower.parts
-            assert "T" in parts.topics.table and "g" in parts.groups.table
-            assert parts.topics.data_version.to_json() == {"counter": 1, "stateVersion": 0, "timestamp": 2}
-            assert parts.committed("g") == 5
-            for code in (codes.GET_ALL_MESSAGE_REQUEST_MODE, codes.GET_TIMER_METRICS, codes.GET_TIMER_CHECK_POINT):
-                assert asked.count(code) == 1, "a master that does not know it is not asked for it again"
-
-    run(scenario)
-
-
-def test_progress_waits_until_the_log_has_what_it_counts_as_done(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
-            follower.log_end = 999
-            await follower.rounds(3)
-            parts = follower.parts
-            assert "T" in parts.topics.table
-            assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (-1, {})
-            assert asked.count(codes.GET_ALL_CONSUMER_OFFSET) == 1, "what waits is not replaced by what waits longer"
-            follower.log_end = 1000
+async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> None:
+    port = free_ports(-2)
+    async with broker(tmp_path / "master", listen_port=port, fast_port_enable=True) as (node, _):
+        parts, now = node.parts, node.clock.now()
+        for number in range(2100):
+            parts.topics.put(TopicConfig(f"T{number}", 2, 3), now)
+        parts.groups.find("g", now)
+        parts.groups.forbid_read("h", "T1", True, now)
+        parts.offsets.commit("g", "T1", 1, 7, now)
+        parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 3, now)
+        async with slave(tmp_path / "slave", node.address) as follower:
+            await follower.rounds()
+            own = follower.parts
+            names = {f"T{number}" for number in range(2100)}
+            assert names <= own.topics.table.keys()
+            assert own.topics.table["T2099"].to_json() == parts.topics.table["T2099"].to_json()
+            assert own.topics.data_version.to_json() == parts.topics.data_version.to_json()
+            assert own.groups.table["g"].to_json() == parts.groups.table["g"].to_json()
+            assert not own.groups.may_read("h", "T1")
+            assert own.committed("g", "T1", 1) == 7
+            assert own.committed("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC") == 3
+            parts.topics.delete("T7", now)
+            parts.topics.put(TopicConfig("New"), now)
+            parts.offsets.commit("g", "T1", 1, 9, now)
             await follower.rounds(2)
-            assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (5, {"1": 3})
-            await until(lambda: asked.count(codes.GET_ALL_CONSUMER_OFFSET) > 1)
-
-    run(scenario)
-
-
-def test_progress_of_a_master_that_is_gone_is_not_taken(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        switched = asyncio.Event()
-
-        async with slave(tmp_path, "") as follower:
-            follower.log_end = 1
-
-            def last(command: Command) -> Command:
-                follower.tables.master_is("")
-                follower.log_end = 1 << 40
-                switched.set()
-                return make_response(command, 0, body=b'{"table":{"commitLogMaxOffset":"1000"}}')
-
-            answers = {**plain(), codes.GET_BROKER_RUNTIME_INFO: last}
-            async with scripted(answers) as (address, _):
-                follower.tables.master_is(address)
-                await switched.wait()
-                turns = follower.turns
-                await until(lambda: follower.turns > turns)
-                assert follower.parts.committed("g") == -1
-
-    run(scenario)
+            assert "T7" not in own.topics.table and "New" in own.topics.table
+            assert own.dropped == ["T7"]
+            assert own.committed("g", "T1", 1) == 9
+            assert follower.turns > 0
 
 
-def test_a_table_that_changes_between_two_pages_is_asked_for_once_more(tmp_path: Path) -> None:
+async def test_a_master_without_the_fast_port_and_of_4_9(tmp_path: Path) -> None:
+    async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
+        await follower.rounds(3)
+        parts = follower.parts
+        assert "T" in parts.topics.table and "g" in parts.groups.table
+        assert parts.topics.data_version.to_json() == {"counter": 1, "stateVersion": 0, "timestamp": 2}
+        assert parts.committed("g") == 5
+        for code in (codes.GET_ALL_MESSAGE_REQUEST_MODE, codes.GET_TIMER_METRICS, codes.GET_TIMER_CHECK_POINT):
+            assert asked.count(code) == 1, "a master that does not know it is not asked for it again"
+
+
+async def test_progress_waits_until_the_log_has_what_it_counts_as_done(tmp_path: Path) -> None:
+    async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
+        follower.log_end = 999
+        await follower.rounds(3)
+        parts = follower.parts
+        assert "T" in parts.topics.table
+        assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (-1, {})
+        assert asked.count(codes.GET_ALL_CONSUMER_OFFSET) == 1, "what waits is not replaced by what waits longer"
+        follower.log_end = 1000
+        await follower.rounds(2)
+        assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (5, {"1": 3})
+        await until(lambda: asked.count(codes.GET_ALL_CONSUMER_OFFSET) > 1)
+
+
+async def test_progress_of_a_master_that_is_gone_is_not_taken(tmp_path: Path) -> None:
+    switched = asyncio.Event()
+
+    async with slave(tmp_path, "") as follower:
+        follower.log_end = 1
+
+        def last(command: Command) -> Command:
+            follower.tables.master_is("")
+            follower.log_end = 1 << 40
+            switched.set()
+            return make_response(command, 0, body=b'{"table":{"commitLogMaxOffset":"1000"}}')
+
+        answers = {**plain(), codes.GET_BROKER_RUNTIME_INFO: last}
+        async with scripted(answers) as (address, _):
+            follower.tables.master_is(address)
+            await switched.wait()
+            turns = follower.turns
+            await until(lambda: follower.turns > turns)
+            assert follower.parts.committed("g") == -1
+
+
+async def test_a_table_that_changes_between_two_pages_is_asked_for_once_more(tmp_path: Path) -> None:
     pages = [
         ({"counter": 1, "timestamp": 2}, ["A"]),
         ({"counter": 2, "timestamp": 3}, ["C"]),
@@ -239,108 +223,88 @@ def test_a_table_that_changes_between_two_pages_is_asked_for_once_more(tmp_path:
         table = {"dataVersion": version, "topicConfigTable": {name: {"topicName": name} for name in names}}
         return make_response(command, 0, ext={"totalTopicNum": "2"}, body=json.dumps(table).encode())
 
-    async def scenario() -> None:
-        answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: page}
-        async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
-            await follower.rounds()
-            own = follower.parts.topics
-            assert {name for name in own.table if name not in own.system} == {"B", "C"}
-            second = json.dumps({"counter": 2, "stateVersion": 0, "timestamp": 3})
-            first = json.dumps({"counter": 1, "stateVersion": 0, "timestamp": 2})
-            assert places[:4] == [("0", ""), ("1", first), ("0", ""), ("1", second)]
-
-    run(scenario)
+    answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: page}
+    async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
+        await follower.rounds()
+        own = follower.parts.topics
+        assert {name for name in own.table if name not in own.system} == {"B", "C"}
+        second = json.dumps({"counter": 2, "stateVersion": 0, "timestamp": 3})
+        first = json.dumps({"counter": 1, "stateVersion": 0, "timestamp": 2})
+        assert places[:4] == [("0", ""), ("1", first), ("0", ""), ("1", second)]
 
 
-def test_a_request_that_fails_holds_up_no_other(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: lambda command: make_response(command, 1, "broken")}
-        async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
-            await until(lambda: follower.parts.committed("g") == 5 and "g" in follower.parts.groups.table)
-            assert follower.tables.rounds == 0
-            answers.update(plain())
-            await follower.rounds()
-            assert "T" in follower.parts.topics.table
-
-    run(scenario)
+async def test_a_request_that_fails_holds_up_no_other(tmp_path: Path) -> None:
+    answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: lambda command: make_response(command, 1, "broken")}
+    async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
+        await until(lambda: follower.parts.committed("g") == 5 and "g" in follower.parts.groups.table)
+        assert follower.tables.rounds == 0
+        answers.update(plain())
+        await follower.rounds()
+        assert "T" in follower.parts.topics.table
 
 
-def test_a_master_that_comes_back_is_followed_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        port = free_ports()
-        async with slave(tmp_path, f"127.0.0.1:{port}") as follower:
-            for offset in (5, 6):
-                answers = plain(offsets={"offsetTable": {"T@g": {"0": offset}}})
-                async with scripted(answers, port):
-                    await until(partial(lambda wanted: follower.parts.committed("g") == wanted, offset))
-
-    run(scenario)
+async def test_a_master_that_comes_back_is_followed_again(tmp_path: Path) -> None:
+    port = free_ports()
+    async with slave(tmp_path, f"127.0.0.1:{port}") as follower:
+        for offset in (5, 6):
+            answers = plain(offsets={"offsetTable": {"T@g": {"0": offset}}})
+            async with scripted(answers, port):
+                await until(partial(lambda wanted: follower.parts.committed("g") == wanted, offset))
 
 
-def test_a_broker_does_not_follow_itself(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with scripted(plain()) as (address, asked):
-            parts = Followers(tmp_path)
-            tables = MasterTables(parts.following, address, lambda: 0, lambda: None, None, THE_WORLD, QUICK)
-            tables.start()
-            tables.master_is(address)
-            await asyncio.sleep(0)
-            await tables.stop()
-            assert asked == []
-            parts.close()
-
-    run(scenario)
+async def test_a_broker_does_not_follow_itself(tmp_path: Path) -> None:
+    async with scripted(plain()) as (address, asked):
+        parts = Followers(tmp_path)
+        tables = MasterTables(parts.following, address, lambda: 0, lambda: None, None, THE_WORLD, QUICK)
+        tables.start()
+        tables.master_is(address)
+        await asyncio.sleep(0)
+        await tables.stop()
+        assert asked == []
+        parts.close()
 
 
-def test_a_master_answers_as_java_does(tmp_path: Path) -> None:
+async def test_a_master_answers_as_java_does(tmp_path: Path) -> None:
     """The bodies of 43, 45, 402 and 61 that a Java slave reads."""
-
-    async def scenario() -> None:
-        async with broker(tmp_path) as (node, client):
-            now = node.clock.now()
-            node.parts.offsets.commit("newg", "HaT", 0, 3, now)
-            node.parts.delay.load(b'{"offsetTable":{1:1}}')
-            told = {}
-            for code in (43, 45, 402, 61):
-                answer = await client.request(make_request(code, 0), PATIENCE)
-                told[code] = json.loads(answer.body)
-                told[code].pop("dataVersion", None)
-            assert told == {
-                43: {"groupTopicMap": {"newg": ["HaT"]}, "offsetTable": {"HaT@newg": {"0": 3}}, "pullOffsetTable": {}},
-                45: {"offsetTable": {"1": 1}},
-                402: {"messageRequestModeMap": {}},
-                61: {"timingCount": {}},
-            }
-
-    run(scenario)
+    async with broker(tmp_path) as (node, client):
+        now = node.clock.now()
+        node.parts.offsets.commit("newg", "HaT", 0, 3, now)
+        node.parts.delay.load(b'{"offsetTable":{1:1}}')
+        told = {}
+        for code in (43, 45, 402, 61):
+            answer = await client.request(make_request(code, 0), PATIENCE)
+            told[code] = json.loads(answer.body)
+            told[code].pop("dataVersion", None)
+        assert told == {
+            43: {"groupTopicMap": {"newg": ["HaT"]}, "offsetTable": {"HaT@newg": {"0": 3}}, "pullOffsetTable": {}},
+            45: {"offsetTable": {"1": 1}},
+            402: {"messageRequestModeMap": {}},
+            61: {"timingCount": {}},
+        }
 
 
-def test_a_master_with_access_control_tells_who_signs(tmp_path: Path) -> None:
+async def test_a_master_with_access_control_tells_who_signs(tmp_path: Path) -> None:
     settings = {
         "authentication_enabled": True,
         "authorization_enabled": True,
         "authorization_strict": True,
         "inner_client_authentication_credentials": '{"accessKey":"inner","secretKey":"innerpw"}',
     }
-
-    async def scenario() -> None:
-        async with broker(tmp_path / "m", **settings) as (node, _), slave(tmp_path / "s", node.address) as made:
-            await until(lambda: made.turns >= 2)
-            assert made.tables.rounds == 0
-            made.tables.credentials = Credentials("inner", "a guess")
-            tried = made.turns
-            await until(lambda: made.turns >= tried + 2)
-            assert made.tables.rounds == 0
-            made.tables.credentials = Credentials("inner", "innerpw")
-            await made.rounds()
-
-    asyncio.run(scenario())
+    async with broker(tmp_path / "m", **settings) as (node, _), slave(tmp_path / "s", node.address) as made:
+        await until(lambda: made.turns >= 2)
+        assert made.tables.rounds == 0
+        made.tables.credentials = Credentials("inner", "a guess")
+        tried = made.turns
+        await until(lambda: made.turns >= tried + 2)
+        assert made.tables.rounds == 0
+        made.tables.credentials = Credentials("inner", "innerpw")
+        await made.rounds()
 
 
 @pytest.mark.parametrize(
     ("careful", "messages", "stays"), [(True, False, True), (False, True, True), (False, False, False)]
 )
-def test_a_topic_with_messages_goes_only_when_its_master_had_it(
+async def test_a_topic_with_messages_goes_only_when_its_master_had_it(
     tmp_path: Path, careful: bool, messages: bool, stays: bool
 ) -> None:
     """The master may have been promoted before it heard of it. Under a controller one without messages stays, too."""
@@ -349,93 +313,80 @@ def test_a_topic_with_messages_goes_only_when_its_master_had_it(
         version = {"counter": counter, "timestamp": 2}
         return {"dataVersion": version, "topicConfigTable": {name: {"topicName": name} for name in names}}
 
-    async def scenario() -> None:
-        told = rows(1, "T", "Old")
-        answers = plain()
-        answers[codes.GET_ALL_TOPIC_CONFIG] = lambda command: body(told)(command)
-        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
-            follower.parts.topics.put(TopicConfig("New", 2, 3), 0)
-            follower.tables.careful = careful
-            follower.parts.following.has_messages = lambda topic: messages
-            follower.tables.master_is(address)
-            await follower.rounds(3)  # the later ones are of the same version
-            table = follower.parts.topics.table
-            assert {"T", "Old"} <= table.keys()
-            assert ("New" in table) is stays
-            told = rows(2, "T")
-            await follower.rounds(2)  # the first may have been told before
-            assert "Old" not in table
-            assert ("New" in table) is stays
-            assert ("New" in follower.parts.dropped) is not stays
-            told = rows(3, "T", "More")
-            asked = follower.tables.rounds
-            follower.tables.look_soon()
-            await until(lambda: follower.tables.rounds > asked and "More" in table)
-
-    run(scenario)
+    told = rows(1, "T", "Old")
+    answers = plain()
+    answers[codes.GET_ALL_TOPIC_CONFIG] = lambda command: body(told)(command)
+    async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+        follower.parts.topics.put(TopicConfig("New", 2, 3), 0)
+        follower.tables.careful = careful
+        follower.parts.following.has_messages = lambda topic: messages
+        follower.tables.master_is(address)
+        await follower.rounds(3)  # the later ones are of the same version
+        table = follower.parts.topics.table
+        assert {"T", "Old"} <= table.keys()
+        assert ("New" in table) is stays
+        told = rows(2, "T")
+        await follower.rounds(2)  # the first may have been told before
+        assert "Old" not in table
+        assert ("New" in table) is stays
+        assert ("New" in follower.parts.dropped) is not stays
+        told = rows(3, "T", "More")
+        asked = follower.tables.rounds
+        follower.tables.look_soon()
+        await until(lambda: follower.tables.rounds > asked and "More" in table)
 
 
-def test_what_was_deleted_and_made_again_goes_when_the_log_here_is_that_far(tmp_path: Path) -> None:
+async def test_what_was_deleted_and_made_again_goes_when_the_log_here_is_that_far(tmp_path: Path) -> None:
     """Told with the table only: a slave that has a table of this version asks for it once when it begins."""
     version = {"counter": 1, "stateVersion": 0, "timestamp": 2}
     rows = {"T": {"topicName": "T"}, "U": {"topicName": "U"}}
     told = {"dataVersion": version, "topicConfigTable": rows, "deletedTopics": {"T": 700, "U": 900}}
-
-    async def scenario() -> None:
-        answers = plain()
-        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
-            own = follower.parts
-            follower.log_end = 999
-            list(own.following.take_topics(rows, version, set()))
-            answers[codes.GET_ALL_TOPIC_CONFIG] = body(told)
-            follower.tables.master_is(address)
-            await follower.rounds(3)
-            assert own.dropped_older == [] and own.committed("g") == -1, "both wait for the log"
-            follower.log_end = 1000
-            await until(lambda: own.committed("g") == 5)
-            assert own.dropped_older == [("T", 700), ("U", 900)]
-            await follower.rounds(3)
-            assert own.dropped_older == [("T", 700), ("U", 900)], "once for each table that is told"
-
-    run(scenario)
+    answers = plain()
+    async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+        own = follower.parts
+        follower.log_end = 999
+        list(own.following.take_topics(rows, version, set()))
+        answers[codes.GET_ALL_TOPIC_CONFIG] = body(told)
+        follower.tables.master_is(address)
+        await follower.rounds(3)
+        assert own.dropped_older == [] and own.committed("g") == -1, "both wait for the log"
+        follower.log_end = 1000
+        await until(lambda: own.committed("g") == 5)
+        assert own.dropped_older == [("T", 700), ("U", 900)]
+        await follower.rounds(3)
+        assert own.dropped_older == [("T", 700), ("U", 900)], "once for each table that is told"
 
 
-def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_messages(tmp_path: Path) -> None:
+async def test_a_topic_that_was_deleted_while_the_slave_was_away_goes_with_its_messages(tmp_path: Path) -> None:
     """The master was never seen to have it; where its log ended then says which messages go."""
-
-    async def scenario() -> None:
-        answers = plain()
-        table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
-        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"New": 700, "Late": 750, "Later": 800}})
-        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
-            own, following = follower.parts, follower.parts.following
-            left = {"New": 600, "Late": 999, "Later": 1000}
-            following.has_messages = lambda topic: left.get(topic, 0) > 0
-            following.has_messages_after = lambda topic, offset: left.get(topic, 0) > offset
-            following.drop_older = lambda topic, offset: left.update(
-                {topic: left[topic] if left[topic] > offset else 0}
-            )
-            follower.log_end = 999
-            for topic in left:
-                own.topics.put(TopicConfig(topic, 2, 3), 0)
-            follower.tables.master_is(address)
-            await follower.rounds(2)
-            assert left.keys() <= own.topics.table.keys(), "its log is not that far"
-            follower.log_end = 1000
-            await until(lambda: "New" not in own.topics.table)
-            assert "Late" not in own.topics.table, "the master has its messages, which were delayed, and no topic"
-            assert "Later" in own.topics.table, "some of its messages came after the master was asked"
-            assert own.topics.denied == {"Late": 999}, "nothing is left of the other"
-            assert own.dropped == []
-            follower.tables.master_is("")
-            assert own.topics.denied, "this broker may be the next master"
-            follower.tables.master_is("127.0.0.1:2")
-            assert not own.topics.denied, "offsets in its log may mean other messages"
-
-    run(scenario)
+    answers = plain()
+    table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
+    answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"New": 700, "Late": 750, "Later": 800}})
+    async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+        own, following = follower.parts, follower.parts.following
+        left = {"New": 600, "Late": 999, "Later": 1000}
+        following.has_messages = lambda topic: left.get(topic, 0) > 0
+        following.has_messages_after = lambda topic, offset: left.get(topic, 0) > offset
+        following.drop_older = lambda topic, offset: left.update({topic: left[topic] if left[topic] > offset else 0})
+        follower.log_end = 999
+        for topic in left:
+            own.topics.put(TopicConfig(topic, 2, 3), 0)
+        follower.tables.master_is(address)
+        await follower.rounds(2)
+        assert left.keys() <= own.topics.table.keys(), "its log is not that far"
+        follower.log_end = 1000
+        await until(lambda: "New" not in own.topics.table)
+        assert "Late" not in own.topics.table, "the master has its messages, which were delayed, and no topic"
+        assert "Later" in own.topics.table, "some of its messages came after the master was asked"
+        assert own.topics.denied == {"Late": 999}, "nothing is left of the other"
+        assert own.dropped == []
+        follower.tables.master_is("")
+        assert own.topics.denied, "this broker may be the next master"
+        follower.tables.master_is("127.0.0.1:2")
+        assert not own.topics.denied, "offsets in its log may mean other messages"
 
 
-def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_path: Path) -> None:
+async def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_path: Path) -> None:
     """It was made again before this master was one, and it looks for messages of topics that it was not told of."""
     rows: dict[str, Any] = {"T": {"topicName": "T"}}
     marks, again = {"Again": 700}, TopicConfig("Again", 2, 3)
@@ -449,40 +400,34 @@ def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_path: 
         table = {"dataVersion": {"counter": asked}, "topicConfigTable": rows, "deletedTopics": marks}
         return body(table)(command)
 
-    async def scenario() -> None:
-        answers = plain()
-        answers[codes.GET_ALL_TOPIC_CONFIG] = tell
-        async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
-            own = follower.parts
-            own.following.has_messages = lambda topic: topic == "Again"
-            follower.log_end = 1000
-            own.topics.put(again, 0)
-            follower.tables.master_is(address)
-            await follower.rounds(4)
-            assert own.topics.table["Again"] is again, "it never went"
-            assert own.dropped_older, "its former life has ended all the same"
-
-    run(scenario)
+    answers = plain()
+    answers[codes.GET_ALL_TOPIC_CONFIG] = tell
+    async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+        own = follower.parts
+        own.following.has_messages = lambda topic: topic == "Again"
+        follower.log_end = 1000
+        own.topics.put(again, 0)
+        follower.tables.master_is(address)
+        await follower.rounds(4)
+        assert own.topics.table["Again"] is again, "it never went"
+        assert own.dropped_older, "its former life has ended all the same"
 
 
-def test_what_another_master_said_of_deletions_is_forgotten(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        answers, others = plain(), plain()
-        table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
-        answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 700}})
-        others[codes.GET_ALL_TOPIC_CONFIG] = lambda command: make_response(command, 1, "broken")
-        async with (
-            scripted(answers) as (address, _),
-            scripted(others) as (other, _),
-            slave(tmp_path, address) as follower,
-        ):
-            follower.log_end = 999
-            await follower.rounds(3)
-            follower.tables.master_is(other)
-            follower.log_end = 1000
-            await until(lambda: follower.parts.committed("g") == 5)
-            assert follower.parts.dropped_older == []
-            others[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 300}})
-            await until(lambda: follower.parts.dropped_older == [("T", 300)])
-
-    run(scenario)
+async def test_what_another_master_said_of_deletions_is_forgotten(tmp_path: Path) -> None:
+    answers, others = plain(), plain()
+    table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
+    answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 700}})
+    others[codes.GET_ALL_TOPIC_CONFIG] = lambda command: make_response(command, 1, "broken")
+    async with (
+        scripted(answers) as (address, _),
+        scripted(others) as (other, _),
+        slave(tmp_path, address) as follower,
+    ):
+        follower.log_end = 999
+        await follower.rounds(3)
+        follower.tables.master_is(other)
+        follower.log_end = 1000
+        await until(lambda: follower.parts.committed("g") == 5)
+        assert follower.parts.dropped_older == []
+        others[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 300}})
+        await until(lambda: follower.parts.dropped_older == [("T", 300)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from pathlib import Path
 
@@ -33,47 +32,42 @@ def enforcing(certificate: Certificate) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("verified", [False, True], ids=["any-certificate", "verified"])
-def test_broker_client_and_admin_reach_an_enforcing_name_server(
+async def test_broker_client_and_admin_reach_an_enforcing_name_server(
     tmp_path: Path, certificate: Certificate, verified: bool
 ) -> None:
-    async def scenario() -> None:
-        tls = enforcing(certificate)
-        namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **tls))  # type: ignore[arg-type] # all are texts
-        await namesrv.start()
-        more = {"tls_client_auth_server": verified, "tls_client_trust_cert_path": certificate.cert if verified else ""}
-        node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **tls, **more))
-        await node.start()
-        try:
-            context = ssl.create_default_context(cafile=certificate.cert)
-            async with Producer("p", namesrv.address, ssl=context, timeout=60) as producer:
-                assert (await producer.send(Message("Tls", b"x"))).queue_offset == 0
-            async with Admin(namesrv.address, ssl=context) as admin:
-                assert "Tls" in await admin.topics()
-        finally:
-            await node.stop()
-            await namesrv.stop()
-
-    asyncio.run(scenario())
+    tls = enforcing(certificate)
+    namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **tls))  # type: ignore[arg-type] # all are texts
+    await namesrv.start()
+    more = {"tls_client_auth_server": verified, "tls_client_trust_cert_path": certificate.cert if verified else ""}
+    node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **tls, **more))
+    await node.start()
+    try:
+        context = ssl.create_default_context(cafile=certificate.cert)
+        async with Producer("p", namesrv.address, ssl=context, timeout=60) as producer:
+            assert (await producer.send(Message("Tls", b"x"))).queue_offset == 0
+        async with Admin(namesrv.address, ssl=context) as admin:
+            assert "Tls" in await admin.topics()
+    finally:
+        await node.stop()
+        await namesrv.stop()
 
 
-def test_a_name_server_nobody_vouches_for_is_refused_when_told_so(tmp_path: Path, certificate: Certificate) -> None:
+async def test_a_name_server_nobody_vouches_for_is_refused_when_told_so(
+    tmp_path: Path, certificate: Certificate
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
-
-    async def scenario() -> None:
-        namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **enforcing(certificate)))  # type: ignore[arg-type] # all texts
-        await namesrv.start()
-        strict = {"tls_enable": "true", "tls_client_auth_server": True}
-        trusting = {"tls_client_trust_cert_path": Certificate(other).cert}
-        node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **strict, **trusting))
-        await node.start()
-        try:
-            assert not namesrv.knows_topic("TBW102")
-        finally:
-            await node.stop()
-            await namesrv.stop()
-
-    asyncio.run(scenario())
+    namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **enforcing(certificate)))  # type: ignore[arg-type] # all texts
+    await namesrv.start()
+    strict = {"tls_enable": "true", "tls_client_auth_server": True}
+    trusting = {"tls_client_trust_cert_path": Certificate(other).cert}
+    node = BrokerNode(options(tmp_path / "store", namesrv_addr=namesrv.address, **strict, **trusting))
+    await node.start()
+    try:
+        assert not namesrv.knows_topic("TBW102")
+    finally:
+        await node.stop()
+        await namesrv.stop()
 
 
 def test_whether_tls_is_spoken_is_as_in_java(certificate: Certificate) -> None:

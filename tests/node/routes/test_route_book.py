@@ -14,8 +14,9 @@ from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 
 
-def test_a_broker_asks_its_name_server() -> None:
-    async def main(broker: Broker) -> None:
+async def test_a_broker_asks_its_name_server() -> None:
+    with Broker() as broker:
+        broker.create_topic("T", queues=3)
         client = await ClientConnection.connect(broker.broker_addr)
         heartbeat = {
             "clientID": "c",
@@ -35,13 +36,10 @@ def test_a_broker_asks_its_name_server() -> None:
         client.close()
         await client.wait_closed()
 
+
+async def test_the_next_server_is_asked_and_a_missing_topic_is_none() -> None:
     with Broker() as broker:
-        broker.create_topic("T", queues=3)
-        asyncio.run(main(broker))
-
-
-def test_the_next_server_is_asked_and_a_missing_topic_is_none() -> None:
-    async def main(broker: Broker) -> None:
+        broker.create_topic("T", queues=2)
         told: asyncio.Queue[tuple[str, list[MessageQueue] | None]] = asyncio.Queue()
         book = RouteBook(f"127.0.0.1:1;{broker.namesrv_addr}", lambda topic, queues: told.put_nowait((topic, queues)))
         book.ask("T")
@@ -53,7 +51,3 @@ def test_the_next_server_is_asked_and_a_missing_topic_is_none() -> None:
         assert await asyncio.wait_for(told.get(), PATIENCE) == ("Missing", None)
         assert told.empty()
         await book.stop()
-
-    with Broker() as broker:
-        broker.create_topic("T", queues=2)
-        asyncio.run(main(broker))

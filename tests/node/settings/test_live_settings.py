@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -55,24 +54,20 @@ async def in_force(client: ClientConnection) -> dict[str, str]:
     return read_properties_utf8((await client.request(make_request(codes.GET_BROKER_CONFIG, 0), PATIENCE)).body)
 
 
-def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
+async def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text(CONF, encoding="utf-8")
-
-    async def scenario() -> None:
-        async with running(tmp_path, str(conf)) as client:
-            assert (await client.request(send_request("Before"), PATIENCE)).code == 0
-            answer = await update(client, "fileReservedTime=48\nautoCreateTopicEnable=false\nmaxHeldRequests=1\n")
-            assert (answer.code, answer.remark) == (0, None)
-            found = await in_force(client)
-            assert (found["fileReservedTime"], found["autoCreateTopicEnable"]) == ("48", "false")
-            assert (await client.request(send_request("After"), PATIENCE)).code == codes.TOPIC_NOT_EXIST
-            held = client.start(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)
-            one_more = await client.request(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), PATIENCE)
-            assert one_more.code == codes.FLOW_CONTROL and not held.done()
-            held.cancel()
-
-    asyncio.run(scenario())
+    async with running(tmp_path, str(conf)) as client:
+        assert (await client.request(send_request("Before"), PATIENCE)).code == 0
+        answer = await update(client, "fileReservedTime=48\nautoCreateTopicEnable=false\nmaxHeldRequests=1\n")
+        assert (answer.code, answer.remark) == (0, None)
+        found = await in_force(client)
+        assert (found["fileReservedTime"], found["autoCreateTopicEnable"]) == ("48", "false")
+        assert (await client.request(send_request("After"), PATIENCE)).code == codes.TOPIC_NOT_EXIST
+        held = client.start(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)
+        one_more = await client.request(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), PATIENCE)
+        assert one_more.code == codes.FLOW_CONTROL and not held.done()
+        held.cancel()
     text = conf.read_text(encoding="utf-8")
     assert text.startswith("# mine\nbrokerName=broker-a\ndeleteWhen=04\nfileReservedTime=48\n")
     assert Path(str(conf) + ".bak").read_text(encoding="utf-8") == CONF
@@ -93,91 +88,69 @@ def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
         ("rocketmqHome=/\nfileReservedTime=48\n", codes.NO_PERMISSION, "black list"),
     ],
 )
-def test_what_cannot_change_leaves_all_as_it_was(tmp_path: Path, body: str, code: int, says: str) -> None:
+async def test_what_cannot_change_leaves_all_as_it_was(tmp_path: Path, body: str, code: int, says: str) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text(CONF, encoding="utf-8")
-
-    async def scenario() -> None:
-        async with running(tmp_path, str(conf)) as client:
-            before = await in_force(client)
-            answer = await update(client, body)
-            assert answer.code == code
-            with pytest.raises(AssertionError, match=says):
-                raise AssertionError(answer.remark)
-            assert await in_force(client) == before
-
-    asyncio.run(scenario())
+    async with running(tmp_path, str(conf)) as client:
+        before = await in_force(client)
+        answer = await update(client, body)
+        assert answer.code == code
+        with pytest.raises(AssertionError, match=says):
+            raise AssertionError(answer.remark)
+        assert await in_force(client) == before
     assert conf.read_text(encoding="utf-8") == CONF
 
 
-def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text(CONF, encoding="utf-8")
-
-    async def scenario() -> None:
-        async with running(tmp_path, str(conf), RefusingFiles()) as client:
-            answer = await update(client, "autoCreateTopicEnable=false\n")
-            assert answer.code == codes.SYSTEM_ERROR and "could not be written" in (answer.remark or "")
-            assert (await client.request(send_request("New"), PATIENCE)).code == 0
-            assert (await in_force(client))["autoCreateTopicEnable"] == "true"
-
-    asyncio.run(scenario())
+    async with running(tmp_path, str(conf), RefusingFiles()) as client:
+        answer = await update(client, "autoCreateTopicEnable=false\n")
+        assert answer.code == codes.SYSTEM_ERROR and "could not be written" in (answer.remark or "")
+        assert (await client.request(send_request("New"), PATIENCE)).code == 0
+        assert (await in_force(client))["autoCreateTopicEnable"] == "true"
 
 
-def test_the_black_list_of_the_settings_counts(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = BrokerNode(options(tmp_path, config_black_list="maxTopics;deleteWhen", tls_key_password="secret"))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            assert (await update(client, "deleteWhen=05\n")).code == codes.NO_PERMISSION
-            assert (await update(client, "fileReservedTime=48\n")).code == 0
-            assert (await in_force(client))["tlsKeyPassword"] == "******"
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    asyncio.run(scenario())
+async def test_the_black_list_of_the_settings_counts(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path, config_black_list="maxTopics;deleteWhen", tls_key_password="secret"))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        assert (await update(client, "deleteWhen=05\n")).code == codes.NO_PERMISSION
+        assert (await update(client, "fileReservedTime=48\n")).code == 0
+        assert (await in_force(client))["tlsKeyPassword"] == "******"
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
 
 
-def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path, None) as client:
-            assert (await client.request(send_request(), PATIENCE)).code == 0
-            assert (await client.request(pull_request(), PATIENCE)).code != codes.NO_PERMISSION
-            assert (await update(client, "brokerPermission=2\n")).code == 0
-            assert (await in_force(client))["brokerPermission"] == "2"
-            assert (await client.request(pull_request(), PATIENCE)).code == codes.NO_PERMISSION
-
-    asyncio.run(scenario())
+async def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> None:
+    async with running(tmp_path, None) as client:
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        assert (await client.request(pull_request(), PATIENCE)).code != codes.NO_PERMISSION
+        assert (await update(client, "brokerPermission=2\n")).code == 0
+        assert (await in_force(client))["brokerPermission"] == "2"
+        assert (await client.request(pull_request(), PATIENCE)).code == codes.NO_PERMISSION
     assert list(tmp_path.glob("*.conf*")) == []
 
 
-def test_a_file_keeps_its_mode_and_its_odd_bytes(tmp_path: Path) -> None:
+async def test_a_file_keeps_its_mode_and_its_odd_bytes(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_bytes(b"tlsKeyPassword=secret\n# K\xe4se\n")
     conf.chmod(0o600)
-
-    async def scenario() -> None:
-        async with running(tmp_path, str(conf)) as client:
-            assert (await update(client, "fileReservedTime=48\n")).code == 0
-
-    asyncio.run(scenario())
+    async with running(tmp_path, str(conf)) as client:
+        assert (await update(client, "fileReservedTime=48\n")).code == 0
     assert conf.read_bytes() == b"tlsKeyPassword=secret\n# K\xe4se\nfileReservedTime=48\n"
     assert [file.stat().st_mode & 0o777 for file in tmp_path.glob("broker.conf*")] == [0o600, 0o600]
 
 
-def test_a_broker_without_a_file_keeps_changes_in_its_store(tmp_path: Path) -> None:
+async def test_a_broker_without_a_file_keeps_changes_in_its_store(tmp_path: Path) -> None:
     flags = {"storePathRootDir": str(tmp_path / "store")}
     loaded, kept = load_daemon(BrokerOptions, flags, None, kept_settings, {})
     assert kept == str(tmp_path / "store" / "config" / "broker.conf")
-
-    async def scenario() -> None:
-        async with running(tmp_path, kept) as client:
-            assert (await update(client, "fileReservedTime=48\n")).code == 0
-
-    asyncio.run(scenario())
+    async with running(tmp_path, kept) as client:
+        assert (await update(client, "fileReservedTime=48\n")).code == 0
     loaded, again = load_daemon(BrokerOptions, flags, None, kept_settings, {})
     assert (again, loaded.options.file_reserved_time) == (kept, 48)
     assert loaded.origins["fileReservedTime"] == f"file {kept}"
@@ -207,11 +180,8 @@ def test_a_value_cannot_bring_other_keys_into_the_file() -> None:
     }  # fmt: skip
 
 
-def test_an_update_that_is_no_properties_text_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path, None) as client:
-            answer = await update(client, "fileReservedTime=\\u00\n")
-            assert answer.code == codes.SYSTEM_ERROR
-            assert str(answer.remark).startswith("the properties cannot be read: the escape")
-
-    asyncio.run(scenario())
+async def test_an_update_that_is_no_properties_text_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    async with running(tmp_path, None) as client:
+        answer = await update(client, "fileReservedTime=\\u00\n")
+        assert answer.code == codes.SYSTEM_ERROR
+        assert str(answer.remark).startswith("the properties cannot be read: the escape")

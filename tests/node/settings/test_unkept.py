@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -68,8 +67,8 @@ def test_the_harmless_value_is_taken_without_a_word(tmp_path: Path, key: str, ha
 
 
 @pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:9876;other", "127.0.0.1:70000", ":9876"])
-def test_a_name_server_that_is_no_address_refuses_the_start(tmp_path: Path, text: str) -> None:
+async def test_a_name_server_that_is_no_address_refuses_the_start(tmp_path: Path, text: str) -> None:
     node = BrokerNode(options(tmp_path / "store", namesrv_addr=text))
     with pytest.raises(ConfigError, match="namesrvAddr = .* is not allowed: .* is not an address, write host:port"):
-        asyncio.run(node.start())
+        await node.start()
     assert not (tmp_path / "store").exists()
