@@ -1,4 +1,4 @@
-"""A coroutine test runs once, in its own event loop, and fails like a plain test: none passes without being awaited."""
+"""A coroutine test runs once, in its own event loop. It fails like a plain test, also if nothing awaits it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -53,58 +52,51 @@ def test_the_page_has_every_code_once() -> None:
     assert {code: cells[1] for code, cells in listed().items()} == names == codes.REQUEST_NAMES
 
 
-def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
-    async def scenario() -> set[int]:
-        async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, client):
-            found = await answered(client)
-            fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
-            try:
-                slow = {code for code, cells in listed().items() if cells[6] == "main"}
-                assert await answered(fast) == found - slow
-            finally:
-                fast.close()
-                await fast.wait_closed()
-            return found
-
-    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "broker" in cells[3].split(", ")}
-
-
-def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
-    async def scenario() -> set[int]:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
-        await node.start()
-        client = await ClientConnection.connect(node.address)
+async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
+    async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, client):
+        found = await answered(client)
+        fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
         try:
-            return await answered(client)
+            slow = {code for code, cells in listed().items() if cells[6] == "main"}
+            assert await answered(fast) == found - slow
         finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "name server" in cells[3]}
+            fast.close()
+            await fast.wait_closed()
+    assert found == {code for code, cells in listed().items() if "broker" in cells[3].split(", ")}
 
 
-def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
-    async def scenario() -> set[int]:
-        options = ControllerOptions(
-            listen_port=0, controller_store=f"file:{tmp_path}/sets.json", config_store_path=str(tmp_path / "own.conf")
-        )
-        node = ControllerNode(options)
-        await node.start()
-        client = await ClientConnection.connect(node.address)
-        try:
-            return await answered(client)
-        finally:
-            client.close()
-            await client.wait_closed()
-            await node.stop()
-
-    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "controller" in cells[3].split(", ")}
+async def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        found = await answered(client)
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+    assert found == {code for code, cells in listed().items() if "name server" in cells[3]}
 
 
-def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None:
+async def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
+    options = ControllerOptions(
+        listen_port=0, controller_store=f"file:{tmp_path}/sets.json", config_store_path=str(tmp_path / "own.conf")
+    )
+    node = ControllerNode(options)
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        found = await answered(client)
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+    assert found == {code for code, cells in listed().items() if "controller" in cells[3].split(", ")}
+
+
+async def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None:
     served = {int(entry["code"]): set(entry["served_by"]) for entry in requests()}
-    assert {code for code in asyncio.run(broker_rows()) if "broker" not in served[code]} == {codes.TRIGGER_DELETE_FILES}
+    assert {code for code in await broker_rows() if "broker" not in served[code]} == {codes.TRIGGER_DELETE_FILES}
     assert {code for code in namesrv_rows() if "namesrv" not in served[code]} == set()
     assert {code for code in controller_rows() if "controller" not in served[code]} == set()
     assert {code for code in CODES if "controller" in served[code]} - controller_rows().keys() == set()
@@ -112,8 +104,8 @@ def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None
     assert {code for code in CODES if "client" in served[code]} - client_codes() == {codes.NOTIFY_UNSUBSCRIBE_LITE}
 
 
-def test_the_header_of_a_row_is_that_of_java() -> None:
-    rows: dict[int, Row[Any, Any]] = {**controller_rows(), **namesrv_rows(), **asyncio.run(broker_rows())}
+async def test_the_header_of_a_row_is_that_of_java() -> None:
+    rows: dict[int, Row[Any, Any]] = {**controller_rows(), **namesrv_rows(), **await broker_rows()}
     java = {int(entry["code"]): entry.get("request_header") for entry in requests()}
     for code, row in rows.items():
         header = java[code]
@@ -124,8 +116,8 @@ def test_the_header_of_a_row_is_that_of_java() -> None:
             assert not own, f"{code}: the row lacks {header['class']}"
 
 
-def test_kinds_carry_the_rules_that_go_with_them() -> None:
-    rows = asyncio.run(broker_rows())
+async def test_kinds_carry_the_rules_that_go_with_them() -> None:
+    rows = await broker_rows()
     assert {row.code for row in rows.values() if row.kind is Kind.PULL} == {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE}
     assert {row.code for row in rows.values() if not row.fast_port} == {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE}
     assert {row.code for row in rows.values() if row.kind is Kind.SEND} == {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from bolide.admin import Admin
 from bolide.client import Producer
@@ -12,13 +13,10 @@ from bolide.testing.broker import Broker
 TOPIC = "T"
 
 
-def with_admin(broker: Broker, work: Callable[[Admin, Producer], Awaitable[None]]) -> None:
-    """Run `work` on a topic `TOPIC` of two queues; afterwards no task may be left."""
-
-    async def main() -> None:
-        async with Admin(broker.namesrv_addr) as admin, Producer("P", broker.namesrv_addr) as producer:
-            await admin.create_topic(TOPIC, queues=2)
-            await work(admin, producer)
-        assert len(asyncio.all_tasks()) == 1
-
-    asyncio.run(main())
+@asynccontextmanager
+async def clients(broker: Broker) -> AsyncIterator[tuple[Admin, Producer]]:
+    """Create the topic `TOPIC` with two queues. Afterwards no task may be left."""
+    async with Admin(broker.namesrv_addr) as admin, Producer("P", broker.namesrv_addr) as producer:
+        await admin.create_topic(TOPIC, queues=2)
+        yield admin, producer
+    assert len(asyncio.all_tasks()) == 1

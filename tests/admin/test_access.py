@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -20,36 +19,33 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def test_a_user_is_made_let_in_and_deleted(broker: Broker) -> None:
-    async def main() -> None:
-        signed = {"access_key": "admin", "secret_key": "admin-secret"}
-        async with Admin(broker.namesrv_addr, **signed) as admin:
-            await admin.create_topic("orders", queues=1)
-            assert await admin.create_user("alice", "alice-secret") == ["broker-a"]
-            user = await admin.user("alice")
-            assert user is not None and (user.user_type, user.user_status) == ("Normal", "enable")
-            assert await admin.user("nobody") is None
-            assert set(await admin.users()) == {"admin", "alice"}
-            with pytest.raises(ResponseError, match="no matched policies"):
-                await send(broker)
-            await admin.put_policy("alice", "Topic:orders", ["Pub"], source_ips=["127.0.0.1"])
+async def test_a_user_is_made_let_in_and_deleted(broker: Broker) -> None:
+    signed = {"access_key": "admin", "secret_key": "admin-secret"}
+    async with Admin(broker.namesrv_addr, **signed) as admin:
+        await admin.create_topic("orders", queues=1)
+        assert await admin.create_user("alice", "alice-secret") == ["broker-a"]
+        user = await admin.user("alice")
+        assert user is not None and (user.user_type, user.user_status) == ("Normal", "enable")
+        assert await admin.user("nobody") is None
+        assert set(await admin.users()) == {"admin", "alice"}
+        with pytest.raises(ResponseError, match="no matched policies"):
             await send(broker)
-            (entry,) = (await admin.policies())["alice"].policies[0].entries or []
-            assert (entry.resource, entry.actions, entry.decision) == ("Topic:orders", ["Pub"], "Allow")
-            assert await admin.policies(user="bob") == {}
-            await admin.put_policy("alice", "Topic:orders", ["Pub"], allow=False)
-            with pytest.raises(ResponseError, match="the decision is deny"):
-                await send(broker)
-            await admin.delete_policy("alice", "Topic:orders")
-            await admin.update_user("alice", user_status="disable")
-            with pytest.raises(ResponseError, match="disabled"):
-                await send(broker)
-            await admin.update_user("alice", password="another-secret", user_type="Super", user_status="enable")
-            await send(broker, "another-secret")
-            await admin.delete_user("alice")
-            assert set(await admin.users()) == {"admin"}
-
-    asyncio.run(main())
+        await admin.put_policy("alice", "Topic:orders", ["Pub"], source_ips=["127.0.0.1"])
+        await send(broker)
+        (entry,) = (await admin.policies())["alice"].policies[0].entries or []
+        assert (entry.resource, entry.actions, entry.decision) == ("Topic:orders", ["Pub"], "Allow")
+        assert await admin.policies(user="bob") == {}
+        await admin.put_policy("alice", "Topic:orders", ["Pub"], allow=False)
+        with pytest.raises(ResponseError, match="the decision is deny"):
+            await send(broker)
+        await admin.delete_policy("alice", "Topic:orders")
+        await admin.update_user("alice", user_status="disable")
+        with pytest.raises(ResponseError, match="disabled"):
+            await send(broker)
+        await admin.update_user("alice", password="another-secret", user_type="Super", user_status="enable")
+        await send(broker, "another-secret")
+        await admin.delete_user("alice")
+        assert set(await admin.users()) == {"admin"}
 
 
 async def send(broker: Broker, secret: str = "alice-secret") -> None:
@@ -57,10 +53,7 @@ async def send(broker: Broker, secret: str = "alice-secret") -> None:
         await producer.send(Message("orders", b"x"))
 
 
-def test_where_access_control_is_off_it_says_so(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        async with Admin(bolide_broker.namesrv_addr) as admin:
-            with pytest.raises(ResponseError, match="access control is off"):
-                await admin.users()
-
-    asyncio.run(main())
+async def test_where_access_control_is_off_it_says_so(bolide_broker: Broker) -> None:
+    async with Admin(bolide_broker.namesrv_addr) as admin:
+        with pytest.raises(ResponseError, match="access control is off"):
+            await admin.users()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +9,14 @@ import pytest
 
 from bolide.admin import Admin
 from bolide.admin.cluster import BrokerRow
-from bolide.client import ClientStateError, NoQueue, Producer, ResponseError
+from bolide.client import ClientStateError, NoQueue, ResponseError
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 from tests.node.replication.controlled import controlled
 
 
-def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         (row,) = await admin.brokers()
         assert (row.cluster, row.broker_id, row.address, row.error) == (
             "DefaultCluster",
@@ -32,8 +31,6 @@ def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
         assert list(await admin.namesrv_config()) == [bolide_broker.namesrv_addr]
         with pytest.raises(NoQueue):
             await admin.broker_runtime("nobody")
-
-    with_admin(bolide_broker, work)
 
 
 def test_a_row_says_whether_its_broker_serves() -> None:
@@ -54,50 +51,42 @@ def test_a_row_says_what_its_broker_is() -> None:
     assert not full.serves
 
 
-def test_write_permission_goes_and_comes_back(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_write_permission_goes_and_comes_back(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         (row,) = await admin.brokers(runtime=False)
         assert sum((await admin.wipe_write_permission(row.broker_name)).values()) > 0
         assert (await admin.topic_route(TOPIC)).write_queues() == []
         await admin.add_write_permission(row.broker_name)
         assert len((await admin.topic_route(TOPIC)).write_queues()) == 2
 
-    with_admin(bolide_broker, work)
+
+async def test_not_started_says_so(bolide_broker: Broker) -> None:
+    admin = Admin(bolide_broker.namesrv_addr)
+    with pytest.raises(ClientStateError, match="not started"):
+        await admin.topics()
+    async with admin:
+        assert await admin.start() is admin
+    await admin.close()
 
 
-def test_not_started_says_so(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        admin = Admin(bolide_broker.namesrv_addr)
-        with pytest.raises(ClientStateError, match="not started"):
-            await admin.topics()
-        async with admin:
-            assert await admin.start() is admin
-        await admin.close()
-
-    asyncio.run(main())
-
-
-def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of, Admin(of.names.address) as admin:
-            first = await of.start("a")
-            await of.leads(first)
-            second = await of.start("b")
-            await of.all_in_sync(1, 2)
-            members = await admin.members("broker-a")
-            assert [(row.broker_id, row.address, row.master, row.in_sync, row.alive) for row in members] == [
-                (1, first.address, True, True, True),
-                (2, second.address, False, True, True),
-            ]
-            assert [row.part for row in members] == ["MASTER", "SLAVE"]
-            assert await admin.members_of_sets() == members == await admin.members_of_sets("broker-a")
-            with pytest.raises(ResponseError):
-                await admin.switch_master("broker-a", 7)
-            assert await admin.switch_master("broker-a", 2, of.controller.address) == 2
-            await of.leads(second)
-            with pytest.raises(NoQueue, match="knows no set broker-b"):
-                await admin.members("broker-b", of.controller.address)
-            with pytest.raises(NoQueue, match="no broker of broker-b names a controller"):
-                await admin.members("broker-b")
-
-    asyncio.run(run())
+async def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of, Admin(of.names.address) as admin:
+        first = await of.start("a")
+        await of.leads(first)
+        second = await of.start("b")
+        await of.all_in_sync(1, 2)
+        members = await admin.members("broker-a")
+        assert [(row.broker_id, row.address, row.master, row.in_sync, row.alive) for row in members] == [
+            (1, first.address, True, True, True),
+            (2, second.address, False, True, True),
+        ]
+        assert [row.part for row in members] == ["MASTER", "SLAVE"]
+        assert await admin.members_of_sets() == members == await admin.members_of_sets("broker-a")
+        with pytest.raises(ResponseError):
+            await admin.switch_master("broker-a", 7)
+        assert await admin.switch_master("broker-a", 2, of.controller.address) == 2
+        await of.leads(second)
+        with pytest.raises(NoQueue, match="knows no set broker-b"):
+            await admin.members("broker-b", of.controller.address)
+        with pytest.raises(NoQueue, match="no broker of broker-b names a controller"):
+            await admin.members("broker-b")

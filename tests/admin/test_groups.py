@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, Producer, PushConsumer, ResponseError
+from bolide.client import Message, PushConsumer, ResponseError
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.waiting import until, until_answered
 
 
-def test_create_list_delete(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_create_list_delete(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         await admin.create_group("G", retry_max_times=3)
         groups = await admin.groups()
         assert groups["G"].retry_max_times == 3
         await admin.delete_group("G", remove_offset=True)
         assert "G" not in await admin.groups()
 
-    with_admin(bolide_broker, work)
 
-
-def test_progress_and_connections_of_a_running_group(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_progress_and_connections_of_a_running_group(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         for _ in range(4):
             await producer.send(Message(TOPIC, b"x"))
         seen: list[bytes] = []
@@ -48,19 +45,15 @@ def test_progress_and_connections_of_a_running_group(bolide_broker: Broker) -> N
             await producer.send(Message(TOPIC, b"x"))
         assert (await admin.consumer_progress("G", TOPIC)).lag == 3
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_client_that_is_not_there(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_client_that_is_not_there(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         with pytest.raises(ResponseError):
             await admin.consumer_running_info("G", "nobody")
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         await admin.create_group("Kept", retry_max_times=3, retry_queues=2, orderly=True)
         await admin.create_group("Kept", consume_enable=False)
         config = (await admin.groups())["Kept"]
@@ -70,11 +63,9 @@ def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         config = (await admin.groups())["Kept"]
         assert (config.consume_message_orderly, config.consume_enable, config.retry_max_times) == (False, True, 3)
 
-    with_admin(bolide_broker, work)
 
-
-def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         results = [await producer.send(Message(TOPIC, b"x")) for _ in range(4)]
         for group, done in (("behind", 0), ("done", 1)):
             await admin.create_group(group)
@@ -87,5 +78,3 @@ def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) -> None:
             return [each.client_id for each in (await admin.producers()).get("P", [])]
 
         await until_answered(connected, [producer.options.client_id])
-
-    with_admin(bolide_broker, work)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, MessageQueue, Producer, PushConsumer, ResponseError
+from bolide.client import Message, MessageQueue, PushConsumer, ResponseError
 from bolide.layout.errors import MessageIdError
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.waiting import until
 
 
-def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         results = [await producer.send(Message(TOPIC, b"%d" % n, keys=["all", f"k{n}"])) for n in range(6)]
         for number, result in enumerate(results):
             by_unique = await admin.message_by_unique_id(TOPIC, result.message_id)
@@ -31,11 +30,9 @@ def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
         assert len(await admin.messages_by_key(TOPIC, "all")) == 6
         assert len(await admin.messages_by_key(TOPIC, "all", max_messages=2)) == 2
 
-    with_admin(bolide_broker, work)
 
-
-def test_what_is_not_there(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_what_is_not_there(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         result = await producer.send(Message(TOPIC, b"x"))
         assert await admin.message("0" * 32, TOPIC) is None
         assert await admin.message(result.message_id) is None
@@ -48,11 +45,9 @@ def test_what_is_not_there(bolide_broker: Broker) -> None:
         with pytest.raises(MessageIdError):
             await admin.message_by_offset_id("x")
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_member_processes_a_message_when_told(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_member_processes_a_message_when_told(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         result = await producer.send(Message(TOPIC, b"again"))
         message = await admin.message(result.message_id, TOPIC)
         assert message is not None
@@ -65,5 +60,3 @@ def test_a_member_processes_a_message_when_told(bolide_broker: Broker) -> None:
             assert (done.consume_result, seen[-1:]) == ("CR_SUCCESS", [b"again"])
             with pytest.raises(ResponseError, match="not online"):
                 await admin.consume_directly("direct", "another", message)
-
-    with_admin(bolide_broker, work)

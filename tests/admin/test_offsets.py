@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.admin import Admin
-from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.client import Message, MessageQueue, PushConsumer
 from bolide.client.messages.errors import NoQueue
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
 
 
-def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         queue = (await producer.queues(TOPIC))[0]
         for _ in range(5):
             await producer.send(Message(TOPIC, b"x"), queue=queue)
@@ -30,11 +28,9 @@ def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
         other = MessageQueue(TOPIC, queue.broker_name, 1)
         assert await admin.end_offset(other) == 0
 
-    with_admin(bolide_broker, work)
 
-
-def test_one_group_starts_where_another_is(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_one_group_starts_where_another_is(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         queues = await producer.queues(TOPIC)
         for _ in range(6):
             await producer.send(Message(TOPIC, b"x"))
@@ -45,11 +41,9 @@ def test_one_group_starts_where_another_is(bolide_broker: Broker) -> None:
         await admin.clone_offsets("G", "H", TOPIC)
         assert [await admin.group_offset("H", queue) for queue in queues] == [1, 2]
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         queues = await producer.queues(TOPIC)
         for _ in range(6):
             await producer.send(Message(TOPIC, b"x"))
@@ -59,11 +53,9 @@ def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker)
         earliest = min([await admin.earliest_time(queue) for queue in queues])
         assert await admin.reset_offset("G", TOPIC, earliest) == dict.fromkeys(queues, 0)
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_group_that_runs_reads_again_from_a_time(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_group_that_runs_reads_again_from_a_time(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         seen: list[bytes] = []
         first = await producer.send(Message(TOPIC, b"0"))
         for number in range(1, 6):
@@ -76,20 +68,15 @@ def test_a_group_that_runs_reads_again_from_a_time(bolide_broker: Broker) -> Non
             assert set((await admin.reset_offset("G", TOPIC, start)).values()) == {0}
             await until(lambda: len(seen) == 12, "all six again")
 
-    with_admin(bolide_broker, work)
 
-
-def test_while_a_master_is_gone_its_replica_is_asked_and_changes_are_refused() -> None:
-    async def main(broker: ScriptedBroker) -> None:
+async def test_while_a_master_is_gone_its_replica_is_asked_and_changes_are_refused() -> None:
+    with ScriptedBroker() as broker:
+        broker.addresses = {"2": "127.0.0.1:1", "1": broker.address}
+        for _ in range(2):
+            broker.store("T", 0, b"x", "")
         queue = MessageQueue("T", "broker-a", 0)
         async with Admin(broker.address) as admin:
             assert (await admin.begin_offset(queue), await admin.end_offset(queue)) == (0, 2)
             assert await admin.group_offset("G", queue) == -1
             with pytest.raises(NoQueue, match="no master"):
                 await admin.set_group_offset("G", queue, 1)
-
-    with ScriptedBroker() as broker:
-        broker.addresses = {"2": "127.0.0.1:1", "1": broker.address}
-        for _ in range(2):
-            broker.store("T", 0, b"x", "")
-        asyncio.run(main(broker))

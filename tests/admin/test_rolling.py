@@ -24,75 +24,69 @@ from tests.node.test_broker import options
 SECONDS = 120.0
 
 
-def test_a_set_under_a_controller_is_restarted_without_the_loss_of_a_message(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            ports = {"a": free_ports(1, -2), "b": free_ports(1, -2)}
+async def test_a_set_under_a_controller_is_restarted_without_the_loss_of_a_message(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        ports = {"a": free_ports(1, -2), "b": free_ports(1, -2)}
 
-            async def start(name: str) -> BrokerNode:
-                return await of.start(name, all_ack_in_sync_state_set=True, listen_port=ports[name])
+        async def start(name: str) -> BrokerNode:
+            return await of.start(name, all_ack_in_sync_state_set=True, listen_port=ports[name])
 
-            first = await start("a")
-            await of.leads(first)
-            second = await start("b")
-            await of.all_in_sync(1, 2)
-            restarted: list[str] = []
+        first = await start("a")
+        await of.leads(first)
+        second = await start("b")
+        await of.all_in_sync(1, 2)
+        restarted: list[str] = []
 
-            async def restart(step: RollingStep) -> None:
-                name = {node.address: name for name, node in of.running.items()}[step.address]
-                assert not of.running[name].parts.role.may_write, "a master has handed over"
-                restarted.append(name)
-                await of.stop(name)
-                await start(name)
+        async def restart(step: RollingStep) -> None:
+            name = {node.address: name for name, node in of.running.items()}[step.address]
+            assert not of.running[name].parts.role.may_write, "a master has handed over"
+            restarted.append(name)
+            await of.stop(name)
+            await start(name)
 
-            said: list[str] = []
-            async with Admin(of.names.address) as admin, Producer("P", of.names.address) as producer:
-                await admin.create_topic("T", queues=2)
-                steps = await restart_plan(admin)
-                assert [(each.action, each.address) for each in steps] == [
-                    (StepKind.RESTART, second.address),
-                    (StepKind.HAND_OVER, second.address),
-                    (StepKind.RESTART, first.address),
-                ]
-                acknowledged: list[bytes] = []
-                rolling = asyncio.create_task(Rolling(admin, restart, SECONDS, 0.0, said.append).take(steps))
-                number = 0
-                while not rolling.done():
-                    number += 1
-                    try:
-                        await producer.send(Message("T", b"%d" % number))
-                    except BolideError:
-                        continue
-                    acknowledged.append(b"%d" % number)
-                assert await rolling == 3
-            assert restarted == ["b", "a"]
-            assert of.master() is of.running["b"]
-            assert of.in_sync() == {1, 2}
-            assert sum("is back" in text for text in said) == 2
-            seen: set[bytes] = set()
-            consumer = PushConsumer("G", of.names.address, start_from="first")
-            consumer.subscribe("T", "*", lambda message: seen.add(message.body))
-            async with consumer:
-                await until(lambda: seen >= set(acknowledged), "every acknowledged message")
-            assert len(acknowledged) > 0
-
-    asyncio.run(run())
+        said: list[str] = []
+        async with Admin(of.names.address) as admin, Producer("P", of.names.address) as producer:
+            await admin.create_topic("T", queues=2)
+            steps = await restart_plan(admin)
+            assert [(each.action, each.address) for each in steps] == [
+                (StepKind.RESTART, second.address),
+                (StepKind.HAND_OVER, second.address),
+                (StepKind.RESTART, first.address),
+            ]
+            acknowledged: list[bytes] = []
+            rolling = asyncio.create_task(Rolling(admin, restart, SECONDS, 0.0, said.append).take(steps))
+            number = 0
+            while not rolling.done():
+                number += 1
+                try:
+                    await producer.send(Message("T", b"%d" % number))
+                except BolideError:
+                    continue
+                acknowledged.append(b"%d" % number)
+            assert await rolling == 3
+        assert restarted == ["b", "a"]
+        assert of.master() is of.running["b"]
+        assert of.in_sync() == {1, 2}
+        assert sum("is back" in text for text in said) == 2
+        seen: set[bytes] = set()
+        consumer = PushConsumer("G", of.names.address, start_from="first")
+        consumer.subscribe("T", "*", lambda message: seen.add(message.body))
+        async with consumer:
+            await until(lambda: seen >= set(acknowledged), "every acknowledged message")
+        assert len(acknowledged) > 0
 
 
-def test_a_set_that_is_not_whole_is_not_restarted(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with controlled(tmp_path) as of:
-            await of.leads(await of.start("a"))
-            await of.start("b")
-            await of.all_in_sync(1, 2)
-            await of.stop("b")
-            async with Admin(of.names.address) as admin:
-                with pytest.raises(StepFailed, match="broker-a is not whole: 2 "):
-                    await restart_plan(admin)
-                with pytest.raises(NoQueue, match="no broker of elsewhere"):
-                    await restart_plan(admin, ["elsewhere"])
-
-    asyncio.run(run())
+async def test_a_set_that_is_not_whole_is_not_restarted(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        await of.leads(await of.start("a"))
+        await of.start("b")
+        await of.all_in_sync(1, 2)
+        await of.stop("b")
+        async with Admin(of.names.address) as admin:
+            with pytest.raises(StepFailed, match="broker-a is not whole: 2 "):
+                await restart_plan(admin)
+            with pytest.raises(NoQueue, match="no broker of elsewhere"):
+                await restart_plan(admin, ["elsewhere"])
 
 
 @asynccontextmanager
@@ -123,63 +117,54 @@ async def writable(admin: Admin, name: str) -> bool:
     return name in {queue.broker_name for queue in (await admin.topic_route("T")).write_queues()}
 
 
-def test_producers_leave_a_master_without_a_controller_and_return(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with two_sets(tmp_path) as (names, running), Admin(names.address) as admin:
-            await admin.create_topic("T", queues=2)
-            assert await only_at(admin, "broker-a") == []
-            seen: list[bool] = []
+async def test_producers_leave_a_master_without_a_controller_and_return(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, running), Admin(names.address) as admin:
+        await admin.create_topic("T", queues=2)
+        assert await only_at(admin, "broker-a") == []
+        seen: list[bool] = []
 
-            async def restart(step: RollingStep) -> None:
-                seen.append(await writable(admin, step.broker_name))
-                node = running.pop(step.broker_name)
-                await node.stop()
-                running[step.broker_name] = await started(tmp_path, names, step.broker_name, node.port)
+        async def restart(step: RollingStep) -> None:
+            seen.append(await writable(admin, step.broker_name))
+            node = running.pop(step.broker_name)
+            await node.stop()
+            running[step.broker_name] = await started(tmp_path, names, step.broker_name, node.port)
 
-            steps = await restart_plan(admin)
-            assert [(each.broker_name, each.action) for each in steps] == [
-                (name, action)
-                for name in ("broker-a", "broker-b")
-                for action in (StepKind.CLOSE, StepKind.RESTART, StepKind.OPEN)
-            ]
-            assert await Rolling(admin, restart, SECONDS, 0.0, lambda text: None).take(steps) == 6
-            assert seen == [False, False]
-            assert await writable(admin, "broker-a") and await writable(admin, "broker-b")
-
-    asyncio.run(run())
+        steps = await restart_plan(admin)
+        assert [(each.broker_name, each.action) for each in steps] == [
+            (name, action)
+            for name in ("broker-a", "broker-b")
+            for action in (StepKind.CLOSE, StepKind.RESTART, StepKind.OPEN)
+        ]
+        assert await Rolling(admin, restart, SECONDS, 0.0, lambda text: None).take(steps) == 6
+        assert seen == [False, False]
+        assert await writable(admin, "broker-a") and await writable(admin, "broker-b")
 
 
-def test_what_a_failed_restart_leaves_behind_is_said(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with two_sets(tmp_path) as (names, _), Admin(names.address) as admin:
-            await admin.create_topic("T", queues=2)
-            said: list[str] = []
+async def test_what_a_failed_restart_leaves_behind_is_said(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, _), Admin(names.address) as admin:
+        await admin.create_topic("T", queues=2)
+        said: list[str] = []
 
-            async def fails(step: RollingStep) -> None:
-                raise StepFailed("the machine is on fire")
+        async def fails(step: RollingStep) -> None:
+            raise StepFailed("the machine is on fire")
 
-            async def nothing(step: RollingStep) -> None:
-                return
+        async def nothing(step: RollingStep) -> None:
+            return
 
-            with pytest.raises(StepFailed, match="on fire"):
-                await Rolling(admin, fails, SECONDS, 0.0, said.append).take(await restart_plan(admin, ["broker-a"]))
-            assert "bolide cluster drain broker-a --undo" in said[-1]
-            assert not await writable(admin, "broker-a")
-            with pytest.raises(StepFailed, match=r"broker-b: .* has not started again after 0 s"):
-                await Rolling(admin, nothing, 0.0, 0.0, said.append).take(await restart_plan(admin, ["broker-b"]))
-
-    asyncio.run(run())
+        with pytest.raises(StepFailed, match="on fire"):
+            await Rolling(admin, fails, SECONDS, 0.0, said.append).take(await restart_plan(admin, ["broker-a"]))
+        assert "bolide cluster drain broker-a --undo" in said[-1]
+        assert not await writable(admin, "broker-a")
+        with pytest.raises(StepFailed, match=r"broker-b: .* has not started again after 0 s"):
+            await Rolling(admin, nothing, 0.0, 0.0, said.append).take(await restart_plan(admin, ["broker-b"]))
 
 
-def test_topics_of_one_set_alone_take_no_messages_meanwhile(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with two_sets(tmp_path) as (names, running), Admin(names.address) as admin:
-            async with Admin(names.address) as other:
-                await other.create_topic("Both", queues=2)
-            await admin.create_topic("Here", queues=1, broker=running["broker-a"].address)
-            assert await only_at(admin, "broker-a") == ["Here"]
-            assert await only_at(admin, "broker-b") == []
-            (step,) = await restart_plan(admin, ["broker-a"])
-            assert step.action is StepKind.RESTART and step.note == "no messages of Here meanwhile"
-
-    asyncio.run(run())
+async def test_topics_of_one_set_alone_take_no_messages_meanwhile(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, running), Admin(names.address) as admin:
+        async with Admin(names.address) as other:
+            await other.create_topic("Both", queues=2)
+        await admin.create_topic("Here", queues=1, broker=running["broker-a"].address)
+        assert await only_at(admin, "broker-a") == ["Here"]
+        assert await only_at(admin, "broker-b") == []
+        (step,) = await restart_plan(admin, ["broker-a"])
+        assert step.action is StepKind.RESTART and step.note == "no messages of Here meanwhile"

@@ -9,17 +9,17 @@ import pytest
 
 from bolide.admin import Admin
 from bolide.admin.topics import ORDER_NAMESPACE
-from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFound
+from bolide.client import Message, MessageRefused, NoQueue, TopicNotFound
 from bolide.client.instance.routes import QueueInfo, TopicRoute
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import make_request, make_response
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 
 
-def test_create_change_list_route_delete(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_create_change_list_route_delete(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         assert await admin.topics() == [TOPIC]
         assert TOPIC in await admin.topics(cluster="DefaultCluster")
         assert "TBW102" in await admin.topics(system=True)
@@ -32,11 +32,9 @@ def test_create_change_list_route_delete(bolide_broker: Broker) -> None:
             await admin.topic_route(TOPIC)
         assert await admin.topics() == []
 
-    with_admin(bolide_broker, work)
 
-
-def test_stats_count_what_was_sent(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_stats_count_what_was_sent(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         for _ in range(6):
             await producer.send(Message(TOPIC, b"x"))
         stats = await admin.topic_stats(TOPIC)
@@ -44,11 +42,9 @@ def test_stats_count_what_was_sent(bolide_broker: Broker) -> None:
         assert all(item.last_update > 0 for item in stats)
         assert await admin.topic_groups(TOPIC) == []
 
-    with_admin(bolide_broker, work)
 
-
-def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         await admin.create_topic("Ordered", queues=3, order=True)
         conf = await admin.get_kv(ORDER_NAMESPACE, "Ordered")
         assert conf is not None
@@ -60,11 +56,9 @@ def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker)
         await admin.delete_topic("Ordered")
         assert await admin.list_kv(ORDER_NAMESPACE) == {}
 
-    with_admin(bolide_broker, work)
 
-
-def test_an_order_of_one_broker_leaves_the_others_in_it(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_an_order_of_one_broker_leaves_the_others_in_it(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         (name,) = await admin.masters()
         (cluster,) = (await admin.cluster_info()).cluster_addr_table
         await admin.put_kv(ORDER_NAMESPACE, "Ordered", f"zz-other:4;{name}:1")
@@ -78,8 +72,6 @@ def test_an_order_of_one_broker_leaves_the_others_in_it(bolide_broker: Broker) -
         assert await admin.get_kv(ORDER_NAMESPACE, "New") == f"{name}:2"
         await admin.create_topic("Ordered", order=False, broker=name)
         assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") is None
-
-    with_admin(bolide_broker, work)
 
 
 class Ahead(asyncio.SelectorEventLoop):
@@ -125,8 +117,8 @@ def test_a_route_is_waited_for_as_long_as_an_answer() -> None:
             runner.run(Late("h:1", timeout=1).create_topic("New"))
 
 
-def test_what_cannot_be_created(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_what_cannot_be_created(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         with pytest.raises(MessageRefused, match="invalid"):
             await admin.create_topic("a b")
         with pytest.raises(NoQueue, match="known brokers: "):
@@ -134,16 +126,14 @@ def test_what_cannot_be_created(bolide_broker: Broker) -> None:
         with pytest.raises(NoQueue, match="cluster nowhere"):
             await admin.create_topic("U", cluster="nowhere")
 
-    with_admin(bolide_broker, work)
-
 
 async def settings(admin: Admin, topic: str) -> tuple[int, int, int, bool]:
     config = (await admin.topic_configs(topic))["broker-a"]
     return config.read_queue_nums, config.write_queue_nums, config.perm, config.order
 
 
-def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
-    async def scenario(admin: Admin, producer: Producer) -> None:
+async def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         await admin.create_topic("Fresh")
         assert await settings(admin, "Fresh") == (8, 8, 6, False)
         await admin.create_topic("Kept", queues=2, order=True, attributes="+message.type=FIFO")
@@ -155,13 +145,9 @@ def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         await admin.create_topic("Kept", order=False, perm=6)
         assert await settings(admin, "Kept") == (2, 1, 6, False)
 
-    with_admin(bolide_broker, scenario)
 
-
-def test_the_settings_of_all_topics_in_one_request(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_the_settings_of_all_topics_in_one_request(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, _):
         found = await admin.all_topic_configs()
         assert found[TOPIC]["broker-a"].read_queue_nums == 2
         assert "TBW102" in found
-
-    with_admin(bolide_broker, work)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.admin import Admin
 from bolide.client import Message, Producer, ResponseError
 from bolide.layout.names import TRACE_TOPIC
 from bolide.testing.broker import Broker
-from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.waiting import until_answered
 
 
-def test_timed_messages_are_counted_by_topic(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_timed_messages_are_counted_by_topic(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         assert await admin.timed_messages() == {}
         for _ in range(3):
             await producer.send(Message(TOPIC, b"x", delay=3_600))
         await until_answered(admin.timed_messages, {TOPIC: 3})
 
-    with_admin(bolide_broker, work)
 
-
-def test_the_trace_of_a_message_is_found_by_its_id(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_the_trace_of_a_message_is_found_by_its_id(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         async with Producer("traced", bolide_broker.namesrv_addr, trace=True) as traced:
             result = await traced.send(Message(TOPIC, b"x", keys="k"))
             other = await traced.send(Message(TOPIC, b"y"))
@@ -38,15 +35,11 @@ def test_the_trace_of_a_message_is_found_by_its_id(bolide_broker: Broker) -> Non
         assert (step.group, step.beans[0].topic, step.beans[0].keys) == ("traced", TOPIC, "k")
         assert other.message_id != result.message_id
 
-    with_admin(bolide_broker, work)
 
-
-def test_a_message_that_was_not_given_up_is_not_resumed(bolide_broker: Broker) -> None:
-    async def work(admin: Admin, producer: Producer) -> None:
+async def test_a_message_that_was_not_given_up_is_not_resumed(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
         result = await producer.send(Message(TOPIC, b"x"))
         message = await admin.message(result.message_id, TOPIC)
         assert message is not None
         with pytest.raises(ResponseError, match="no half message was given up"):
             await admin.resume_check(message)
-
-    with_admin(bolide_broker, work)

@@ -10,84 +10,72 @@ from bolide.console.cached import Cached, each
 from tests.console.browsing import Clock
 
 
-def test_a_question_is_asked_once_until_its_answer_is_old() -> None:
-    async def main() -> None:
-        clock = Clock()
-        cached = Cached(clock, most=2)
-        asked: list[str] = []
+async def test_a_question_is_asked_once_until_its_answer_is_old() -> None:
+    clock = Clock()
+    cached = Cached(clock, most=2)
+    asked: list[str] = []
 
-        async def ask() -> int:
-            await asyncio.sleep(0)
-            asked.append("asked")
-            return len(asked)
-
-        assert await asyncio.gather(*(cached.get("a", ask) for _ in range(5))) == [1] * 5
-        clock.now += 1.9
-        assert await cached.get("a", ask) == 1
-        clock.now += 0.2
-        assert await cached.get("a", ask) == 2
-        assert [await cached.get(key, ask) for key in "bc"] == [3, 4]
-        assert await cached.get("a", ask) == 5
-        cached.forget()
-        assert await cached.get("a", ask) == 6
-
-    asyncio.run(main())
-
-
-def test_a_failure_is_told_to_all_that_wait_and_not_kept() -> None:
-    async def main() -> None:
-        cached = Cached(Clock())
-        answers = iter((ValueError("no"), None))
-
-        async def ask() -> str:
-            await asyncio.sleep(0)
-            failure = next(answers)
-            if failure is not None:
-                raise failure
-            return "yes"
-
-        found = await asyncio.gather(*(cached.get("a", ask) for _ in range(2)), return_exceptions=True)
-        assert [str(each) for each in found] == ["no", "no"]
-        assert await cached.get("a", ask) == "yes"
-
-    asyncio.run(main())
-
-
-def test_one_that_leaves_takes_the_answer_from_nobody() -> None:
-    async def main() -> None:
-        cached = Cached(Clock())
-        ready = asyncio.Event()
-
-        async def ask() -> str:
-            await ready.wait()
-            return "yes"
-
-        first = asyncio.ensure_future(cached.get("a", ask))
-        second = asyncio.ensure_future(cached.get("a", ask))
+    async def ask() -> int:
         await asyncio.sleep(0)
-        first.cancel()
+        asked.append("asked")
+        return len(asked)
+
+    assert await asyncio.gather(*(cached.get("a", ask) for _ in range(5))) == [1] * 5
+    clock.now += 1.9
+    assert await cached.get("a", ask) == 1
+    clock.now += 0.2
+    assert await cached.get("a", ask) == 2
+    assert [await cached.get(key, ask) for key in "bc"] == [3, 4]
+    assert await cached.get("a", ask) == 5
+    cached.forget()
+    assert await cached.get("a", ask) == 6
+
+
+async def test_a_failure_is_told_to_all_that_wait_and_not_kept() -> None:
+    cached = Cached(Clock())
+    answers = iter((ValueError("no"), None))
+
+    async def ask() -> str:
         await asyncio.sleep(0)
-        ready.set()
-        assert await second == "yes"
-        with pytest.raises(asyncio.CancelledError):
-            await first
+        failure = next(answers)
+        if failure is not None:
+            raise failure
+        return "yes"
 
-    asyncio.run(main())
+    found = await asyncio.gather(*(cached.get("a", ask) for _ in range(2)), return_exceptions=True)
+    assert [str(each) for each in found] == ["no", "no"]
+    assert await cached.get("a", ask) == "yes"
 
 
-def test_some_questions_at_a_time() -> None:
-    async def main() -> None:
-        out = most = 0
+async def test_one_that_leaves_takes_the_answer_from_nobody() -> None:
+    cached = Cached(Clock())
+    ready = asyncio.Event()
 
-        async def ask(number: int) -> int:
-            nonlocal out, most
-            out += 1
-            most = max(most, out)
-            await asyncio.sleep(0)
-            out -= 1
-            return number * 2
+    async def ask() -> str:
+        await ready.wait()
+        return "yes"
 
-        assert await each(range(10), ask, at_once=3) == {number: number * 2 for number in range(10)}
-        assert most == 3
+    first = asyncio.ensure_future(cached.get("a", ask))
+    second = asyncio.ensure_future(cached.get("a", ask))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    ready.set()
+    assert await second == "yes"
+    with pytest.raises(asyncio.CancelledError):
+        await first
 
-    asyncio.run(main())
+
+async def test_some_questions_at_a_time() -> None:
+    out = most = 0
+
+    async def ask(number: int) -> int:
+        nonlocal out, most
+        out += 1
+        most = max(most, out)
+        await asyncio.sleep(0)
+        out -= 1
+        return number * 2
+
+    assert await each(range(10), ask, at_once=3) == {number: number * 2 for number in range(10)}
+    assert most == 3

@@ -23,27 +23,24 @@ async def wanted(access: AccessControl) -> bool:
         await access.close()
 
 
-def test_keys_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOLIDE_ACCESS_KEY", "admin")
     monkeypatch.setenv("BOLIDE_SECRET_KEY", "admin-secret")
     with Broker(authentication_enabled=True, init_authentication_user=ADMIN) as broker:
-        assert asyncio.run(wanted(AccessControl(broker.namesrv_addr, Clock()))) is True
+        assert await wanted(AccessControl(broker.namesrv_addr, Clock())) is True
 
 
-def test_what_brokers_said_last_counts_while_none_answers(bolide_broker: Broker) -> None:
-    async def main() -> None:
-        clock = Clock()
-        access = AccessControl(bolide_broker.namesrv_addr, clock)
-        await access.start()
-        assert await access.wanted() is False
-        await asyncio.to_thread(bolide_broker.stop)
-        clock.now += KEPT_S + 1
-        assert await access.wanted() is False
-        await access.close()
-        with pytest.raises(BolideError):
-            await wanted(AccessControl("127.0.0.1:1", clock))
-
-    asyncio.run(main())
+async def test_what_brokers_said_last_counts_while_none_answers(bolide_broker: Broker) -> None:
+    clock = Clock()
+    access = AccessControl(bolide_broker.namesrv_addr, clock)
+    await access.start()
+    assert await access.wanted() is False
+    await asyncio.to_thread(bolide_broker.stop)
+    clock.now += KEPT_S + 1
+    assert await access.wanted() is False
+    await access.close()
+    with pytest.raises(BolideError):
+        await wanted(AccessControl("127.0.0.1:1", clock))
 
 
 def test_who_may_update_the_cluster() -> None:

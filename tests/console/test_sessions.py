@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from bolide.console.cluster import ClusterView
 from bolide.console.sessions import IDLE_S, MOST_SESSIONS, WHOLE_S, Notice, Sessions, browser_id
 from tests.console.browsing import Clock
@@ -13,40 +11,34 @@ def view(clock: Clock) -> ClusterView:
     return ClusterView("127.0.0.1:1", clock)
 
 
-def test_a_session_ends_when_nobody_uses_it_and_at_last() -> None:
-    async def main() -> None:
-        clock = Clock()
-        sessions = Sessions(clock)
-        browser = await sessions.begin("alice", True, view(clock))
+async def test_a_session_ends_when_nobody_uses_it_and_at_last() -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    browser = await sessions.begin("alice", True, view(clock))
+    clock.now += IDLE_S
+    assert await sessions.find(browser) is not None
+    clock.now += IDLE_S + 1
+    assert await sessions.find(browser) is None
+    browser = await sessions.begin("alice", True, view(clock))
+    for _ in range(WHOLE_S // IDLE_S):
         clock.now += IDLE_S
         assert await sessions.find(browser) is not None
-        clock.now += IDLE_S + 1
-        assert await sessions.find(browser) is None
-        browser = await sessions.begin("alice", True, view(clock))
-        for _ in range(WHOLE_S // IDLE_S):
-            clock.now += IDLE_S
-            assert await sessions.find(browser) is not None
-        clock.now += 1
-        assert await sessions.find(browser) is None
-
-    asyncio.run(main())
+    clock.now += 1
+    assert await sessions.find(browser) is None
 
 
-def test_the_longest_unused_session_makes_room() -> None:
-    async def main() -> None:
-        clock = Clock()
-        sessions = Sessions(clock)
-        first = await sessions.begin("a", True, view(clock))
-        second = await sessions.begin("b", True, view(clock))
-        assert await sessions.find(first) is not None
-        for _ in range(MOST_SESSIONS - 1):
-            await sessions.begin("c", True, view(clock))
-        assert await sessions.find(second) is None
-        assert await sessions.find(first) is not None
-        await sessions.end_all()
-        assert await sessions.find(first) is None
-
-    asyncio.run(main())
+async def test_the_longest_unused_session_makes_room() -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    first = await sessions.begin("a", True, view(clock))
+    second = await sessions.begin("b", True, view(clock))
+    assert await sessions.find(first) is not None
+    for _ in range(MOST_SESSIONS - 1):
+        await sessions.begin("c", True, view(clock))
+    assert await sessions.find(second) is None
+    assert await sessions.find(first) is not None
+    await sessions.end_all()
+    assert await sessions.find(first) is None
 
 
 def test_a_token_is_that_of_one_browser_and_one_process() -> None:

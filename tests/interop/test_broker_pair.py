@@ -101,14 +101,14 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     found.stop()
 
 
-def test_a_set_whose_master_goes_and_returns(pair: Pair) -> None:
+async def test_a_set_whose_master_goes_and_returns(pair: Pair) -> None:
     fields = {"topic": "Pair", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
     for broker in (pair.master, pair.slave):  # the slave would learn of it a minute after its start
         with Wire(broker.port) as wire:
             kind = {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0"}
             assert wire.ask(UPDATE_TOPIC, {**fields, **kind}).code == SUCCESS
     pair.agree("0", "1")
-    asyncio.run(_consume_through(pair))
+    await _consume_through(pair)
 
 
 async def _consume_through(pair: Pair) -> None:

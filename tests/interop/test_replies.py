@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 
-def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
+async def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
     """Java asks Java, we ask Java, Java asks us."""
     ours, theirs = f"ours_{name}", f"theirs_{name}"
     java.call("send", topic=ours, mode="sync", count=1)  # the topics exist and their routes are known
@@ -24,44 +23,41 @@ def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
     answer = java.call("request", topic=theirs, body="abc")
     assert (answer["body"], answer["topic"]) == ("cba", "DefaultCluster_REPLY_TOPIC")
     assert answer["properties"]["PUSH_REPLY_TIME"]
-    answers: list[dict[str, Any]] = []
+    async with Producer("asker", namesrv, timeout=60) as producer:
+        message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 120)
+        assert message.body == b"y" + b"x" * 5000
+    consumer = PushConsumer(ours, namesrv, start_from="first")
 
-    async def main() -> None:
-        async with Producer("asker", namesrv, timeout=60) as producer:
-            message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 120)
-            assert message.body == b"y" + b"x" * 5000
-        consumer = PushConsumer(ours, namesrv, start_from="first")
+    async def shout(message: ReceivedMessage) -> None:
+        if message.get_property("REPLY_TO_CLIENT"):
+            await consumer.reply_to(message, message.body.upper())
 
-        async def shout(message: ReceivedMessage) -> None:
-            if message.get_property("REPLY_TO_CLIENT"):
-                await consumer.reply_to(message, message.body.upper())
-
-        consumer.subscribe(ours, "*", shout)
-        async with consumer:
-            answers.append(await asyncio.to_thread(java.call, "request", topic=ours, body="abc"))
-
-    asyncio.run(main())
+    consumer.subscribe(ours, "*", shout)
+    async with consumer:
+        answer = await asyncio.to_thread(java.call, "request", topic=ours, body="abc")
     java.call("stop", group=theirs)
-    assert answers[0]["body"] == "ABC"
+    assert answer["body"] == "ABC"
 
 
 @to_ours("request-reply")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
 @pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
-def test_at_our_broker(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path, version: str, binary: bool) -> None:
+async def test_at_our_broker(
+    namesrv: OurNameServer, broker: OurBroker, tmp_path: Path, version: str, binary: bool
+) -> None:
     java = JavaClient(tmp_path, namesrv.address, version, binary_header=binary)
     try:
-        ask_each_other(java, namesrv.address, f"{version.replace('.', '')}{'b' if binary else 'j'}")
+        await ask_each_other(java, namesrv.address, f"{version.replace('.', '')}{'b' if binary else 'j'}")
     finally:
         java.close()
 
 
-def test_at_a_java_broker(tmp_path: Path) -> None:
+async def test_at_a_java_broker(tmp_path: Path) -> None:
     namesrv = JavaNameServer(tmp_path / "namesrv")
     broker = JavaBroker(tmp_path / "broker", namesrv.address)
     java = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION)
     try:
-        ask_each_other(java, namesrv.address, "java")
+        await ask_each_other(java, namesrv.address, "java")
     finally:
         java.close()
         broker.kill()  # nobody reads the store: a good end takes 15 s

@@ -1,6 +1,5 @@
 """Slaves have their master's tables: Java's slaves those of our master, ours those of Java's masters."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -115,7 +114,7 @@ def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: s
 
 @marked(OUR_SLAVE, PROVEN)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, version: str) -> None:
+async def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, version: str) -> None:
     java = JavaBroker(tmp_path / "java", "", version=version)
     fill(java.port)
     new = version == BROKER_VERSION
@@ -126,29 +125,24 @@ def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, version
         done(ask(java.port, SET_MODE, {}, json.dumps(mode).encode()))
         done(ask(java.port, SEND_MESSAGE_V2, send_ext("HaT", i="TIMER_DELAY_SEC\x01600\x02"), b"much later"))
         until(lambda: "HaT" in loose(ask(java.port, FIGURES).body)["timingCount"], 60, "the timer has the message")
-
-    async def scenario() -> None:
-        async with slave(tmp_path / "ours", java.address) as follower:
-            await follower.rounds()
-            own = follower.parts
-            told = loose(ask(java.port, ALL_TOPICS).body)
-            missing = told["topicConfigTable"].keys() - own.topics.table.keys()
-            assert missing == set()
-            assert (own.topics.table["HaT"].read_queue_nums, own.topics.table["HaT"].write_queue_nums) == (3, 2)
-            version = {"stateVersion": 0, **told["dataVersion"]}
-            assert own.topics.data_version.to_json() == version
-            assert own.groups.table["newg"].retry_max_times == 3
-            assert own.committed("newg", "HaT", 1) == 1
-            assert json.loads(own.delay.encode())["offsetTable"] == {"1": 1}
-            if new:
-                assert f"Many{MANY - 1}" in own.topics.table
-                modes = json.loads(own.assignments.encode())["messageRequestModeMap"]
-                assert modes["HaT"]["newg"]["mode"] == "POP"
-                assert json.loads(own.figures.encode())["timingCount"]["HaT"]["count"] == 1
-            done(ask(java.port, DELETE_TOPIC, {"topic": "HaT"}))
-            await follower.rounds(2)
-            assert "HaT" not in own.topics.table
-            assert own.dropped == ["HaT"]
-
-    asyncio.run(scenario())
+    async with slave(tmp_path / "ours", java.address) as follower:
+        await follower.rounds()
+        own = follower.parts
+        told = loose(ask(java.port, ALL_TOPICS).body)
+        missing = told["topicConfigTable"].keys() - own.topics.table.keys()
+        assert missing == set()
+        assert (own.topics.table["HaT"].read_queue_nums, own.topics.table["HaT"].write_queue_nums) == (3, 2)
+        assert own.topics.data_version.to_json() == {"stateVersion": 0, **told["dataVersion"]}
+        assert own.groups.table["newg"].retry_max_times == 3
+        assert own.committed("newg", "HaT", 1) == 1
+        assert json.loads(own.delay.encode())["offsetTable"] == {"1": 1}
+        if new:
+            assert f"Many{MANY - 1}" in own.topics.table
+            modes = json.loads(own.assignments.encode())["messageRequestModeMap"]
+            assert modes["HaT"]["newg"]["mode"] == "POP"
+            assert json.loads(own.figures.encode())["timingCount"]["HaT"]["count"] == 1
+        done(ask(java.port, DELETE_TOPIC, {"topic": "HaT"}))
+        await follower.rounds(2)
+        assert "HaT" not in own.topics.table
+        assert own.dropped == ["HaT"]
     java.stop()

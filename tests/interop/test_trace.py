@@ -1,6 +1,5 @@
 """Bolide's traces, read by Java's TraceDataEncoder and written again by it byte for byte, and found by its mqadmin."""
 
-import asyncio
 import subprocess
 from pathlib import Path
 
@@ -48,21 +47,17 @@ def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> N
 
 @pytest.mark.matrix(feature="mqadmin finds our traces", version=BROKER_VERSION, direction=PROGRAM)
 @pytest.mark.bolide_broker(trace_topic_enable=True)
-def test_mqadmin_finds_a_trace_by_the_id_of_its_message(bolide_broker: Broker, tmp_path: Path) -> None:
-    async def main() -> str:
-        namesrv = bolide_broker.namesrv_addr
-        seen: list[ReceivedMessage] = []
-        consumer = PushConsumer("Traced-group", namesrv, start_from="first", trace=True)
-        consumer.subscribe("T", "*", seen.append)
-        async with Producer("Tracing-group", namesrv, trace=True) as producer, consumer:
-            sent = await producer.send(Message("T", b"12345", tags="A", keys="k1"))
-            await until(lambda: seen, "the message", 120)
-        return sent.message_id
-
-    message_id = asyncio.run(main())
+async def test_mqadmin_finds_a_trace_by_the_id_of_its_message(bolide_broker: Broker, tmp_path: Path) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    seen: list[ReceivedMessage] = []
+    consumer = PushConsumer("Traced-group", namesrv, start_from="first", trace=True)
+    consumer.subscribe("T", "*", seen.append)
+    async with Producer("Tracing-group", namesrv, trace=True) as producer, consumer:
+        sent = await producer.send(Message("T", b"12345", tags="A", keys="k1"))
+        await until(lambda: seen, "the message", 120)
     admin = MqAdmin(tmp_path, bolide_broker.namesrv_addr)
     try:
-        printed = admin.run("queryMsgTraceById", "-i", message_id)
+        printed = admin.run("queryMsgTraceById", "-i", sent.message_id)
     finally:
         admin.close()
     lines = [line.split() for line in printed.splitlines()]

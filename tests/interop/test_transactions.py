@@ -1,6 +1,5 @@
 """Transactions with check-back: Java producers against our broker, our producer against Java brokers."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,7 +123,7 @@ def state(word: str, number: int) -> TransactionState:
 
 
 @pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
-def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory, version: str) -> None:
+async def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory, version: str) -> None:
     namesrv = JavaNameServer(tmp_path_factory.mktemp("namesrv"), version)
     broker = JavaBroker(tmp_path_factory.mktemp("broker"), namesrv.address, QUICK, version=version)
     listener = Listener()
@@ -133,7 +132,7 @@ def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory
     async def take(message: ReceivedMessage) -> None:
         got.append(message)
 
-    async def main() -> None:
+    try:
         async with TransactionProducer("txp", namesrv.address, listener, timeout=60) as producer:
             for number in range(len(EXECUTE)):
                 message = Message("tx", b"tx", keys=f"tx-{number}", properties={"number": str(number)})
@@ -143,9 +142,6 @@ def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory
             consumer.subscribe("tx", "*", take)
             async with consumer:
                 await until(lambda: keys(got) >= set(SEEN) and "tx-5" in listener.checked, "three messages", 180)
-
-    try:
-        asyncio.run(main())
     finally:
         broker.kill()  # nobody reads the store: a good end takes 15 s
         namesrv.kill()

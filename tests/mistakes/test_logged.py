@@ -33,7 +33,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int, text: str) -> list[loggin
 
 
 @pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
-def test_a_consumer_that_reaches_nobody_says_so_once_and_backs_off(
+async def test_a_consumer_that_reaches_nobody_says_so_once_and_backs_off(
     kind: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "bolide.client")
@@ -43,13 +43,10 @@ def test_a_consumer_that_reaches_nobody_says_so_once_and_backs_off(
             record.created for record in caplog.records if "the name server cannot be reached" in record.getMessage()
         ]
 
-    async def main() -> None:
-        consumer = kind("G", NOBODY)
-        consumer.subscribe("T", "*", *([] if kind is PullConsumer else [print]))
-        async with consumer:
-            await until(lambda: said_at()[-1] - said_at()[0] > 1.5, "more tries")
-
-    asyncio.run(main())
+    consumer = kind("G", NOBODY)
+    consumer.subscribe("T", "*", *([] if kind is PullConsumer else [print]))
+    async with consumer:
+        await until(lambda: said_at()[-1] - said_at()[0] > 1.5, "more tries")
     (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert warning.getMessage() == (
         "the name server cannot be reached: cannot connect to 127.0.0.1:1: connection refused;"
@@ -58,46 +55,38 @@ def test_a_consumer_that_reaches_nobody_says_so_once_and_backs_off(
     assert max(after - before for before, after in pairwise(said_at())) > 1.5, "the pauses double from a second"
 
 
-def test_a_consumer_without_a_subscription_says_so(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with PushConsumer("G", bolide_broker.namesrv_addr):
-            await until(lambda: said(caplog, logging.WARNING, "consumer G has no subscription"), "a warning")
+async def test_a_consumer_without_a_subscription_says_so(
+    bolide_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with PushConsumer("G", bolide_broker.namesrv_addr):
+        await until(lambda: said(caplog, logging.WARNING, "consumer G has no subscription"), "a warning")
 
-    asyncio.run(main())
 
-
-def test_a_topic_that_is_not_there_is_named_once(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_topic_that_is_not_there_is_named_once(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "bolide.client")
-
-    async def main() -> None:
-        seen: list[bytes] = []
-        consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
-        consumer.subscribe("Later", "*", lambda message: seen.append(message.body))
-        async with consumer, Producer("P", bolide_broker.namesrv_addr) as producer:
-            await until(lambda: said(caplog, logging.DEBUG, "group G waits"), "a second look")
-            await producer.send(Message("Later", b"x"))
-            await until(lambda: seen, "the message")
-
-    asyncio.run(main())
+    seen: list[bytes] = []
+    consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
+    consumer.subscribe("Later", "*", lambda message: seen.append(message.body))
+    async with consumer, Producer("P", bolide_broker.namesrv_addr) as producer:
+        await until(lambda: said(caplog, logging.DEBUG, "group G waits"), "a second look")
+        await producer.send(Message("Later", b"x"))
+        await until(lambda: seen, "the message")
     (warning,) = said(caplog, logging.WARNING, "group G waits")
     assert "create the topic, or set autoCreateTopicEnable=true" in warning.getMessage()
     assert said(caplog, logging.INFO, "over: group G waits")
 
 
-def test_a_body_that_does_not_fit_is_one_line(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_body_that_does_not_fit_is_one_line(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     bolide_broker.create_topic("T", queues=1)
 
     def read(message: ReceivedMessage) -> None:
         assert message.value
 
-    async def main() -> None:
-        consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first", codec="json")
-        consumer.subscribe("T", "*", read)
-        async with consumer, Producer("P", bolide_broker.namesrv_addr) as producer:
-            await producer.send(Message("T", b"no JSON"))
-            await until(lambda: said(caplog, logging.WARNING, "a listener failed"), "a warning")
-
-    asyncio.run(main())
+    consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first", codec="json")
+    consumer.subscribe("T", "*", read)
+    async with consumer, Producer("P", bolide_broker.namesrv_addr) as producer:
+        await producer.send(Message("T", b"no JSON"))
+        await until(lambda: said(caplog, logging.WARNING, "a listener failed"), "a warning")
     record = said(caplog, logging.WARNING, "a listener failed")[0]
     text = record.getMessage()
     assert text.startswith("a listener failed: the body of <ReceivedMessage T@") and text.count("ReceivedMessage") == 1
@@ -117,17 +106,16 @@ class ReturnsNothing:
         return TransactionState.ROLLBACK
 
 
-def test_a_transaction_that_returns_nothing_says_why(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with TransactionProducer("P", bolide_broker.namesrv_addr, ReturnsNothing()) as producer:
-            result = await producer.send_in_transaction(Message("T", b"x"))
-            assert result.state is TransactionState.UNKNOWN
-            why = "the listener returned None: return TransactionState.COMMIT, ROLLBACK or UNKNOWN"
-            assert str(result.error) == why
-            (record,) = said(caplog, logging.WARNING, why)
-            assert record.exc_info is None and "the broker will ask again" in record.getMessage()
-
-    asyncio.run(main())
+async def test_a_transaction_that_returns_nothing_says_why(
+    bolide_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with TransactionProducer("P", bolide_broker.namesrv_addr, ReturnsNothing()) as producer:
+        result = await producer.send_in_transaction(Message("T", b"x"))
+        assert result.state is TransactionState.UNKNOWN
+        why = "the listener returned None: return TransactionState.COMMIT, ROLLBACK or UNKNOWN"
+        assert str(result.error) == why
+        (record,) = said(caplog, logging.WARNING, why)
+        assert record.exc_info is None and "the broker will ask again" in record.getMessage()
 
 
 CLIENTS: list[tuple[Callable[[str], Any], str]] = [

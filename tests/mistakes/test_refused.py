@@ -366,47 +366,37 @@ def test_each_argument_is_checked_when_it_is_given(kind: Any, argument: str, val
 
 
 @pytest.mark.parametrize("row", MISTAKES, ids=lambda row: row.name)
-def test_a_mistake_gets_its_answer(row: Mistake, bolide_broker: Broker) -> None:
-    async def main() -> None:
-        with pytest.raises(row.error, match=row.said) as raised:
-            await row.make(bolide_broker)
-        assert "\n" not in str(raised.value)
-        if row.argument:
-            assert isinstance(raised.value, ArgumentError) and raised.value.argument == row.argument
-
-    asyncio.run(main())
+async def test_a_mistake_gets_its_answer(row: Mistake, bolide_broker: Broker) -> None:
+    with pytest.raises(row.error, match=row.said) as raised:
+        await row.make(bolide_broker)
+    assert "\n" not in str(raised.value)
+    if row.argument:
+        assert isinstance(raised.value, ArgumentError) and raised.value.argument == row.argument
 
 
-def test_a_bad_message_among_many_does_not_cost_the_others(bolide_broker: Broker) -> None:
+async def test_a_bad_message_among_many_does_not_cost_the_others(bolide_broker: Broker) -> None:
     """Neither those before it their outcomes, nor those after it their way."""
-
-    async def main() -> None:
-        async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=2) as producer:
-            given: list[Any] = [Message("T", b"1"), Message("T"), Message("T", b"3"), None, Message("T", b"5")]
-            outcomes = await producer.send_many(given)
-            assert [type(outcome).__name__ for outcome in outcomes] == [
-                *("SendResult", "MessageRefused", "SendResult", "MessageRefused", "SendResult")
-            ]
-
-    asyncio.run(main())
+    async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=2) as producer:
+        given: list[Any] = [Message("T", b"1"), Message("T"), Message("T", b"3"), None, Message("T", b"5")]
+        outcomes = await producer.send_many(given)
+        assert [type(outcome).__name__ for outcome in outcomes] == [
+            *("SendResult", "MessageRefused", "SendResult", "MessageRefused", "SendResult")
+        ]
 
 
-def test_a_function_that_fails_to_pick_a_queue_keeps_no_place(bolide_broker: Broker) -> None:
+async def test_a_function_that_fails_to_pick_a_queue_keeps_no_place(bolide_broker: Broker) -> None:
     def fails(queues: list[MessageQueue], message: Message) -> MessageQueue:
         raise KeyError("none")
 
-    async def main() -> None:
-        async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=1) as producer:
-            with pytest.raises(MessageRefused, match=r"picks the queue .* failed: KeyError\('none'\)"):
-                await producer.send(Message("T", b"x"), queue=fails)
-            with pytest.raises(MessageRefused, match="give a MessageQueue or a function"):
-                await producer.send(Message("T", b"x"), queue=wrong or 3)
-            with pytest.raises(MessageRefused, match="give a queue of its own topic"):
-                await producer.send(Message("T", b"x"), queue=MessageQueue("Other", "broker-a", 0))
-            assert producer.in_flight == 0
-            await producer.send(Message("T", b"x"))
-
-    asyncio.run(main())
+    async with Producer("P", bolide_broker.namesrv_addr, max_in_flight=1) as producer:
+        with pytest.raises(MessageRefused, match=r"picks the queue .* failed: KeyError\('none'\)"):
+            await producer.send(Message("T", b"x"), queue=fails)
+        with pytest.raises(MessageRefused, match="give a MessageQueue or a function"):
+            await producer.send(Message("T", b"x"), queue=wrong or 3)
+        with pytest.raises(MessageRefused, match="give a queue of its own topic"):
+            await producer.send(Message("T", b"x"), queue=MessageQueue("Other", "broker-a", 0))
+        assert producer.in_flight == 0
+        await producer.send(Message("T", b"x"))
 
 
 def test_a_store_in_use_is_refused(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def rest_of(peer: socket.socket) -> bytes:
     return found
 
 
-def test_pages_are_answered(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
+async def test_pages_are_answered(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
         async with serving() as (_, port):
             assert (await asyncio.to_thread(ask, port)).endswith(b"\r\n\r\nGET /page\n")
             assert (await asyncio.to_thread(ask, port, "/page", "HEAD")).endswith(b"\r\n\r\n")
@@ -77,49 +77,37 @@ def test_pages_are_answered(caplog: pytest.LogCaptureFixture) -> None:
             assert b" 405 " in await asyncio.to_thread(ask, port, "/page", "DELETE")
             assert b" 500 " in await asyncio.to_thread(ask, port, "/broken")
             assert (await asyncio.to_thread(ask, port)).endswith(b"GET /page\n")
-
-    with caplog.at_level(logging.ERROR):
-        asyncio.run(scenario())
     assert ["/broken" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_a_peer_that_sends_no_request_is_cut_off() -> None:
-    async def scenario() -> None:
-        async with serving(request_s=0.05) as (server, port):
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
-                peer.settimeout(PATIENCE)
-                peer.sendall(b"GET /page HTTP/1.1\r\n")
-                assert await asyncio.to_thread(rest_of, peer) == b""
-                await until(lambda: not server.connections, "the end of the connection")
-
-    asyncio.run(scenario())
-
-
-def test_a_peer_that_takes_no_answer_is_cut_off() -> None:
-    async def scenario() -> None:
-        async with serving(answer_s=3) as (server, port):
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
-                peer.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-                await until(lambda: len(server.connections) == 1, "the connection")
-                await until(lambda: not server.connections, "the end of the connection")
-
-    asyncio.run(scenario())
-
-
-def test_connections_are_bounded_and_those_that_go_make_room() -> None:
-    async def scenario() -> None:
-        async with serving() as (server, port):
-            with ExitStack() as peers:
-                for _ in range(MOST_CONNECTIONS):
-                    peers.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
-                await until(lambda: len(server.connections) == MOST_CONNECTIONS, "all connections")
-                with socket.create_connection(("127.0.0.1", port), PATIENCE) as late:
-                    late.settimeout(PATIENCE)
-                    assert await asyncio.to_thread(rest_of, late) == b""
+async def test_a_peer_that_sends_no_request_is_cut_off() -> None:
+    async with serving(request_s=0.05) as (server, port):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+            peer.settimeout(PATIENCE)
+            peer.sendall(b"GET /page HTTP/1.1\r\n")
+            assert await asyncio.to_thread(rest_of, peer) == b""
             await until(lambda: not server.connections, "the end of the connection")
-            assert b" 200 " in await asyncio.to_thread(ask, port)
 
-    asyncio.run(scenario())
+
+async def test_a_peer_that_takes_no_answer_is_cut_off() -> None:
+    async with serving(answer_s=3) as (server, port):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+            peer.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+            await until(lambda: len(server.connections) == 1, "the connection")
+            await until(lambda: not server.connections, "the end of the connection")
+
+
+async def test_connections_are_bounded_and_those_that_go_make_room() -> None:
+    async with serving() as (server, port):
+        with ExitStack() as peers:
+            for _ in range(MOST_CONNECTIONS):
+                peers.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+            await until(lambda: len(server.connections) == MOST_CONNECTIONS, "all connections")
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as late:
+                late.settimeout(PATIENCE)
+                assert await asyncio.to_thread(rest_of, late) == b""
+        await until(lambda: not server.connections, "the end of the connection")
+        assert b" 200 " in await asyncio.to_thread(ask, port)
 
 
 async def said_of(port: int, path: str, ending: bytes) -> bytes:
@@ -131,35 +119,29 @@ async def said_of(port: int, path: str, ending: bytes) -> bytes:
                 return found
 
 
-def test_a_loop_that_does_not_turn_is_told_of() -> None:
-    async def scenario() -> None:
-        world = RealWorld()
-        port = world.bind("127.0.0.1", 0)
-        number = port.port
-        troubles: list[str] = []
-        pulse = Pulse(asyncio.get_running_loop().call_soon_threadsafe, world.monotonic, 0.05)
-        health = Health(pulse, lambda: troubles)
-        server = MonitorServer(world, port, {"/healthz": health.alive, "/readyz": health.ready})
-        await server.start()
-        with ThreadPoolExecutor(1) as threads:
-            # The loop waits in this line, and answers nothing meanwhile.
-            stuck = threads.submit(ask, number, "/healthz").result(PATIENCE)
-            again = threads.submit(ask, number, "/readyz").result(PATIENCE)
-            assert b" 503 " in stuck and b"the event loop has not answered for " in stuck and b" 503 " in again
-        await said_of(number, "/readyz", b"\r\n\r\nready\n")
-        troubles[:] = ["the disk is full", "nobody knows it"]
-        await said_of(number, "/readyz", b"the disk is full\nnobody knows it\n")
-        assert b" 200 " in await said_of(number, "/healthz", b"\n")
-        await server.stop()
-
-    asyncio.run(scenario())
+async def test_a_loop_that_does_not_turn_is_told_of() -> None:
+    world = RealWorld()
+    port = world.bind("127.0.0.1", 0)
+    number = port.port
+    troubles: list[str] = []
+    pulse = Pulse(asyncio.get_running_loop().call_soon_threadsafe, world.monotonic, 0.05)
+    health = Health(pulse, lambda: troubles)
+    server = MonitorServer(world, port, {"/healthz": health.alive, "/readyz": health.ready})
+    await server.start()
+    with ThreadPoolExecutor(1) as threads:
+        # The loop waits in this line, and answers nothing meanwhile.
+        stuck = threads.submit(ask, number, "/healthz").result(PATIENCE)
+        again = threads.submit(ask, number, "/readyz").result(PATIENCE)
+        assert b" 503 " in stuck and b"the event loop has not answered for " in stuck and b" 503 " in again
+    await said_of(number, "/readyz", b"\r\n\r\nready\n")
+    troubles[:] = ["the disk is full", "nobody knows it"]
+    await said_of(number, "/readyz", b"the disk is full\nnobody knows it\n")
+    assert b" 200 " in await said_of(number, "/healthz", b"\n")
+    await server.stop()
 
 
-def test_a_loop_that_has_ended_is_told_of() -> None:
+async def test_a_loop_that_has_ended_is_told_of() -> None:
     def ended(*call: object) -> None:
         raise RuntimeError("Event loop is closed")
 
-    async def scenario() -> None:
-        assert await Pulse(ended, RealWorld().monotonic).stuck() == "the event loop has ended"
-
-    asyncio.run(scenario())
+    assert await Pulse(ended, RealWorld().monotonic).stuck() == "the event loop has ended"

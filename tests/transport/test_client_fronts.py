@@ -204,14 +204,14 @@ def test_a_pool_shares_and_forgets_blocking() -> None:
         assert pool.get(address) is not first
 
 
-def test_a_pool_shares_one_attempt_and_greets_before_anyone_asks() -> None:
+async def test_a_pool_shares_one_attempt_and_greets_before_anyone_asks() -> None:
     order: list[str] = []
 
     async def greet(connection: native.ClientConnection) -> None:
         await connection.request(make_request(ECHO, 0), 60)
         order.append("greeted")
 
-    async def main(address: str) -> None:
+    with echo_peer() as (address, _):
         pool = ConnectionPool(greet=greet)
         first, second = await asyncio.gather(pool.get(address), pool.get(address))
         order.append("got")
@@ -225,9 +225,6 @@ def test_a_pool_shares_one_attempt_and_greets_before_anyone_asks() -> None:
         assert third.closed
         with pytest.raises(ConnectionLost):
             await pool.get(address)
-
-    with echo_peer() as (address, _):
-        asyncio.run(main(address))
     assert order == ["greeted", "got", "greeted"]
 
 

@@ -230,19 +230,16 @@ def test_a_second_preamble_is_a_bad_frame(run: Callable[[Coroutine[Any, Any, Non
 
 
 @needs_openssl
-def test_a_preamble_stands_before_tls_in_the_clear(certificate: Certificate) -> None:
-    async def scenario() -> None:
-        async with served(entrance_of(certificate)) as (owner, port):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(V1)
-            await writer.start_tls(trusting(certificate), server_hostname="127.0.0.1")
-            frame = encode(make_request(11, 1))
-            writer.write(frame)
-            assert len(await reader.readexactly(4)) == 4
-            writer.close()
-            assert owner.addresses == ["203.0.113.7:56324"]
-
-    asyncio.run(asyncio.wait_for(scenario(), 2 * PATIENCE))
+async def test_a_preamble_stands_before_tls_in_the_clear(certificate: Certificate) -> None:
+    async with asyncio.timeout(2 * PATIENCE), served(entrance_of(certificate)) as (owner, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(V1)
+        await writer.start_tls(trusting(certificate), server_hostname="127.0.0.1")
+        frame = encode(make_request(11, 1))
+        writer.write(frame)
+        assert len(await reader.readexactly(4)) == 4
+        writer.close()
+        assert owner.addresses == ["203.0.113.7:56324"]
 
 
 @needs_openssl

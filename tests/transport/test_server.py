@@ -217,17 +217,14 @@ def test_a_connection_may_be_refused() -> None:
     assert owner.commands == [] and owner.gone == []
 
 
-def test_a_free_port_is_found_and_told() -> None:
-    async def scenario() -> None:
-        owner = NotingOwner()
-        port = RealWorld().bind("127.0.0.1", 0)
-        await port.serve(accepting(owner, 1 << 20, 1000, 5000))
-        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
-        writer.write(b"\xff" * 8)
-        assert await reader.read() == b""
-        writer.close()
-        await writer.wait_closed()
-        port.close()
-        assert len(owner.bad) == 1
-
-    asyncio.run(scenario())
+async def test_a_free_port_is_found_and_told() -> None:
+    owner = NotingOwner()
+    port = RealWorld().bind("127.0.0.1", 0)
+    await port.serve(accepting(owner, 1 << 20, 1000, 5000))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+    writer.write(b"\xff" * 8)
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    port.close()
+    assert len(owner.bad) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from bolide.cli.bench.pull_load import copies_of_a_body, pull_load
@@ -17,9 +15,11 @@ def test_a_body_is_copied_once_between_page_cache_and_socket() -> None:
     assert 1.0 <= copies < 1.2
 
 
-def test_the_load_reads_the_topic_again_and_again(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_load_reads_the_topic_again_and_again(
+    bolide_broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
     for seconds in (0.5, 5, 30):  # the later ones where a machine is that slow
-        figures = asyncio.run(pull_load(bolide_broker.namesrv_addr, "Load", seconds, 500, 40, 4))
+        figures = await pull_load(bolide_broker.namesrv_addr, "Load", seconds, 500, 40, 4)
         assert isinstance(figures["pulls"], int)
         if figures["pulls"] > 4:
             break

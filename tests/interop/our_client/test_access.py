@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,19 +51,16 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @marked(OF_OURS, "access keys")
-def test_keys_are_asked_for(guarded: str) -> None:
+async def test_keys_are_asked_for(guarded: str) -> None:
     async def send(keys: ConnectionOptions) -> None:
         async with Producer("P", guarded, timeout=PATIENCE, **keys) as producer:
             await producer.send(Message("Guarded", b"by keys"))
 
-    async def main() -> None:
-        await send(KEYS)
-        none: ConnectionOptions = {}
-        wrong: ConnectionOptions = {"access_key": "RocketMQ", "secret_key": "87654321"}
-        unknown: ConnectionOptions = {"access_key": "nobody", "secret_key": "12345678"}
-        for keys in (none, wrong, unknown):
-            with pytest.raises(SendFailed, match="SYSTEM_ERROR|NO_PERMISSION"):  # both are worth a retry, in Java, too
-                await send(keys)
-        assert bodies(await received(guarded, "Guarded", 1, **KEYS)) == ["by keys"]
-
-    asyncio.run(main())
+    await send(KEYS)
+    none: ConnectionOptions = {}
+    wrong: ConnectionOptions = {"access_key": "RocketMQ", "secret_key": "87654321"}
+    unknown: ConnectionOptions = {"access_key": "nobody", "secret_key": "12345678"}
+    for keys in (none, wrong, unknown):
+        with pytest.raises(SendFailed, match="SYSTEM_ERROR|NO_PERMISSION"):  # both are worth a retry, in Java, too
+            await send(keys)
+    assert bodies(await received(guarded, "Guarded", 1, **KEYS)) == ["by keys"]

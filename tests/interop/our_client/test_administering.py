@@ -30,116 +30,102 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
 
 @marked(OF_OURS, "query by key and id")
-def test_queries(cluster: JavaCluster, topic: str) -> None:
-    async def main() -> None:
-        async with (
-            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+async def test_queries(cluster: JavaCluster, topic: str) -> None:
+    async with (
+        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+    ):
+        sent = [await producer.send(Message(topic, b"%d" % n, keys=["all", f"key-{n}"])) for n in range(5)]
+        await routed(admin, topic)
+        found: list[ReceivedMessage] = []
+
+        async def indexed() -> bool:
+            found[:] = await admin.messages_by_key(topic, "all")
+            return len(found) == 5
+
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while not await indexed():  # the index is written after the answer to the send
+            assert asyncio.get_running_loop().time() < deadline, found
+        assert bodies(found) == ["0", "1", "2", "3", "4"]
+        assert bodies(await admin.messages_by_key(topic, "key-3")) == ["3"]
+        for by_id in (
+            await admin.message(sent[2].message_id, topic),
+            await admin.message_by_unique_id(topic, sent[2].message_id),
+            await admin.message_by_offset_id(sent[2].offset_message_id),
+            await admin.message_at(sent[2].queue, sent[2].queue_offset),
         ):
-            sent = [await producer.send(Message(topic, b"%d" % n, keys=["all", f"key-{n}"])) for n in range(5)]
-            await routed(admin, topic)
-            found: list[ReceivedMessage] = []
-
-            async def indexed() -> bool:
-                found[:] = await admin.messages_by_key(topic, "all")
-                return len(found) == 5
-
-            deadline = asyncio.get_running_loop().time() + PATIENCE
-            while not await indexed():  # the index is written after the answer to the send
-                assert asyncio.get_running_loop().time() < deadline, found
-            assert bodies(found) == ["0", "1", "2", "3", "4"]
-            assert bodies(await admin.messages_by_key(topic, "key-3")) == ["3"]
-            for by_id in (
-                await admin.message(sent[2].message_id, topic),
-                await admin.message_by_unique_id(topic, sent[2].message_id),
-                await admin.message_by_offset_id(sent[2].offset_message_id),
-                await admin.message_at(sent[2].queue, sent[2].queue_offset),
-            ):
-                assert by_id is not None
-                assert (by_id.body, by_id.message_id) == (b"2", sent[2].message_id)
-
-    asyncio.run(main())
+            assert by_id is not None
+            assert (by_id.body, by_id.message_id) == (b"2", sent[2].message_id)
 
 
 @marked(OF_OURS, "offsets: query, reset, clone")
-def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
-    async def main() -> None:
-        group = f"{topic}-group"
-        async with (
-            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
-        ):
-            for number in range(8):
-                await producer.send(Message(topic, b"%d" % number))
-            await received(cluster.namesrv, topic, 8)
-            queues = (await admin.topic_route(topic)).read_queues()
-            assert [await admin.group_offset(group, queue) for queue in queues] == [2, 2, 2, 2]
-            assert [await admin.end_offset(queue) for queue in queues] == [2, 2, 2, 2]
-            progress = await admin.consumer_progress(group)
-            assert progress.lag == 0
-            await admin.create_group(f"{group}-2")
-            await admin.clone_offsets(group, f"{group}-2", topic)
-            assert [await admin.group_offset(f"{group}-2", queue) for queue in queues] == [2, 2, 2, 2]
-            await admin.set_group_offset(f"{group}-2", queues[0], 1)
-            assert len(await received(cluster.namesrv, topic, 1, group=f"{group}-2")) == 1
-            await admin.reset_offset(group, topic, 0)
-            assert bodies(await received(cluster.namesrv, topic, 8)) == sorted(map(str, range(8)))
-
-    asyncio.run(main())
+async def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
+    group = f"{topic}-group"
+    async with (
+        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+    ):
+        for number in range(8):
+            await producer.send(Message(topic, b"%d" % number))
+        await received(cluster.namesrv, topic, 8)
+        queues = (await admin.topic_route(topic)).read_queues()
+        assert [await admin.group_offset(group, queue) for queue in queues] == [2, 2, 2, 2]
+        assert [await admin.end_offset(queue) for queue in queues] == [2, 2, 2, 2]
+        progress = await admin.consumer_progress(group)
+        assert progress.lag == 0
+        await admin.create_group(f"{group}-2")
+        await admin.clone_offsets(group, f"{group}-2", topic)
+        assert [await admin.group_offset(f"{group}-2", queue) for queue in queues] == [2, 2, 2, 2]
+        await admin.set_group_offset(f"{group}-2", queues[0], 1)
+        assert len(await received(cluster.namesrv, topic, 1, group=f"{group}-2")) == 1
+        await admin.reset_offset(group, topic, 0)
+        assert bodies(await received(cluster.namesrv, topic, 8)) == sorted(map(str, range(8)))
 
 
 @marked(OF_OURS, "offsets: reset of a running consumer")
-def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> None:
-    async def main() -> None:
-        seen: list[bytes] = []
-        consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", suspend=1.0)
-        consumer.subscribe(topic, "*", lambda message: seen.append(message.body))
-        async with (
-            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
-        ):
-            for number in range(6):
-                await producer.send(Message(topic, b"%d" % number))
-            async with consumer:
-                await until(lambda: len(seen) == 6, "all of it", PATIENCE)
-                await consumer.commit()
-                await admin.reset_offset(f"{topic}-group", topic, 0)
-                await until(lambda: len(seen) == 12, "all of it again", PATIENCE)
-
-    asyncio.run(main())
+async def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> None:
+    seen: list[bytes] = []
+    consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", suspend=1.0)
+    consumer.subscribe(topic, "*", lambda message: seen.append(message.body))
+    async with (
+        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+    ):
+        for number in range(6):
+            await producer.send(Message(topic, b"%d" % number))
+        async with consumer:
+            await until(lambda: len(seen) == 6, "all of it", PATIENCE)
+            await consumer.commit()
+            await admin.reset_offset(f"{topic}-group", topic, 0)
+            await until(lambda: len(seen) == 12, "all of it again", PATIENCE)
 
 
 @marked(OF_OURS, "running info", "consume message directly", "client list")
-def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str) -> None:
-    async def main() -> None:
-        group = f"{topic}-group"
-        seen: list[bytes] = []
-        consumer = PushConsumer(group, cluster.namesrv, start_from="first", concurrency=7)
-        consumer.subscribe(topic, "A", lambda message: seen.append(message.body))
-        async with (
-            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
-            consumer,
-        ):
-            sent = await producer.send(Message(topic, b"x", tags="A"))
-            await until(lambda: seen, "the message", PATIENCE)
-            connections = await admin.consumer_connections(group)
-            assert connections is not None
-            assert [one.client_id for one in connections.connection_set] == [consumer.client_id]
-            info = await admin.consumer_running_info(group, consumer.client_id)
-            assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "7"
-            printed = await asyncio.to_thread(
-                cluster.mqadmin.run, "consumerStatus", "-g", group, "-i", consumer.client_id
-            )
-            assert topic in printed and "PROP_CONSUME_TYPE" in printed
-            printed = await asyncio.to_thread(
-                cluster.mqadmin.run,
-                *("queryMsgById", "-t", topic, "-i", sent.offset_message_id, "-g", group, "-d", consumer.client_id),
-            )
-            assert "CR_SUCCESS" in printed
-            assert seen == [b"x", b"x"]
-
-    asyncio.run(main())
+async def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str) -> None:
+    group = f"{topic}-group"
+    seen: list[bytes] = []
+    consumer = PushConsumer(group, cluster.namesrv, start_from="first", concurrency=7)
+    consumer.subscribe(topic, "A", lambda message: seen.append(message.body))
+    async with (
+        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        consumer,
+    ):
+        sent = await producer.send(Message(topic, b"x", tags="A"))
+        await until(lambda: seen, "the message", PATIENCE)
+        connections = await admin.consumer_connections(group)
+        assert connections is not None
+        assert [one.client_id for one in connections.connection_set] == [consumer.client_id]
+        info = await admin.consumer_running_info(group, consumer.client_id)
+        assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "7"
+        printed = await asyncio.to_thread(cluster.mqadmin.run, "consumerStatus", "-g", group, "-i", consumer.client_id)
+        assert topic in printed and "PROP_CONSUME_TYPE" in printed
+        printed = await asyncio.to_thread(
+            cluster.mqadmin.run,
+            *("queryMsgById", "-t", topic, "-i", sent.offset_message_id, "-g", group, "-d", consumer.client_id),
+        )
+        assert "CR_SUCCESS" in printed
+        assert seen == [b"x", b"x"]
 
 
 class Commits:
@@ -153,35 +139,32 @@ class Commits:
 
 
 @marked(OF_OURS, "message trace")
-def test_traces_of_ours_at_a_java_broker(cluster: JavaCluster, topic: str) -> None:
-    async def main() -> None:
-        seen: list[ReceivedMessage] = []
-        consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", trace=True)
-        consumer.subscribe(topic, "*", seen.append)
-        producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), timeout=PATIENCE, trace=True)
-        async with producer, consumer:
-            sent = await producer.send(Message(topic, b"12345", tags="A", keys=f"{topic}-key"))
-            decided = await producer.send_in_transaction(Message(topic, b"yes", keys=f"{topic}-yes"))
-            await until(lambda: len(seen) == 2, "both messages", PATIENCE)
-        steps: list[TraceContext] = []
-        ids = {sent.message_id, decided.sent.message_id}
-        async with PullConsumer(f"{topic}-watch", cluster.namesrv, start_from="first") as reader:
-            reader.subscribe(TRACE_TOPIC)
-            deadline = asyncio.get_running_loop().time() + PATIENCE
-            while len(steps) < 7 and asyncio.get_running_loop().time() < deadline:
-                for message in await reader.poll(1.0):
-                    found = decode_trace(message.body.decode())
-                    steps += [s for s in found if s.beans[0].message_id in ids and not s.beans[0].from_check]
-        kinds = sorted(step.kind for step in steps)
-        assert kinds == ["EndTransaction", "Pub", "Pub", "SubAfter", "SubAfter", "SubBefore", "SubBefore"]
-        (end,) = [step.beans[0] for step in steps if step.kind == "EndTransaction"]
-        assert (end.transaction_state, end.from_check) == ("COMMIT_MESSAGE", False)
-        printed = await asyncio.to_thread(cluster.mqadmin.run, "queryMsgTraceById", "-i", sent.message_id)
-        lines = [line.split()[:2] for line in printed.splitlines()]
-        assert ["Pub", f"{topic}-senders"] in lines, printed
-        assert ["Sub", f"{topic}-group"] in lines, printed
-
-    asyncio.run(main())
+async def test_traces_of_ours_at_a_java_broker(cluster: JavaCluster, topic: str) -> None:
+    seen: list[ReceivedMessage] = []
+    consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", trace=True)
+    consumer.subscribe(topic, "*", seen.append)
+    producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), timeout=PATIENCE, trace=True)
+    async with producer, consumer:
+        sent = await producer.send(Message(topic, b"12345", tags="A", keys=f"{topic}-key"))
+        decided = await producer.send_in_transaction(Message(topic, b"yes", keys=f"{topic}-yes"))
+        await until(lambda: len(seen) == 2, "both messages", PATIENCE)
+    steps: list[TraceContext] = []
+    ids = {sent.message_id, decided.sent.message_id}
+    async with PullConsumer(f"{topic}-watch", cluster.namesrv, start_from="first") as reader:
+        reader.subscribe(TRACE_TOPIC)
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while len(steps) < 7 and asyncio.get_running_loop().time() < deadline:
+            for message in await reader.poll(1.0):
+                found = decode_trace(message.body.decode())
+                steps += [s for s in found if s.beans[0].message_id in ids and not s.beans[0].from_check]
+    kinds = sorted(step.kind for step in steps)
+    assert kinds == ["EndTransaction", "Pub", "Pub", "SubAfter", "SubAfter", "SubBefore", "SubBefore"]
+    (end,) = [step.beans[0] for step in steps if step.kind == "EndTransaction"]
+    assert (end.transaction_state, end.from_check) == ("COMMIT_MESSAGE", False)
+    printed = await asyncio.to_thread(cluster.mqadmin.run, "queryMsgTraceById", "-i", sent.message_id)
+    lines = [line.split()[:2] for line in printed.splitlines()]
+    assert ["Pub", f"{topic}-senders"] in lines, printed
+    assert ["Sub", f"{topic}-group"] in lines, printed
 
 
 class AddressServer(BaseHTTPRequestHandler):
@@ -201,7 +184,7 @@ class AddressServer(BaseHTTPRequestHandler):
 
 
 @marked(OF_OURS, "name servers by environment and HTTP")
-def test_discovery(cluster: JavaCluster, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_discovery(cluster: JavaCluster, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     AddressServer.namesrv, AddressServer.asked = cluster.namesrv, []
@@ -215,12 +198,12 @@ def test_discovery(cluster: JavaCluster, topic: str, monkeypatch: pytest.MonkeyP
 
     try:
         monkeypatch.setenv(DOMAIN, f"127.0.0.1:{server.server_port}")
-        asyncio.run(send())
+        await send()
         monkeypatch.setenv("NAMESRV_ADDR", f"127.0.0.1:1;{cluster.namesrv}")
-        asyncio.run(send())
+        await send()
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
     assert AddressServer.asked == ["/rocketmq/nsaddr"]
-    assert len(asyncio.run(received(cluster.namesrv, topic, 2))) == 2
+    assert len(await received(cluster.namesrv, topic, 2)) == 2

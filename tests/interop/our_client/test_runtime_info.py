@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -42,10 +41,10 @@ def shape(value: str) -> str:
     return re.sub(r"[0-9]+(\.[0-9]+)?(E[0-9]+)?", "0", value).replace("-0", "0")
 
 
-def test_what_runtime_info_tells(cluster: JavaCluster, topic: str, tmp_path: Path) -> None:
-    java_before, java = asyncio.run(loaded(cluster.namesrv, "broker-a", topic))
+async def test_what_runtime_info_tells(cluster: JavaCluster, topic: str, tmp_path: Path) -> None:
+    java_before, java = await loaded(cluster.namesrv, "broker-a", topic)
     with Broker(str(tmp_path)) as broker:
-        ours_before, ours = asyncio.run(loaded(broker.namesrv_addr, "broker-a", topic))
+        ours_before, ours = await loaded(broker.namesrv_addr, "broker-a", topic)
     missing = {key for key in set(java) - set(ours) if not BY_CHANCE.match(key)}
     assert missing == set()
     units = ("commitLogDirCapacity", "remainHowManyDataToFlush", "brokerVersionDesc", "putMessageDistributeTime")

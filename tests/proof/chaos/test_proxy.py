@@ -34,60 +34,48 @@ async def echo() -> AsyncIterator[tuple[Proxy, asyncio.StreamReader, asyncio.Str
         server.close()
 
 
-def test_what_is_cut_arrives_once_it_is_healed() -> None:
-    async def scenario() -> None:
-        async with echo() as (proxy, reader, writer, got):
-            writer.write(b"a")
-            assert await reader.readexactly(1) == b"A"
-            proxy.cut("from")
-            writer.write(b"b")
-            while len(got) < 2:
-                await asyncio.sleep(0.01)
-            answer = asyncio.ensure_future(reader.readexactly(1))
-            assert not (await asyncio.wait([answer], timeout=0.1))[0]
-            proxy.cut("both")
-            writer.write(b"c")
-            assert not (await asyncio.wait([answer], timeout=0.1))[0]
-            assert got == [b"a", b"b"]
-            proxy.heal()
-            assert await answer == b"B"
-            assert await reader.readexactly(1) == b"C"
-            assert proxy.passed == 6
-
-    asyncio.run(scenario())
+async def test_what_is_cut_arrives_once_it_is_healed() -> None:
+    async with echo() as (proxy, reader, writer, got):
+        writer.write(b"a")
+        assert await reader.readexactly(1) == b"A"
+        proxy.cut("from")
+        writer.write(b"b")
+        while len(got) < 2:
+            await asyncio.sleep(0.01)
+        answer = asyncio.ensure_future(reader.readexactly(1))
+        assert not (await asyncio.wait([answer], timeout=0.1))[0]
+        proxy.cut("both")
+        writer.write(b"c")
+        assert not (await asyncio.wait([answer], timeout=0.1))[0]
+        assert got == [b"a", b"b"]
+        proxy.heal()
+        assert await answer == b"B"
+        assert await reader.readexactly(1) == b"C"
+        assert proxy.passed == 6
 
 
-def test_dropped_connections_end_at_both_ends() -> None:
-    async def scenario() -> None:
-        async with echo() as (proxy, reader, writer, _):
-            writer.write(b"a")
-            assert await reader.readexactly(1) == b"A"
-            assert proxy.drop() == 1
-            try:
-                assert await reader.read() == b""
-            except ConnectionResetError:
-                pass
-
-    asyncio.run(scenario())
+async def test_dropped_connections_end_at_both_ends() -> None:
+    async with echo() as (proxy, reader, writer, _):
+        writer.write(b"a")
+        assert await reader.readexactly(1) == b"A"
+        assert proxy.drop() == 1
+        try:
+            assert await reader.read() == b""
+        except ConnectionResetError:
+            pass
 
 
-def test_an_address_that_the_target_names_is_that_of_the_proxy() -> None:
-    async def scenario() -> None:
-        async with echo() as (proxy, reader, writer, got):
-            proxy.shown = {b"AT 127.0.0.2:10001": b"AT 127.0.0.1:20002"}
-            writer.write(b"at 127.0.0.2:10001, at 127.0.0.2:10003")
-            assert await reader.readexactly(38) == b"AT 127.0.0.1:20002, AT 127.0.0.2:10003"
-            assert got == [b"at 127.0.0.2:10001, at 127.0.0.2:10003"]
-
-    asyncio.run(scenario())
+async def test_an_address_that_the_target_names_is_that_of_the_proxy() -> None:
+    async with echo() as (proxy, reader, writer, got):
+        proxy.shown = {b"AT 127.0.0.2:10001": b"AT 127.0.0.1:20002"}
+        writer.write(b"at 127.0.0.2:10001, at 127.0.0.2:10003")
+        assert await reader.readexactly(38) == b"AT 127.0.0.1:20002, AT 127.0.0.2:10003"
+        assert got == [b"at 127.0.0.2:10001, at 127.0.0.2:10003"]
 
 
-def test_a_delay_keeps_the_order() -> None:
-    async def scenario() -> None:
-        async with echo() as (proxy, reader, writer, _):
-            proxy.delay = 0.01
-            for letter in b"abcdef":
-                writer.write(bytes([letter]))
-            assert await reader.readexactly(6) == b"ABCDEF"
-
-    asyncio.run(scenario())
+async def test_a_delay_keeps_the_order() -> None:
+    async with echo() as (proxy, reader, writer, _):
+        proxy.delay = 0.01
+        for letter in b"abcdef":
+            writer.write(bytes([letter]))
+        assert await reader.readexactly(6) == b"ABCDEF"
