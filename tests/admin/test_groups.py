@@ -64,6 +64,7 @@ async def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         assert (config.consume_message_orderly, config.consume_enable, config.retry_max_times) == (False, True, 3)
 
 
+@pytest.mark.slow  # a producer's heartbeat is due every 30 s
 async def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) -> None:
     async with clients(bolide_broker) as (admin, producer):
         results = [await producer.send(Message(TOPIC, b"x")) for _ in range(4)]

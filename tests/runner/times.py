@@ -42,6 +42,10 @@ class PhaseTimes:
     def __init__(self) -> None:
         self._processor = ProcessorTime()
 
+    def pytest_collection_finish(self) -> None:
+        """Exclude imports and collection, which belong to no test."""
+        self._processor.since_last(0.0)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bolide.client import MessageQueue
 from bolide.client.consuming.pull import PullRequest, moved_after, pull
 from bolide.client.instance.instance import ClientInstance
@@ -59,6 +61,7 @@ async def test_after_a_lost_connection_the_route_is_asked_for_once(broker: Scrip
         await instance.release()
 
 
+@pytest.mark.slow  # the client asks for routes every 30 s
 async def test_a_consumer_moves_to_the_replica_and_back() -> None:
     with ScriptedBroker() as master, ScriptedBroker() as replica:
         seen: list[bytes] = []
