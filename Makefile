@@ -13,7 +13,7 @@ LONG ?= none
 QUICK := not java and not spark and not slow and not crash
 # What reads files or builds them, and finds the same whatever runs.
 READERS := $(addprefix --ignore=tests/,test_build.py test_citations.py test_declaration.py test_docs.py test_house.py test_reference.py \
-  test_site.py mutations)
+  test_site.py proof/mutations)
 # Rooms without a compiled module: their tests run compiled only, where they use the compiled rooms below them.
 UNCOMPILED := $(addprefix --ignore=tests/,admin bench cli console interop runner test_examples.py test_howto_programs.py \
   test_plugins.py test_programs.py test_spark_names.py)
@@ -67,9 +67,9 @@ rocketmq-tests: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	exec $(BIN)/python -m tests.interop.own_tests $(ARGS)
 
-# Wrongs of a list, one at a time, in a copy of the sources: the tests must notice.
+# Listed bugs, one at a time, in a copy of the sources: the tests must notice. ARGS="--sample 200 --seed 7".
 mutations: venv-test
-	$(BIN)/python -m tools.run_mutations $(ARGS)
+	@exec $(BIN)/python -m proof.mutations $(ARGS)
 
 # Hours of mixed traffic; a series that grows, or a message that is lost, fails it.
 .PHONY: soak

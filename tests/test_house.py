@@ -70,8 +70,7 @@ def test_all_files_keep(rule: Rule) -> None:
 
 
 FOLDERS_OF_THE_WHOLE = {
-    *("bench", "crash", "data", "golden", "hostile", "interop", "mistakes", "model", "mutations", "programs", "proof"),
-    "runner",
+    *("bench", "crash", "data", "golden", "hostile", "interop", "mistakes", "model", "programs", "proof", "runner"),
 }
 
 

@@ -27,7 +27,7 @@ READERS = (
     "test_house.py",
     "test_reference.py",
     "test_site.py",
-    "mutations",
+    "proof/mutations",
 )
 
 

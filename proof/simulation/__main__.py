@@ -32,14 +32,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-shrink", action="store_true", help="leave a failing plan as it is")
     parser.add_argument("--shrink-runs", type=int, default=300, help="runs to make a failing plan small (300)")
     parser.add_argument("--corpus", action="store_true", help="run the old failures of corpus.toml")
-    parser.add_argument("--known-faults", action="store_true", help="take each known mend out and find its fault again")
-    parser.add_argument("--only", default="", help="with --known-faults or --corpus: those with this text in the name")
+    parser.add_argument("--only", default="", help="with --corpus: only names that contain this text")
     parser.add_argument("--json", action="store_true", help="print figures as one line of JSON")
     wanted = parser.parse_args(arguments)
-    if wanted.known_faults:
-        from proof.simulation import known_faults
-
-        return known_faults.find_all(wanted.only, wanted.minutes)
     began = time.monotonic()
     try:
         outcome = campaign.run(wanted, began)
