@@ -48,24 +48,24 @@ test-interpreted: venv-test
 
 test-compiled: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
-	$(BIN)/python -m tests.interop.java_artefacts && \
+	$(BIN)/python -m proof.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again --long $(LONG) $(ARGS)
 
 interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
-	$(BIN)/python -m tests.interop.java_artefacts && \
+	$(BIN)/python -m proof.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m java tests/interop $(ARGS)
 
 # Everything with Spark, with the long tests that `make test` leaves out.
 spark-long: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
-	$(BIN)/python -m tests.interop.java_artefacts && \
+	$(BIN)/python -m proof.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m spark $(ARGS)
 
 # RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
 rocketmq-tests: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
-	exec $(BIN)/python -m tests.interop.own_tests $(ARGS)
+	exec $(BIN)/python -m proof.interop.own_tests $(ARGS)
 
 # Listed bugs, one at a time, in a copy of the sources: the tests must notice. ARGS="--sample 200 --seed 7".
 mutations: venv-test

@@ -13,7 +13,7 @@ from bench import clients
 from bench.stopping import Failed
 from bench.subject import Scale, Subject
 
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 CASES = {"loop": "send in a loop", "in_flight": "256 sends in flight", "push": "push consumer"}
 _LOADS = 4.5

@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.interop.java_artefacts import BROKER_VERSION, compiled, jars, tool
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, tool
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 HERE = Path(__file__).resolve().parent
 CASES = ("loop", "in_flight", "many", "push", "push_plain", "push_lists")

@@ -31,11 +31,11 @@ from bolide.client import Message
 from bolide.client.blocking import Producer
 from bolide.errors import BolideError
 from bolide.remoting import codes
-from tests.interop.controlled_set import SECONDS, ControlledBrokers, Kind
-from tests.interop.java_processes import JavaController
-from tests.interop.our_processes import OurController
-from tests.interop.processes import until
-from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.java_processes import JavaController
+from proof.kit.our_processes import OurController
+from proof.kit.processes import until
+from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 SETS = "ours/ours,java/java,java/ours,ours/java"
 SETTINGS = {"allAckInSyncStateSet": "true"}

@@ -25,8 +25,8 @@ from bench.shown import say
 from bench.stopping import Failed
 from bench.subject import Scale, Subject
 
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, frame, header, pull_ext, query_ext
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, frame, header, pull_ext, query_ext
 
 Figures = dict[str, float]
 QUEUES = 8

@@ -28,7 +28,7 @@ from bolide.spark.bench.measure import Bench, sink, to_nowhere, topic_of, tree_c
 from bolide.spark.bench.ready import FIVE_DDL, ReadySource
 from bolide.spark.bench.store import QUEUES
 from bolide.spark.session.session import job_session
-from tests.interop.java_artefacts import jars
+from proof.interop.java_artefacts import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.stopping import Failed, last_line
 
-from tests.interop.java_artefacts import jars, tool
-from tests.interop.processes import ServerProcess, free_ports
+from proof.interop.java_artefacts import jars, tool
+from proof.kit.processes import ServerProcess, free_ports
 
 VERSION = "4.1.1"
 JARS = f"kafka-{VERSION}"

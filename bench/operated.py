@@ -32,9 +32,9 @@ from bench.shown import say
 from bench.stopping import Failed, measured
 
 from bolide.remoting import codes
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import free_ports, until
-from tests.interop.wire import Wire
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import free_ports, until
+from proof.kit.wire import Wire
 
 ACCESS, SECRET = "operator", "a secret of the bench"
 PLAIN, AGAIN = "nothing", "nothing, once more"

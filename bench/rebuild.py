@@ -31,7 +31,7 @@ from bench.stopping import Failed, measured
 from bolide.layout.index_file import index_file_size
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
-from tests.interop.java_artefacts import BROKER_VERSION, jars
+from proof.interop.java_artefacts import BROKER_VERSION, jars
 
 GOAL = 3.0
 FULLEST_DISK = 0.85

@@ -16,9 +16,9 @@ from bench.shown import Step, say
 from bench.stopping import Failed, last_line
 
 from bolide.spark.bench.store import QUEUES, TOPIC
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.processes import ServerProcess, until
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaBroker
+from proof.kit.processes import ServerProcess, until
 
 JAVA, SPARK, BROKER = f"Java {BROKER_VERSION} broker", "Bolide on Spark", "Bolide broker"
 _LIMIT_SECONDS = 1800.0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.stopping import Failed
 
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext
 
 RUNTIME_INFO = 28
 GET_MAX_OFFSET = 30

@@ -11,9 +11,9 @@ from typing import Protocol
 from bench.generator import program
 from bench.stopping import Failed, last_line
 
-from tests.interop.java_processes import JavaBroker
-from tests.interop.our_processes import OurBroker
-from tests.interop.processes import ServerProcess, until
+from proof.interop.java_processes import JavaBroker
+from proof.kit.our_processes import OurBroker
+from proof.kit.processes import ServerProcess, until
 
 # What bin/runbroker.sh of the release gives the JVM, with a heap of 2 GB.
 JAVA_FLAGS = (

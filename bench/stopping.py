@@ -12,7 +12,7 @@ from typing import TypeVar
 from bench.shown import say
 
 from bolide.errors import BolideError
-from tests.interop.java_artefacts import ArtefactError
+from proof.interop.java_artefacts import ArtefactError
 
 Result = TypeVar("Result")
 INTERRUPTED, FAILED = 130, 2

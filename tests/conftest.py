@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bolide import _impl
-from tests.children import ended_if_it_fails
+from proof.interop.jvm_flags import UNVERIFIED
+from proof.kit.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
-from tests.jvm_flags import UNVERIFIED
 from tests.node.controller.etcds import SKIP_OPTIONAL
 from tests.runner import again, groups, long_tests, times
 from tests.runner.schedule import HeavyBesideLight

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.children import ended_if_it_fails, start
+from proof.kit.children import ended_if_it_fails, start
 
 SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
 

@@ -25,8 +25,8 @@ from bolide.node.process.exit_codes import BAD_CONFIG, STORE_FAILED
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import ServerProcess
+from proof.kit.processes import ServerProcess
+from proof.kit.waiting import PATIENCE
 from tests.node.controller.test_node import brokers, controller, paired
 from tests.node.metrics.scraping import Samples, scraped
 from tests.node.test_broker import options, pull_request, send_request

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bolide.testing.broker import Broker
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
 
 PROGRAMS = Path(__file__).parent.parent / "docs" / "programs"
 

@@ -15,8 +15,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.request_routes import Kind, Row
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import broker
 from tests.remoting.vectors import requests
 

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     """Write, or with --check compare; 1 when the page is out of date or a cell that must be proven is not."""
     sys.path.insert(0, str(ROOT))
     items = collected()
-    from tests.interop import matrix
+    from proof.interop import matrix
 
     counts = Counter(cell for item in items for cell in matrix.cells_of(item))
     empty = matrix.missing(counts)

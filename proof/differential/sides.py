@@ -12,10 +12,10 @@ from typing import Final
 
 from proof.differential.steps import BROKER, Step
 from proof.differential.wire import Closed, Connection, Frame, Manner
-from tests.children import ended_if_it_fails
-from tests.interop.java_processes import JavaBroker, JavaNameServer
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
+from proof.interop.java_processes import JavaBroker, JavaNameServer
+from proof.kit.children import ended_if_it_fails
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
 
 ANSWER_SECONDS: Final = 60.0
 """How long one side may take longer than the other."""

@@ -16,8 +16,8 @@ from typing import Protocol
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.testing.broker import Broker
+from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
 from proof.sequences.plain import Row, parse
-from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
 
 UPDATE_TOPIC, GET_MAX_OFFSET, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 30, 215, 216
 BUSY = 2

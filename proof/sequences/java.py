@@ -11,7 +11,7 @@ class JavaServer(Server):
     """RocketMQ's broker 5.5.0, running from the start to the end."""
 
     def __init__(self, home: Path, namesrv: str) -> None:
-        from tests.interop.java_processes import JavaBroker
+        from proof.interop.java_processes import JavaBroker
 
         super().__init__("broker-a", home, namesrv)
         self._process: JavaBroker | None = JavaBroker(home / self.name, namesrv)
@@ -42,7 +42,7 @@ class JavaNames:
     """RocketMQ's name server."""
 
     def __init__(self, home: Path) -> None:
-        from tests.interop.java_processes import JavaNameServer
+        from proof.interop.java_processes import JavaNameServer
 
         self._process = JavaNameServer(home)
         self.address = self._process.address

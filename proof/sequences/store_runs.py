@@ -22,10 +22,10 @@ from bolide.spark.store.store_source import RocketMQStoreDataSource
 from bolide.spark.store.store_tables import TABLES
 from bolide.spark.verify.verify_job import verify_with
 from proof.sequences.checkpointed import KILLS, Found, Query, batch_rows
+from proof.sequences.in_process import InProcess
 from proof.sequences.plain import Row, tags_code, units
 from proof.sequences.steps import Heard, Step, Wrong, hearing
 from proof.sequences.store_model import QUEUE_FILE, Store
-from tests.spark.in_process import InProcess
 
 JOBS = ("batch", "now", "poll", "verify", "dispatch", "follow")
 SCHEMA = StructType(

@@ -6,8 +6,8 @@ import pytest
 
 from bolide.client import Message, PushConsumer, ResponseError
 from bolide.testing.broker import Broker
+from proof.kit.waiting import until, until_answered
 from tests.admin.cluster_of_one import TOPIC, clients
-from tests.client.waiting import until, until_answered
 
 
 async def test_create_list_delete(bolide_broker: Broker) -> None:

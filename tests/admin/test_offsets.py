@@ -8,9 +8,9 @@ from bolide.admin import Admin
 from bolide.client import Message, MessageQueue, PushConsumer
 from bolide.client.messages.errors import NoQueue
 from bolide.testing.broker import Broker
+from proof.kit.waiting import until
 from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 async def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:

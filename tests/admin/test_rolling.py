@@ -16,8 +16,8 @@ from bolide.client import BolideError, Message, NoQueue, Producer, PushConsumer
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
-from tests.client.waiting import until
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import until
 from tests.node.replication.controlled import controlled
 from tests.node.test_broker import options
 

@@ -11,9 +11,9 @@ from bench.generator import Load, Measurement, Shape, generate, run_load
 from bench.servers import NullServer
 from bench.stopping import Failed
 
-from tests.interop.our_processes import OurBroker
-from tests.interop.records import Stored, stored
-from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
+from proof.kit.our_processes import OurBroker
+from proof.kit.records import Stored, stored
+from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 QUEUES = 4

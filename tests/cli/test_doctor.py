@@ -12,7 +12,7 @@ import pytest
 
 from bolide.cli import doctor
 from bolide.store.files import RealFiles
-from tests.interop.processes import until
+from proof.kit.processes import until
 
 
 def told(*words: str) -> dict[str, tuple[str, str]]:

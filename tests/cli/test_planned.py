@@ -16,7 +16,7 @@ from bolide.cli.cluster import app
 from bolide.client import Message
 from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
-from tests.client.waiting import until_answered
+from proof.kit.waiting import until_answered
 from tests.node.replication.controlled import ControlledSet, controlled
 
 

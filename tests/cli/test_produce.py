@@ -10,7 +10,7 @@ import pytest
 
 from bolide.client.blocking import PullConsumer
 from bolide.testing.broker import Broker
-from tests import children
+from proof.kit import children
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "kill"])

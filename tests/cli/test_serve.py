@@ -22,9 +22,9 @@ import pytest
 from bolide.cli.output import FAILED, PIPE_CLOSED, UNREACHABLE, USAGE
 from bolide.client import Message
 from bolide.client.blocking import Producer
-from tests.children import start
-from tests.interop.our_processes import PATIENT
-from tests.interop.processes import free_ports
+from proof.kit.children import start
+from proof.kit.our_processes import PATIENT
+from proof.kit.processes import free_ports
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
 

@@ -24,7 +24,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from bolide.console.app import Console, ConsoleOptions
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 
 ENSURE: Final = Path(__file__).parents[2] / "tools" / "ensure_chromium.sh"
 DESKTOP: Final = (1280, 860)

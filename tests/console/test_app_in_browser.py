@@ -13,7 +13,7 @@ from bolide.admin import Admin
 from bolide.client import Message, PushConsumer
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 from tests.console.browsing import NASTY, send
 from tests.console.chromium import DESKTOP, PHONE, Window, serving, window
 

@@ -15,7 +15,7 @@ from bolide.admin import Admin
 from bolide.client import Message, PushConsumer
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.console.browsing import Browser, browsing, send, text_of
 
 TOPIC, GROUP = "orders", "billing"

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from tests.interop.wire import SEND_MESSAGE_V2, frame, header, send_ext
+from proof.kit.wire import SEND_MESSAGE_V2, frame, header, send_ext
 
 CLOSED = None
 """The peer closes the connection instead of answering."""

@@ -2,8 +2,8 @@
 
 import struct
 
+from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SEND_MESSAGE_V2, VIEW_MESSAGE_BY_ID, pull_ext, send_ext
 from tests.hostile.attack import Attack, request, send, without
-from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SEND_MESSAGE_V2, VIEW_MESSAGE_BY_ID, pull_ext, send_ext
 
 SYSTEM_ERROR = 1
 NOT_SUPPORTED = 3

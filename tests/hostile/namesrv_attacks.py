@@ -1,7 +1,7 @@
 """Well-formed frames that ask a name server for what it must refuse."""
 
+from proof.kit.wire import GET_ROUTE
 from tests.hostile.attack import request
-from tests.interop.wire import GET_ROUTE
 
 SYSTEM_ERROR = 1
 NOT_SUPPORTED = 3

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import ServerProcess, until
+from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 from tests.hostile.attack import FRAMES, HEADERS, Attack
 from tests.hostile.broker_attacks import BROKER_ATTACKS
 from tests.hostile.namesrv_attacks import NAMESRV_ATTACKS
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import ServerProcess, until
-from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 ANSWER_SECONDS = 1.0
 ATTEMPTS = 5

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.interop.java_processes import Messages
+from proof.interop.java_processes import Messages
 
 
 def asked_while_open(checks: Messages, delivered: Messages) -> bool:

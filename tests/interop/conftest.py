@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import Java, JavaClient, wait_registered
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import CLIENT_VERSIONS
+from proof.interop.java_processes import Java, JavaClient, wait_registered
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.interop.matrix import Cell, as_text, cells_of
+from proof.interop.matrix import Cell, as_text, cells_of
 
 PROPERTY = "matrix"
 """Reports travel from a worker with the properties of their test; so do the cells."""

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import DriverError, JavaBroker, MqAdmin
-from tests.interop.matrix import PROGRAM
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.wire import VERSION_5_5_0, Answer, Wire, pull_ext, query_ext, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import DriverError, JavaBroker, MqAdmin
+from proof.interop.matrix import PROGRAM
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.wire import VERSION_5_5_0, Answer, Wire, pull_ext, query_ext, send_ext
 
 pytestmark = [
     pytest.mark.java,

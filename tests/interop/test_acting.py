@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
-from tests.interop.matrix import OF_OURS, OUR_MASTER, OUR_SLAVE, PROGRAM
-from tests.interop.our_processes import OurBroker
-from tests.interop.processes import free_ports, until
-from tests.interop.wire import (
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from proof.interop.matrix import OF_OURS, OUR_MASTER, OUR_SLAVE, PROGRAM
+from proof.kit.our_processes import OurBroker
+from proof.kit.processes import free_ports, until
+from proof.kit.wire import (
     GET_ROUTE,
     PULL_MESSAGE,
     SEND_MESSAGE_V2,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import free_ports, until
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import free_ports, until
+from proof.kit.wire import SUCCESS
 from tests.interop.test_replication import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
-from tests.interop.wire import SUCCESS
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from bench.kafka_broker import JARS
 from bench.kafka_reads import Read, ratios, table
 
-JAVA = Path(__file__).parent / "java"
+from proof.interop.java_artefacts import source_folder
 
 
 def reads(case: str, *seconds: float) -> list[Read]:
@@ -26,7 +25,7 @@ def test_ratios_are_medians_of_those_of_the_rounds() -> None:
 
 @pytest.mark.parametrize("name", [JARS, "spark-kafka-4.2.0"])
 def test_what_is_asked_for_is_pinned(name: str) -> None:
-    pinned = {line.split()[1] for line in (JAVA / f"jars-{name}.sha256").read_text("ascii").splitlines()}
-    pom = (JAVA / name / "pom.xml").read_text("utf-8")
+    pinned = {line.split()[1] for line in (source_folder() / f"jars-{name}.sha256").read_text("ascii").splitlines()}
+    pom = (source_folder() / name / "pom.xml").read_text("utf-8")
     asked = re.findall(r"<artifactId>([^*<]+)</artifactId><version>([^<]+)</version>", pom)
     assert asked and {f"{artefact}-{version}.jar" for artefact, version in asked} <= pinned

@@ -18,7 +18,7 @@ from bench.servers import BolideBroker
 from bench.stopping import FAILED, Failed, last_line, measured
 
 from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
-from tests.interop.records import stored
+from proof.kit.records import stored
 
 MESSAGES, FEW = 20_003, 2003
 SMALL = 1 << 22

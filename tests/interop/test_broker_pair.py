@@ -15,11 +15,11 @@ import pytest
 from bolide.admin import Admin
 from bolide.client import Message, MessageQueue, Producer, PushConsumer
 from bolide.errors import BolideError
-from tests.client.waiting import until as becomes
-from tests.interop.java_processes import JavaBroker, JavaNameServer
-from tests.interop.our_processes import OurNameServer
-from tests.interop.processes import free_ports, until
-from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
+from proof.interop.java_processes import JavaBroker, JavaNameServer
+from proof.kit.our_processes import OurNameServer
+from proof.kit.processes import free_ports, until
+from proof.kit.waiting import until as becomes
+from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

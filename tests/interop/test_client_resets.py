@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import JavaClient, wait_registered
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
-from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from proof.interop.java_artefacts import CLIENT_VERSIONS
+from proof.interop.java_processes import JavaClient, wait_registered
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
+from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 

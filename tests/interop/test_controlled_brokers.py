@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.controlled_set import SECONDS, ControlledBrokers, Kind
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaController
-from tests.interop.matrix import JAVA_CONTROLLER, OUR_CONTROLLER, OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurController
-from tests.interop.processes import until
+from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaController
+from proof.interop.matrix import JAVA_CONTROLLER, OUR_CONTROLLER, OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurController
+from proof.kit.processes import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
-from tests.interop.matrix import OUR_CONTROLLER, marked
-from tests.interop.our_processes import OurController
-from tests.interop.processes import free_ports, until
-from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
+from proof.interop.matrix import OUR_CONTROLLER, marked
+from proof.kit.our_processes import OurController
+from proof.kit.processes import free_ports, until
+from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs"), pytest.mark.slow]
 

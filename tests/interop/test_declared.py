@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.testing.broker import Broker
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, wait_registered
-from tests.interop.our_processes import OurNameServer
-from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, wait_registered
+from proof.kit.our_processes import OurNameServer
+from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaClient, wait_registered
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.records import Stored, stored
-from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, VIEW_MESSAGE_BY_ID, Wire, pull_ext, query_ext
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaClient, wait_registered
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.records import Stored, stored
+from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, VIEW_MESSAGE_BY_ID, Wire, pull_ext, query_ext
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
 STORES = sorted(path.name.removesuffix(".tar.xz") for path in GOLDEN.glob("*.tar.xz"))

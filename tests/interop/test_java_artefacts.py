@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop import java_artefacts
-from tests.interop.java_artefacts import ArtefactError, cache_folder
+from proof.interop import java_artefacts
+from proof.interop.java_artefacts import ArtefactError, cache_folder
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

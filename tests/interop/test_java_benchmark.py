@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaProgram, wait_registered
-from tests.interop.matrix import PROGRAM
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
-from tests.interop.wire import PULL_MESSAGE, Wire, pull_ext
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaProgram, wait_registered
+from proof.interop.matrix import PROGRAM
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
+from proof.kit.wire import PULL_MESSAGE, Wire, pull_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_processes import Java
-from tests.interop.matrix import to_ours
-from tests.interop.records import Stored, stored
-from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
+from proof.interop.java_processes import Java
+from proof.interop.matrix import to_ours
+from proof.kit.records import Stored, stored
+from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from proof.interop.java_processes import DriverError, Java, wait_registered
+from proof.interop.matrix import to_ours
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
 from tests.interop.asked_back import asked_while_open
-from tests.interop.java_processes import DriverError, Java, wait_registered
-from tests.interop.matrix import to_ours
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

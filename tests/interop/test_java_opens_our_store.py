@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
-from tests.interop.our_processes import OurBroker
-from tests.interop.processes import until
-from tests.interop.records import Stored, stored
-from tests.interop.wire import (
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
+from proof.kit.our_processes import OurBroker
+from proof.kit.processes import until
+from proof.kit.records import Stored, stored
+from proof.kit.wire import (
     PULL_MESSAGE,
     QUERY_MESSAGE,
     SEND_MESSAGE_V2,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient
-from tests.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaClient
+from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import MqAdmin
-from tests.interop.matrix import PROGRAM
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import MqAdmin
+from proof.interop.matrix import PROGRAM
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [
     pytest.mark.java,

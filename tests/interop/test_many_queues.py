@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from bolide.remoting.json import parse_long
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import free_ports, until
-from tests.interop.records import stored
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import free_ports, until
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
 from tests.interop.test_replication import VERSIONS, Broker
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-many-queues")]
 

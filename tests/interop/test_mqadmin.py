@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaClient, MqAdmin
-from tests.interop.matrix import PROGRAM
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import JavaClient, MqAdmin
+from proof.interop.matrix import PROGRAM
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [
     pytest.mark.java,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_processes import (
+from proof.interop.java_processes import (
     JavaBroker,
     JavaClient,
     JavaController,
@@ -20,10 +20,10 @@ from tests.interop.java_processes import (
     endless_mqadmin,
     wait_registered,
 )
-from tests.interop.matrix import PROGRAM
+from proof.interop.matrix import PROGRAM
+from proof.kit.our_processes import OurBroker, OurController, OurNameServer
+from proof.kit.processes import until
 from tests.interop.mqadmin_verbs import CONSUME, ENDLESS, NAMES, NEW, OLD, SEND, STEPS, STOP, WORKS, Step, told
-from tests.interop.our_processes import OurBroker, OurController, OurNameServer
-from tests.interop.processes import until
 
 pytestmark = [
     pytest.mark.java,

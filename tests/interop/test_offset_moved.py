@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.our_processes import OurBroker
-from tests.interop.processes import until
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.interop.java_artefacts import OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker
+from proof.kit.our_processes import OurBroker
+from proof.kit.processes import until
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

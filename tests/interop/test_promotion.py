@@ -12,11 +12,11 @@ from typing import Literal
 
 import pytest
 
-from tests.interop.acknowledged import Acknowledged, bodies_at
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import free_ports, until
+from proof.interop.acknowledged import Acknowledged, bodies_at
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import free_ports, until
 from tests.interop.test_replication import VERSIONS, Broker, assert_equal
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
-from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
-from tests.interop.matrix import to_ours
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
+from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from proof.interop.matrix import to_ours
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 

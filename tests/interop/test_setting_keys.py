@@ -11,7 +11,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions
-from tests.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
+from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

@@ -12,10 +12,10 @@ from bolide.declaration import options_of
 from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.verify import verify_store
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
-from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
-from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
-from tests.interop.our_processes import OurBroker, OurNameServer
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
+from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
+from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
+from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 

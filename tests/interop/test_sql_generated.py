@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, jars, source_folder, tool
+from proof.interop.matrix import PROGRAM, marked
 from tests.dispatch.sql92_texts import expressions, property_maps
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, jars, tool
-from tests.interop.matrix import PROGRAM, marked
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
-ORACLE = Path(__file__).parent / "java" / "SqlOracle.java"
+ORACLE = source_folder() / "SqlOracle.java"
 
 
 def answers_of_java(version: str, folder: Path, texts: list[str], maps: list[dict[str, str]]) -> list[str]:

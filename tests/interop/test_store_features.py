@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, wait_registered
-from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaClient, wait_registered
+from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 

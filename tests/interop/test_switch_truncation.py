@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.acknowledged import Acknowledged, bodies_at
-from tests.interop.controlled_set import SECONDS, ControlledBrokers, Kind
-from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurController
-from tests.interop.processes import until
+from proof.interop.acknowledged import Acknowledged, bodies_at
+from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurController
+from proof.kit.processes import until
 from tests.interop.test_replication import FILE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from bolide.remoting.json import parse_long
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
-from tests.interop.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
+from proof.kit.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
 from tests.node.routes.test_master_tables import slave
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
-from tests.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
-from tests.interop.records import Stored, stored
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.interop.java_artefacts import BROKER_VERSION
+from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
+from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
+from proof.kit.records import Stored, stored
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 

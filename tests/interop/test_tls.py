@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import JavaClient
-from tests.interop.matrix import to_ours
-from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.interop.java_artefacts import CLIENT_VERSIONS
+from proof.interop.java_processes import JavaClient
+from proof.interop.matrix import to_ours
+from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [

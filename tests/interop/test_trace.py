@@ -8,14 +8,14 @@ import pytest
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 from bolide.client.tracing.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, tool
-from tests.interop.java_processes import MqAdmin
-from tests.interop.matrix import PROGRAM, marked
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, source_folder, tool
+from proof.interop.java_processes import MqAdmin
+from proof.interop.matrix import PROGRAM, marked
+from proof.kit.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
-TRACE_LINES = Path(__file__).parent / "java" / "TraceLines.java"
+TRACE_LINES = source_folder() / "TraceLines.java"
 FULL = TraceBean("ID1", "T", "A", "k1 k2", "10.0.0.1:10911", "OFF", 12, DELAYED)
 BARE = TraceBean("ID2", "Tö", store_host="h:1")
 DECIDED = TraceBean(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
-from tests.client.waiting import until
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, wait_registered
+from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.waiting import until
 from tests.interop.asked_back import asked_while_open
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, wait_registered
-from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
-from tests.interop.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 

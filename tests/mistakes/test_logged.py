@@ -23,7 +23,7 @@ from bolide.client import (
     blocking,
 )
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 NOBODY = "127.0.0.1:1"
 

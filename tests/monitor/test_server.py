@@ -15,7 +15,7 @@ from bolide.monitor.health import Health, Pulse
 from bolide.monitor.http import PageAnswer, Request, said
 from bolide.monitor.server import MOST_CONNECTIONS, MonitorServer
 from bolide.world.real import RealWorld
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 
 Scenario = Callable[[MonitorServer, int], Awaitable[None]]
 

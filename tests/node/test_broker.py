@@ -26,8 +26,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 
 Scenario = Callable[[BrokerNode, ClientConnection], Awaitable[None]]
 

@@ -19,7 +19,7 @@ from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import broker, pull_request, send_request
 
 ROOT = Credentials("root", "s3cret-of-root")

@@ -18,7 +18,7 @@ from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnection
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_lenient
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import broker
 
 DONE_BY_THE_MASTER = {

@@ -24,8 +24,8 @@ from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, Files, RealFiles
-from tests.client.waiting import PATIENCE, until
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import broker, options, pull_request, send_request
 
 

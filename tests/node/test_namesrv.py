@@ -24,8 +24,8 @@ from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
+from proof.kit.waiting import PATIENCE, until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import PATIENCE, until
 from tests.namesrv.peer import FakeBroker, World
 from tests.node.loop.test_outbox import read_answers
 

@@ -23,8 +23,8 @@ from bolide.node.standalone import plan
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports, until
+from proof.kit.processes import free_ports, until
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import send_request
 
 END = 180.0

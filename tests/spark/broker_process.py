@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.interop.java_processes import JavaBroker, JavaNameServer, wait_registered
-from tests.interop.our_processes import OurNameServer
-from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.interop.java_processes import JavaBroker, JavaNameServer, wait_registered
+from proof.kit.our_processes import OurNameServer
+from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
 
 
 class RestartableBroker:

@@ -33,8 +33,8 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
-from tests.children import start
-from tests.interop.processes import until
+from proof.kit.children import start
+from proof.kit.processes import until
 from tests.spark.broker_process import RestartableBroker, RestartableJavaBroker
 from tests.spark.produce import send
 from tests.spark.simulated_query import POINTS, Plan, fork, run_driver

@@ -15,7 +15,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
-from tests.interop.processes import until
+from proof.kit.processes import until
 from tests.spark.produce import send
 
 SEGMENT = 1 << 20
@@ -72,7 +72,7 @@ def bolide_target() -> Iterator[Target]:
 
 def java_target(folder: Path) -> Iterator[Target]:
     """RocketMQ 5.5.0 as two processes."""
-    from tests.interop.java_processes import JavaBroker, JavaNameServer
+    from proof.interop.java_processes import JavaBroker, JavaNameServer
 
     namesrv = JavaNameServer(folder / "namesrv")
     try:

@@ -20,7 +20,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.tls_contexts import RenewedContext, server_context
 from bolide.world.real import RealWorld
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bolide.cli.pipeline.verbs import app
 from bolide.testing.broker import Broker
-from tests import children
+from proof.kit import children
 
 LOCAL = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bolide.client import MessageQueue
 from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.remoting import codes
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 async def test_brokers_may_ask_for_state_and_offsets(broker: ScriptedBroker) -> None:

@@ -8,10 +8,10 @@ from bolide.client import MessageQueue, ReceivedMessage
 from bolide.client.consuming.consumer_stats import HOUR, MINUTE, ConsumerStats, Window
 from bolide.client.instance.protocol_json import json_body
 from bolide.remoting import codes
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.consuming.test_pull_consumer import fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 def test_a_window_forgets_what_is_older() -> None:

@@ -7,8 +7,8 @@ import pytest
 from bolide.client import PullConsumer
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 def pulls(broker: ScriptedBroker) -> list[Command]:

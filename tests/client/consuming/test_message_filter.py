@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bolide.client import ArgumentError, MessageQueue, PullConsumer, PushConsumer, ReceivedMessage
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.consuming.test_pull_consumer import Q0, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 def even(message: ReceivedMessage) -> bool:

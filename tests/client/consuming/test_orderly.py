@@ -7,9 +7,9 @@ from collections import defaultdict
 from bolide.client import MessageQueue, ReceivedMessage
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 async def test_orderly_tries_again_in_place_and_nothing_overtakes(broker: ScriptedBroker) -> None:

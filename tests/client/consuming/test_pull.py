@@ -12,9 +12,9 @@ from bolide.client.messages.subscription import Subscription
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import until, until_answered
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until, until_answered
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 

@@ -13,8 +13,8 @@ from bolide.client import ArgumentError, Message, MessageQueue, Producer, PullCo
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
 

@@ -15,9 +15,9 @@ from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.remoting.command import Command
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 @pytest.mark.parametrize("shape", ["async", "plain", "async batch", "plain batch"])

@@ -16,7 +16,7 @@ from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, Retr
 from bolide.client.consuming.strategies import avg, machine_room, machine_room_nearby
 from bolide.node.broker import BrokerNode
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 from tests.node.test_broker import options
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from bolide.client import ClientStateError, MessageQueue, ReceivedMessage
 from bolide.remoting import codes
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 async def test_pause_stops_pulling_until_resume(broker: ScriptedBroker) -> None:

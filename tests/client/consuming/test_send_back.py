@@ -10,9 +10,9 @@ import pytest
 from bolide.client import ConsumeResult, MessageQueue, ReceivedMessage, RetryLater
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 @pytest.mark.parametrize("how", ["exception", "false", "retry", "later", "dead"])

@@ -11,7 +11,7 @@ from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import make_request
 from bolide.testing.broker import Broker
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 def test_the_hook_marks_what_has_a_mark() -> None:

@@ -23,7 +23,7 @@ from bolide.client import (
 from bolide.client.messages.codec import CodecChoice, PydanticCodec, find_codec, value_of, with_body
 from bolide.errors import ArgumentError
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 class Order(msgspec.Struct):

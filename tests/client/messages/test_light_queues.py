@@ -21,7 +21,7 @@ from bolide.client import (
 from bolide.client.messages.light_queues import light_offset, queue_list
 from bolide.client.messages.message import properties_text
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 pytestmark = pytest.mark.bolide_broker(enable_lmq=True, enable_multi_dispatch=True)
 

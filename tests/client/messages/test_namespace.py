@@ -17,7 +17,7 @@ from bolide.client import (
 from bolide.client.messages.namespace import check_namespace, with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 @pytest.mark.parametrize(

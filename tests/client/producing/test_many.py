@@ -27,8 +27,8 @@ from bolide.layout.record import Record, decode_records
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 ALLOWED_S = 3.0
 """For sends that nobody answers: more than a machine stands still between two lines."""

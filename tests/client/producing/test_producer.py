@@ -26,8 +26,8 @@ from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 
 
 def refuse(code: int) -> object:

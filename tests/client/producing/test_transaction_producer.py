@@ -27,8 +27,8 @@ from bolide.layout.properties import parse_properties
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import until
 from tests.layout.records import record_bytes
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN

@@ -11,7 +11,7 @@ from bolide.client.messages.errors import MessageRefused
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 class Notes(Interceptor):

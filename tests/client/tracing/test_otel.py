@@ -25,7 +25,7 @@ from bolide.client import (
 )
 from bolide.client.tracing.otel import OpenTelemetry
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 class Telemetry:

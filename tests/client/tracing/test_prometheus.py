@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from bolide.client import Message, MessageRefused, Producer, PullConsumer, PushConsumer, ReceivedMessage, RetryLater
 from bolide.client.tracing.prometheus import PrometheusMetrics
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 async def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> None:

@@ -25,7 +25,7 @@ from bolide.client.tracing.tracer import BATCH, MAX_WAITING, Tracer
 from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.testing.broker import Broker
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 
 async def traces(namesrv: str, count: int) -> tuple[list[TraceContext], list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.our_client.java_cluster import JavaCluster
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, MqAdmin
+from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, MqAdmin
 
 SETTINGS = {
     "enablePropertyFilter": "true",

@@ -9,7 +9,7 @@ from typing import Any
 from bolide.admin import Admin
 from bolide.client import PushConsumer, ReceivedMessage, TopicNotFound
 from bolide.client.messages.subscription import Selector
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 PATIENCE = 120.0
 """Seconds; a Java broker on a busy machine takes its time."""

@@ -9,11 +9,11 @@ import pytest
 
 from bolide.client import Message, Producer, SendFailed
 from bolide.client.instance.options import ConnectionOptions
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker
-from tests.interop.matrix import OF_OURS, marked
+from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_processes import JavaBroker
+from proof.interop.matrix import OF_OURS, marked
+from proof.kit.our_processes import OurNameServer
 from tests.interop.our_client.receiving import PATIENCE, bodies, received
-from tests.interop.our_processes import OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

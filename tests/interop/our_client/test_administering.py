@@ -21,8 +21,8 @@ from bolide.client import (
 from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
 from bolide.client.tracing.trace import TraceContext, decode_trace
 from bolide.layout.names import TRACE_TOPIC
-from tests.client.waiting import until
-from tests.interop.matrix import OF_OURS, marked
+from proof.interop.matrix import OF_OURS, marked
+from proof.kit.waiting import until
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 

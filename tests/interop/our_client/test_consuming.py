@@ -25,8 +25,8 @@ from bolide.client import (
 )
 from bolide.client.consuming.strategies import avg, avg_by_circle, consistent_hash
 from bolide.client.messages.listener import DEAD_LETTER
-from tests.client.waiting import until
-from tests.interop.matrix import OF_OURS, marked
+from proof.interop.matrix import OF_OURS, marked
+from proof.kit.waiting import until
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 

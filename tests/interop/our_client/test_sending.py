@@ -25,8 +25,8 @@ from bolide.client import (
 )
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_MASK, TYPE_SHIFT
 from bolide.remoting.recall_handle import encode_recall_handle
-from tests.client.waiting import until
-from tests.interop.matrix import OF_OURS, marked
+from proof.interop.matrix import OF_OURS, marked
+from proof.kit.waiting import until
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.processes import ServerProcess, free_ports, until
+from proof.kit.processes import ServerProcess, free_ports, until
 from tests.transport.certificates import Certificate
 
 SKIP_OPTIONAL = "BOLIDE_SKIP_OPTIONAL"

@@ -19,7 +19,7 @@ from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
 from bolide.remoting import codes
 from bolide.world.real import RealWorld
-from tests.client.waiting import until
+from proof.kit.waiting import until
 from tests.node.controller.etcds import EtcdMember, started, store_of
 from tests.node.controller.test_file_store import one_set
 from tests.node.controller.test_node import brokers, paired

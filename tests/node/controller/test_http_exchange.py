@@ -14,7 +14,7 @@ from bolide.node.controller.etcd import Etcd, EtcdEntry, TxnResult, read_op
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.http_exchange import Endpoint, ExchangeFailed, post
 from bolide.world.real import RealWorld
-from tests.client.waiting import until
+from proof.kit.waiting import until
 
 OK = b"HTTP/1.0 200 OK\r\n"
 

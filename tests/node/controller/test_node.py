@@ -21,8 +21,8 @@ from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
+from proof.kit.waiting import PATIENCE, until
 from tests.client.scripted_broker import ScriptedBroker
-from tests.client.waiting import PATIENCE, until
 from tests.node.controller.test_file_store import FailingFiles
 
 SET = {"clusterName": "C", "brokerName": "b"}

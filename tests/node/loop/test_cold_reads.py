@@ -14,7 +14,7 @@ from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import options, send_request
 from tests.store.parts import ColdFiles
 

@@ -17,7 +17,7 @@ from bolide.node.loop.outbox import AT_ONCE, Outbox, WaitingRequest
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import broker, pull_request, send_request
 
 BODY = 250_000

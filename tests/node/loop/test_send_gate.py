@@ -19,7 +19,7 @@ from bolide.store.files import RealFiles
 from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import SYNCED, options, pull_request, send_request
 
 PATIENT = {

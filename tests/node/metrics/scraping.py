@@ -7,7 +7,7 @@ import http.client
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 

@@ -18,7 +18,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.store.files import RealFiles
 from bolide.store.running_flags import DISK_FULL
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.metrics.scraping import asked, page, scraped, value
 from tests.node.routes.test_registrar import namesrv
 from tests.node.test_broker import broker, options, pull_request, send_request

@@ -15,7 +15,7 @@ from bolide.node.controller.node import ControllerNode
 from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.controller.etcds import started, store_of
 from tests.node.controller.test_file_store import FailingFiles
 from tests.node.controller.test_node import brokers, controller, options, paired

@@ -18,7 +18,7 @@ from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
 from bolide.world.contract import Worker
 from bolide.world.real import RealWorld
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import options, send_request
 
 

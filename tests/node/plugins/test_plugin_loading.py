@@ -18,9 +18,9 @@ from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE, until
-from tests.interop.our_processes import PATIENT
-from tests.interop.processes import ServerProcess, free_ports
+from proof.kit.our_processes import PATIENT
+from proof.kit.processes import ServerProcess, free_ports
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import pull_request, send_request
 from tests.plugin_wheel import install_plugin
 

@@ -12,8 +12,8 @@ import pytest
 from bolide.node.plugins.request_log import LOG_NAME
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from proof.kit.waiting import PATIENCE
 from tests.broker.parts import text
-from tests.client.waiting import PATIENCE
 from tests.node.test_broker import broker, pull_request, send_request
 
 

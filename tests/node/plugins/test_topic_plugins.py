@@ -16,7 +16,7 @@ from bolide.errors import ConfigError
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from tests.client.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.test_broker import broker, options, pull_request, send_request
 
 MODULE = """

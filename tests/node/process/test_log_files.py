@@ -18,7 +18,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.process import log_files
 from bolide.node.process.log_files import FileLog, RotatedFile, log_file
 from bolide.node.process.logs import TextLines
-from tests.interop.processes import until
+from proof.kit.processes import until
 
 HOUR = 3600
 

@@ -12,7 +12,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.node import ControllerNode
 from bolide.node.namesrv import NamesrvNode
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
 from tests.node.replication.parts import FILE, until
 from tests.node.test_broker import options
 

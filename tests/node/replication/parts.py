@@ -12,8 +12,8 @@ from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 from tests.node.test_broker import options, send_request
 
 FILE = 64 * 1024

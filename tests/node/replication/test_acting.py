@@ -19,8 +19,8 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 from tests.node.replication.parts import FILE, OK, codes_of, same, send, until
 from tests.node.test_broker import options, pull_request
 

@@ -15,7 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.replication.joining import log_address
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.replication.controlled import controlled
 from tests.node.replication.parts import OK, codes_of, master, node_of, same, send, slave, until
 from tests.transport.certificates import Certificate, have_openssl

@@ -13,7 +13,7 @@ from bolide.remoting.command import make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
 from bolide.replication.standing import Told
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 from tests.node.replication.controlled import ControlledSet, controlled
 from tests.node.replication.parts import OK, codes_of, log_of, same, send, until
 

@@ -19,9 +19,9 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 from bolide.world.real import THE_WORLD
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 from tests.broker.operator.test_following import Followers
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
 from tests.node.test_broker import broker
 
 QUICK = (0.02, 0.02)

@@ -14,8 +14,8 @@ from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.routes.registrar import Place, Registration, body_of
-from tests.client.waiting import PATIENCE
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
+from proof.kit.waiting import PATIENCE
 
 PLACE = Place("127.0.0.1:10911", "127.0.0.1:10912")
 

@@ -11,7 +11,7 @@ from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.command import make_request
 from bolide.testing.broker import Broker
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 
 
 async def test_a_broker_asks_its_name_server() -> None:

@@ -13,7 +13,7 @@ import pytest
 from proof.attack.__main__ import options_of, plan_of
 from proof.attack.fault_shim import ROOT
 from proof.attack.faults import FAULTS
-from tests import children
+from proof.kit import children
 
 pytestmark = [
     pytest.mark.slow,

@@ -20,7 +20,7 @@ from proof.chaos.controlled_faults import CONTROLLED, faults_of
 from proof.chaos.faults import FAULTS
 from proof.chaos.run import reported_in
 from proof.chaos.sets import Set, differs, make_set
-from tests import children
+from proof.kit import children
 from tests.node.controller.etcds import program
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the shim, and more than one address of the loopback")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from proof.chaos.proxy import Proxy
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
 
 
 @asynccontextmanager

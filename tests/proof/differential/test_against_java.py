@@ -17,8 +17,8 @@ from proof.differential.run import Run
 from proof.differential.sides import Side, clusters
 from proof.differential.steps import load as load_steps
 from proof.differential.steps import to_json
-from tests.children import start
-from tests.interop.processes import until
+from proof.kit.children import start
+from proof.kit.processes import until
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = sorted((ROOT / "proof" / "differential" / "corpus").glob("*.json"))

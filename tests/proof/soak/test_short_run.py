@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from proof.kit import children
 from proof.soak.run import FLOWS
 from proof.soak.streams import READERS, Reader, Stream
-from tests import children
 
 pytestmark = pytest.mark.slow  # six processes
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,7 +14,7 @@ from bolide.spark.bench.measure import LIMIT, MEASURES, Bench, stages
 from bolide.spark.bench.store import QUEUES, make_store
 from bolide.spark.store.store_source import RocketMQStoreDataSource
 from bolide.spark.verify.verify_job import verify_with
-from tests.spark.in_process import InProcess
+from proof.sequences.in_process import InProcess
 
 MESSAGES = 20_000
 SEGMENT = 1 << 22

@@ -24,8 +24,8 @@ from bolide.spark.errors import OptionError
 from bolide.spark.store.durable import DurableEnd
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_stream import stretches_between
+from proof.sequences.in_process import InProcess
 from tests.golden.stores import golden_store
-from tests.spark.in_process import InProcess
 
 RUNNER: Any = InProcess()
 

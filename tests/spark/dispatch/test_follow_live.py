@@ -20,8 +20,8 @@ from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.verify.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
-from tests.children import start
-from tests.interop.processes import until
+from proof.kit.children import start
+from proof.kit.processes import until
 from tests.spark.dispatch.test_follow import contents
 from tests.spark.in_session import verb
 from tests.spark.produce import send
@@ -60,7 +60,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         ) as broker:
             yield Live(broker, None, broker.namesrv_addr, tmp_path / "store")
         return
-    from tests.interop.java_processes import JavaBroker, JavaNameServer
+    from proof.interop.java_processes import JavaBroker, JavaNameServer
 
     namesrv = JavaNameServer(tmp_path / "namesrv")
     try:

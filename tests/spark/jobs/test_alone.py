@@ -24,8 +24,8 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
-from tests.children import start
-from tests.interop.processes import until
+from proof.kit.children import start
+from proof.kit.processes import until
 from tests.spark.produce import send
 from tests.spark.target import Target
 

@@ -14,8 +14,8 @@ import pytest
 
 from bolide.client import Message
 from bolide.testing.broker import Broker
-from tests import children
-from tests.interop.processes import until
+from proof.kit import children
+from proof.kit.processes import until
 from tests.spark.in_session import verb
 from tests.spark.produce import send
 

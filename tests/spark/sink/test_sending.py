@@ -17,7 +17,7 @@ from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
 from bolide.spark.sink.sending import Bundle, Sender
 from bolide.spark.sink.sink_options import sink_options
 from bolide.testing.broker import Broker
-from tests.interop.processes import until
+from proof.kit.processes import until
 from tests.spark.sink_rounds import bodies, records, write
 
 TASK = Task("q", 0, 3)

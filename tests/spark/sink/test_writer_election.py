@@ -16,9 +16,9 @@ from bolide.client import Message, Producer, SendStatus
 from bolide.errors import BolideError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
-from tests.interop.controlled_set import SECONDS, ControlledBrokers
-from tests.interop.our_processes import OurController
-from tests.interop.processes import until
+from proof.interop.controlled_set import SECONDS, ControlledBrokers
+from proof.kit.our_processes import OurController
+from proof.kit.processes import until
 from tests.spark.produce import send
 from tests.spark.sink_rounds import records
 

@@ -18,8 +18,8 @@ from bolide.spark.sink.endings import Ender
 from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.transport.blocking import Pending
-from tests.interop.java_processes import JavaBroker, JavaNameServer
-from tests.interop.processes import until
+from proof.interop.java_processes import JavaBroker, JavaNameServer
+from proof.kit.processes import until
 from tests.spark.sink_rounds import bodies, commit, records, stream_writer, write
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]

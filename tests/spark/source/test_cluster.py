@@ -18,9 +18,9 @@ import pytest
 from bolide.client import Message
 from bolide.spark.session.pack import CannotPack, Packed, pack
 from bolide.testing.broker import Broker
-from tests.children import start
+from proof.kit.children import start
+from proof.kit.processes import free_ports
 from tests.golden.stores import golden_store
-from tests.interop.processes import free_ports
 from tests.spark.produce import send
 from tests.spark.spark_home import spark_home
 

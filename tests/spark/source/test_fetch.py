@@ -18,7 +18,7 @@ from bolide.spark.source.queues import Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
-from tests.interop.processes import free_ports
+from proof.kit.processes import free_ports
 from tests.spark.produce import send
 
 QUICK = 0.01

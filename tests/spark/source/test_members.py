@@ -14,7 +14,7 @@ from bolide.spark.source.last_read import look
 from bolide.spark.source.queues import Offsets, Queue, to_json
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.stream import RocketMQStreamReader
-from tests.interop.processes import until
+from proof.kit.processes import until
 from tests.spark.acting import ActingSet
 
 QUEUE = Queue("T", "broker-a", 0)

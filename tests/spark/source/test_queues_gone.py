@@ -19,7 +19,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
-from tests.interop.processes import until
+from proof.kit.processes import until
 from tests.spark.produce import send
 from tests.spark.source.test_stream import stored
 from tests.spark.target import Target

@@ -21,7 +21,7 @@ from bolide.spark.errors import DataLost
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.transport.blocking import ClientConnection
-from tests.interop.processes import until
+from proof.kit.processes import until
 from tests.spark.target import SEGMENT, Target
 from tests.spark.test_data_source_batch import SCHEMA
 

@@ -18,8 +18,8 @@ from bolide.spark.session.progress import JobProgress
 from bolide.spark.verify.verdict import Verdict
 from bolide.spark.verify.verify_job import verify_on_spark, verify_with
 from bolide.spark.verify.verify_page import verdict_page
+from proof.sequences.in_process import InProcess
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
-from tests.spark.in_process import InProcess
 from tests.spark.in_session import verb
 
 

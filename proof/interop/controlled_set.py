@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bolide.remoting.json import parse_long
-from tests.interop.acknowledged import Acknowledged, bodies_at
-from tests.interop.java_processes import JavaBroker, JavaController
-from tests.interop.our_processes import OurBroker, OurController, OurNameServer
-from tests.interop.processes import free_ports, until
-from tests.interop.wire import SUCCESS, Wire
+from proof.interop.acknowledged import Acknowledged, bodies_at
+from proof.interop.java_processes import JavaBroker, JavaController
+from proof.kit.our_processes import OurBroker, OurController, OurNameServer
+from proof.kit.processes import free_ports, until
+from proof.kit.wire import SUCCESS, Wire
 
 SYNC_STATE, EPOCHS = 1006, 1007
 SECONDS = 180

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.children import start
-from tests.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
-from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
-from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
-from tests.jvm_flags import UNVERIFIED
+from proof.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
+from proof.interop.jvm_flags import UNVERIFIED
+from proof.kit.children import start
+from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports, until
+from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
 _OPEN = (

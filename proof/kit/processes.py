@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.children import start
+from proof.kit.children import start
 
 _POLL_SECONDS = 0.02
 _FIRST_PORT, _LAST_PORT = 15_000, 32_000

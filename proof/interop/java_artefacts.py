@@ -4,7 +4,7 @@
 it. A jar that is missing, unknown or different is an error, and so is a machine that cannot fetch: a test that needs a
 real Java client and quietly does without one proves nothing.
 
-    python -m tests.interop.java_artefacts  # fetches what the suite needs, before it
+    python -m proof.interop.java_artefacts  # fetches what the suite needs, before it
 
 because a slow network is no reason for a test to run out of time.
 """

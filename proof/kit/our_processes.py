@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
 
 _READY = "ready"
 PATIENT = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}

@@ -1,6 +1,6 @@
 """RocketMQ's own integration tests, as it publishes them, against Bolide: `make rocketmq-tests`.
 
-    python -m tests.interop.own_tests [--release 4.9.7] [--against java] [CLASS ...]
+    python -m proof.interop.own_tests [--release 4.9.7] [--against java] [CLASS ...]
 
 The jars of tests are fetched and checked like the clients'. One class of them is replaced, the one that starts servers
 inside the test's process (java/own_tests): ours run in processes of their own. What is left out, and why, is in
@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.interop.java_artefacts import (
+from proof.interop.java_artefacts import (
     BROKER_VERSION,
     OLD_BROKER_VERSION,
     ArtefactError,
@@ -34,9 +34,9 @@ from tests.interop.java_artefacts import (
     source_folder,
     tool,
 )
-from tests.interop.java_processes import JavaBroker, JavaNameServer
-from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
+from proof.interop.java_processes import JavaBroker, JavaNameServer
+from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.processes import until
 
 RELEASES: Final = {OLD_BROKER_VERSION: "ab", BROKER_VERSION: "abc"}
 """Releases whose tests are run, and the last letters of their brokers' names: the tests count them."""

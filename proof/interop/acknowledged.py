@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.interop.records import stored
-from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.kit.records import stored
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 
 class Acknowledged:

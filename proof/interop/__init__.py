@@ -1,0 +1,1 @@
+"""RocketMQ's own programs, and what runs them beside ours."""
