@@ -27,9 +27,9 @@ from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.processes import ServerProcess
 from proof.kit.waiting import PATIENCE
-from tests.node.controller.test_node import brokers, controller, paired
+from tests.node.brokers import options, pull_request, send_request
+from tests.node.controller.running import brokers, controller, paired
 from tests.node.metrics.scraping import Samples, scraped
-from tests.node.test_broker import options, pull_request, send_request
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 OF_A_SLAVE = {"bolide_replication_lag_seconds": set[str](), "bolide_replication_lag_bytes": {"slave"}}

@@ -15,7 +15,7 @@ from bolide.admin.blocking import Admin
 from bolide.client import DEAD_LETTER, Message, ReceivedMessage, RetryLater, TopicNotFound
 from bolide.client.blocking import Producer, PushConsumer
 from bolide.testing.broker import Broker
-from tests.test_programs import program, run
+from tests.page_programs import program, run
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from bolide.remoting.request_routes import Kind, Row
 from bolide.transport.client import ClientConnection
 from proof.kit.processes import free_ports
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import broker
+from tests.node.brokers import broker
 from tests.remoting.vectors import requests
 
 CODES = [int(entry["code"]) for entry in requests()]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bolide.testing.broker import Broker
-from tests.test_programs import PROGRAMS, program, run
+from tests.page_programs import PROGRAMS, program, run
 
 PAGE = (PROGRAMS.parent / "tutorial" / "order-service.md").read_text(encoding="utf-8")
 OUTPUT = re.compile(r"<!-- output of (\w+)\.py -->\n```text\n(.*?)```\n", re.DOTALL)

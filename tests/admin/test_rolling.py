@@ -18,8 +18,8 @@ from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from proof.kit.processes import free_ports
 from proof.kit.waiting import until
+from tests.node.brokers import options
 from tests.node.replication.controlled import controlled
-from tests.node.test_broker import options
 
 SECONDS = 120.0
 

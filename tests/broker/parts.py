@@ -39,6 +39,7 @@ from bolide.store.options import StoreOptions
 NOW = 1_700_000_000_000
 PEER = encode_host("10.1.2.3", 4567)
 STORE = encode_host("127.0.0.1", 10911)
+CHANNEL = Channel(1, bytes(8), "127.0.0.1:1")
 
 
 class Parts:

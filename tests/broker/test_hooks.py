@@ -16,7 +16,7 @@ from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.request_routes import Kind, RawRoute, RequestTable
-from tests.node.test_broker import pull_request, send_request
+from tests.node.brokers import pull_request, send_request
 
 PEER = Channel(1, bytes(8), "10.0.0.1:2")
 

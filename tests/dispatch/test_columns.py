@@ -86,7 +86,7 @@ def test_entries_as_columns() -> None:
 
 @pytest.mark.parametrize("level", ["3", "99", "0", "-1", "x"])
 def test_schedule_times(level: str) -> None:
-    from tests.layout.test_record import FIELDS
+    from tests.layout.records import FIELDS
 
     fields = {**FIELDS, "topic": b"SCHEDULE_TOPIC_XXXX", "properties": f"TAGS\x01a\x02DELAY\x01{level}\x02".encode()}
     buf = encoded({**fields, "store_timestamp": 10**12})

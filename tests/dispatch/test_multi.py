@@ -16,8 +16,8 @@ from bolide.dispatch.row import dispatch_at
 from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.layout.queue_unit import read_unit
 from bolide.layout.shape import StoreShape
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encoded, record_fields
-from tests.layout.test_record import FIELDS
 
 SHAPE = StoreShape(commit_log_segment_size=4096, consume_queue_segment_size=100, multi_dispatch=True)
 NAMES = st.sampled_from(["%LMQ%a", "%LMQ%b", "%LMQ%", "%LMQ%é/x", "a", "", "%LMQ%" + "n" * 251, "%LMQ%" + "n" * 250])

@@ -13,8 +13,8 @@ from bolide.layout.index_file import decode_index_header, entry_position, read_e
 from bolide.layout.queue_unit import PRE_BLANK, read_unit
 from bolide.layout.record import encode_blank
 from bolide.layout.shape import StoreShape
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encoded
-from tests.layout.test_record import FIELDS
 from tests.layout.vectors import vectors
 
 SHAPE = StoreShape(

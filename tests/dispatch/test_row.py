@@ -13,8 +13,8 @@ from bolide.layout.hashes import tags_code
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import BAD, BAD_SIZED, BLANK, GOOD, decode_record, encode_blank
 from bolide.layout.shape import StoreShape
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encoded, record_fields
-from tests.layout.test_record import FIELDS
 
 SHAPE = StoreShape()
 

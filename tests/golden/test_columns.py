@@ -12,7 +12,7 @@ from bolide.layout.columns import RecordColumns, entry_batch, find_starts, recor
 from bolide.layout.index_file import decode_index_header, entry_position
 from bolide.layout.record import BLANK, check_record
 from tests.golden.stores import GoldenStore
-from tests.layout.test_columns import as_row, as_rows
+from tests.layout.rows import as_row, as_rows
 
 
 def test_records_are_those_of_the_manifest(golden: GoldenStore) -> None:

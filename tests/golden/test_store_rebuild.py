@@ -20,8 +20,8 @@ from bolide.store.read import QueueReader
 from bolide.store.read_result import FOUND
 from bolide.store.reput import Reput
 from bolide.store.segments import HandleCache
+from tests.golden.registered import registered_filters
 from tests.golden.stores import GoldenStore
-from tests.golden.test_rebuild import registered_filters
 
 FAR = 1 << 62
 NOW = 1_763_700_000_000

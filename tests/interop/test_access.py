@@ -1,11 +1,8 @@
 """Access control of 5.x: the same requests to Java's broker and to ours, and mqadmin's verbs against ours."""
 
-import base64
-import hashlib
-import hmac
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,45 +11,13 @@ from proof.interop.java_processes import DriverError, JavaBroker, MqAdmin
 from proof.interop.matrix import PROGRAM
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.wire import VERSION_5_5_0, Answer, Wire, pull_ext, query_ext, send_ext
+from tests.interop.signed import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 
 pytestmark = [
     pytest.mark.java,
     pytest.mark.xdist_group("java"),
     pytest.mark.matrix(feature="access control", version=BROKER_VERSION, direction=PROGRAM),
 ]
-_LOCAL = "org.apache.rocketmq.auth.{}.provider.Local{}MetadataProvider"
-SETTINGS = {
-    "authenticationEnabled": "true",
-    "authorizationEnabled": "true",
-    "authenticationMetadataProvider": _LOCAL.format("authentication", "Authentication"),
-    "authorizationMetadataProvider": _LOCAL.format("authorization", "Authorization"),
-    "initAuthenticationUser": '{"username":"root","password":"rootpw12"}',
-    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"innerpw12"}',
-    "authorizationWhitelist": "31",
-}
-
-
-class Asked(NamedTuple):
-    """A request: by whom ("" = unsigned), the code, its fields and its body."""
-
-    who: str
-    code: int
-    ext: dict[str, str] | None = None
-    body: Any = None
-    secret: str = ""
-
-
-def signed(asked: Asked) -> tuple[dict[str, str] | None, bytes]:
-    """Fields and body as a Java client of 5.5.0 signs them."""
-    body = (
-        b"" if asked.body is None else asked.body if isinstance(asked.body, bytes) else json.dumps(asked.body).encode()
-    )
-    if not asked.who:
-        return asked.ext, body
-    ext = {**(asked.ext or {}), "AccessKey": asked.who}
-    content = "".join(ext[key] for key in sorted(ext)).encode() + body
-    secret = asked.secret or f"{asked.who}pw12"
-    return {**ext, "Signature": base64.b64encode(hmac.digest(secret.encode(), content, hashlib.sha1)).decode()}, body
 
 
 def policy(*entries: tuple[str, str, str], kind: str = "Custom", sources: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -148,21 +113,6 @@ POLICIES = [
     Asked("root", 3009, ALICE),
 ]
 LOCKS = {"consumerGroup": "g", "clientId": "c", "mqSet": [{"topic": "T1", "brokerName": "broker-a", "queueId": 0}]}
-HEARTBEAT = {
-    "clientID": "c",
-    "producerDataSet": [{"groupName": "p"}],
-    "consumerDataSet": [
-        {
-            "groupName": "g",
-            "consumeType": "CONSUME_PASSIVELY",
-            "messageModel": "CLUSTERING",
-            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-            "subscriptionDataSet": [{"topic": "T1", "subString": "*", "subVersion": 1}],
-            "unitMode": False,
-        }
-    ],
-}
-OFFSET = {"consumerGroup": "g", "topic": "T1", "queueId": "0"}
 BOTH = {"topic": "T1", "group": "g"}
 CREATE = {"topic": "New", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
 CREATE |= {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}

@@ -12,7 +12,7 @@ from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import free_ports, until
 from proof.kit.wire import SUCCESS
-from tests.interop.test_replication import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
+from tests.interop.pairs import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

@@ -17,7 +17,7 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import free_ports, until
 from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
-from tests.interop.test_replication import VERSIONS, Broker
+from tests.interop.pairs import VERSIONS, Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-many-queues")]
 

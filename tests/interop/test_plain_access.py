@@ -11,7 +11,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, MqAdmin
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.wire import Answer, Wire, frame, header, pull_ext, query_ext, send_ext
-from tests.interop.test_access import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
+from tests.interop.signed import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 OPAQUE = 470_011

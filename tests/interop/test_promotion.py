@@ -17,7 +17,7 @@ from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import free_ports, until
-from tests.interop.test_replication import VERSIONS, Broker, assert_equal
+from tests.interop.pairs import VERSIONS, Broker, assert_equal
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

@@ -7,23 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import until
-from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from proof.kit.wire import SUCCESS
+from tests.interop.pairs import SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 LONELY = {11, 12}
 """What a master answers without a slave: SLAVE_NOT_AVAILABLE by 4.9, FLUSH_SLAVE_TIMEOUT."""
-FILE = 1 << 20
-SMALL = {"mappedFileSizeCommitLog": str(FILE), "maxMessageSize": "65536"}
-SLAVE = {**SMALL, "brokerRole": "SLAVE", "brokerId": "1"}
 MASTER = {**SMALL, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
-VERSIONS = [BROKER_VERSION, OLD_BROKER_VERSION]
-Broker = JavaBroker | OurBroker
 LOST = 100 << 10
 """The end that a slave loses: two records, and a part of a third."""
 PROVEN = (
@@ -34,29 +29,8 @@ PROVEN = (
 )
 
 
-def sent(broker: Broker, count: int) -> set[int]:
-    """Send messages of 48 KiB one after the other; the codes of the answers."""
-    with Wire(broker.port) as wire:
-        return {wire.ask(SEND_MESSAGE_V2, send_ext("T"), bytes(48 * 1024)).code for _ in range(count)}
-
-
-def files_of(broker: Broker) -> dict[str, bytes]:
-    """The files of a log that hold something."""
-    found = {path.name: path.read_bytes() for path in sorted((broker.store / "commitlog").iterdir())}
-    return {name: data for name, data in found.items() if data.strip(b"\0")}
-
-
 def acknowledged(broker: Broker) -> Callable[[], bool]:
     return lambda: sent(broker, 1) == {SUCCESS}
-
-
-def assert_equal(master: Broker, slave: Broker) -> None:
-    """The newest record of the master was acknowledged by the slave: what the slave has is byte for byte the same."""
-    theirs, ours = files_of(master), files_of(slave)
-    assert ours
-    assert list(ours) == list(theirs)[-len(ours) :]
-    for name, data in ours.items():
-        assert data == theirs[name], name
 
 
 def cut(slave: Broker) -> None:

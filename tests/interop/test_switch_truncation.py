@@ -12,7 +12,7 @@ from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurController
 from proof.kit.processes import until
-from tests.interop.test_replication import FILE
+from tests.interop.pairs import FILE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
 

@@ -14,7 +14,7 @@ from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import until
 from proof.kit.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
-from tests.node.routes.test_master_tables import slave
+from tests.node.routes.slaves import slave
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

@@ -49,3 +49,21 @@ def record_of(topic: str, body: bytes = b"body", properties: bytes = b"", **fiel
     """A record made by hand."""
     data = record_bytes(topic, body, properties, **fields)
     return Record(data, 0, len(data))
+
+
+FIELDS: dict[str, Any] = {
+    "queue_id": 1,
+    "flag": 2,
+    "queue_offset": 3,
+    "physical_offset": 4,
+    "sys_flag": 0,
+    "born_timestamp": 5,
+    "born_host": bytes(8),
+    "store_timestamp": 6,
+    "store_host": bytes(8),
+    "reconsume_times": 0,
+    "prepared_transaction_offset": 0,
+    "body": b"body",
+    "topic": b"topic",
+    "properties": b"a\x01b\x02",
+}

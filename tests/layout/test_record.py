@@ -31,25 +31,9 @@ from bolide.layout.record import (
     properties_at,
     record_size,
 )
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encode, encoded, record_fields
 from tests.layout.vectors import vectors
-
-FIELDS: dict[str, Any] = {
-    "queue_id": 1,
-    "flag": 2,
-    "queue_offset": 3,
-    "physical_offset": 4,
-    "sys_flag": 0,
-    "born_timestamp": 5,
-    "born_host": bytes(8),
-    "store_timestamp": 6,
-    "store_host": bytes(8),
-    "reconsume_times": 0,
-    "prepared_transaction_offset": 0,
-    "body": b"body",
-    "topic": b"topic",
-    "properties": b"a\x01b\x02",
-}
 
 
 @pytest.mark.parametrize("vector", vectors()["commitlog_records"], ids=lambda v: v["topic"])

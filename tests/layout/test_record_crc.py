@@ -10,8 +10,8 @@ from bolide.dispatch.row import scan_records
 from bolide.layout.record import BAD, GOOD
 from bolide.layout.record_crc import CRC_SIZE, crc_holds, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encoded
-from tests.layout.test_record import FIELDS
 
 SHAPE = StoreShape(verify_property_crc=True)
 

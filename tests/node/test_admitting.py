@@ -15,7 +15,7 @@ from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import make_request
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import broker, send_request
+from tests.node.brokers import broker, send_request
 
 SELLER, THIEF = Credentials("seller1", "secret-of-seller"), Credentials("seller1", "a guess")
 FILE = """\

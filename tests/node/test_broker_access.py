@@ -20,7 +20,7 @@ from bolide.remoting.codes import BINARY_TYPE
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import broker, pull_request, send_request
+from tests.node.brokers import broker, pull_request, send_request
 
 ROOT = Credentials("root", "s3cret-of-root")
 ALICE = Credentials("alice", "s3cret-of-alice")

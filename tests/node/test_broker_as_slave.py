@@ -19,7 +19,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_lenient
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import broker
+from tests.node.brokers import broker
 
 DONE_BY_THE_MASTER = {
     codes.SEND_MESSAGE: codes.SYSTEM_BUSY,

@@ -26,7 +26,7 @@ from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, Files, RealFiles
 from proof.kit.processes import free_ports
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import broker, options, pull_request, send_request
+from tests.node.brokers import broker, options, pull_request, send_request
 
 
 def threads() -> list[str]:

@@ -27,7 +27,7 @@ from bolide.world.clocks import steady_ms
 from proof.kit.waiting import PATIENCE, until
 from tests.client.scripted_broker import ScriptedBroker
 from tests.namesrv.peer import FakeBroker, World
-from tests.node.loop.test_outbox import read_answers
+from tests.node.answers import read_answers
 
 VALUE = 200_000
 SLOW = 40

@@ -25,7 +25,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.processes import free_ports, until
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import send_request
+from tests.node.brokers import send_request
 
 END = 180.0
 """Seconds for whole processes to come and go, on a machine with a slow or busy disk."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proof.ledger import Kind, Place, Queue, Send, Served
-from tests.proof.test_ledger import A1, History, deliver_twice
+from tests.proof.histories import A1, History, deliver_twice
 
 
 def roll(history: History, send: Send) -> Served:

@@ -184,7 +184,7 @@ def test_rows_become_messages(spark: Any, rocketmq: Target, topic: str) -> None:
 
 
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.test_programs import run
+    from tests.page_programs import run
 
     bolide_broker.create_topic("Orders")
     run("spark_batch", bolide_broker)

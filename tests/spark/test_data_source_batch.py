@@ -8,7 +8,6 @@ import pickle
 from typing import Any
 
 import pytest
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from bolide.admin.blocking import Admin
 from bolide.client import Message, MessageQueue, Producer
@@ -25,17 +24,8 @@ from bolide.spark.source.rows import RowMaker
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
+from tests.spark.schemas import SCHEMA
 from tests.spark.target import Target
-
-SCHEMA = StructType(
-    [
-        StructField("body", BinaryType()),
-        StructField("queue_id", IntegerType()),
-        StructField("queue_offset", LongType()),
-        StructField("store_timestamp", TimestampType()),
-        StructField("sys_flag", IntegerType()),
-    ]
-)
 
 
 def some(topic: str) -> list[Message]:

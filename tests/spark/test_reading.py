@@ -108,7 +108,7 @@ def test_what_was_pushed_is_told(spark: Any, bolide_broker: Broker) -> None:
 
 
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.test_programs import run
+    from tests.page_programs import run
 
     bolide_broker.create_topic("Orders")
     run("spark_where", bolide_broker)

@@ -8,8 +8,8 @@ from bolide.store.files import FileLocked
 from bolide.store.message_store import MessageStore
 from bolide.store.repair import Plan, Repair
 from bolide.store.verify import verify_store
+from tests.store.damage import FAULTS, contents, filled, overwrite, refused
 from tests.store.scenario import ROOT, SHAPE, Machine, Sent, missing, units_agree
-from tests.store.test_known_end import FAULTS, contents, filled, overwrite, refused
 
 
 def repaired(machine: Machine, cut: bool = False) -> Plan:

@@ -11,8 +11,8 @@ from bolide.layout.shape import StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.walk import CHUNK, End, Problem, Records, segment_files, strange_names, walk_segment
 from tests.golden.stores import golden_store
+from tests.layout.records import FIELDS
 from tests.layout.strategies import encoded
-from tests.layout.test_record import FIELDS
 
 SHAPE = StoreShape()
 

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
-from bolide.transport.tls_contexts import RenewedContext, server_context
+from bolide.transport.tls_contexts import server_context
 from bolide.world.real import RealWorld
 from proof.kit.waiting import PATIENCE
 from tests.transport.certificates import Certificate, have_openssl
+from tests.transport.entrances import entrance_of, trusting
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -81,15 +81,6 @@ async def served(ingress: Ingress) -> AsyncIterator[tuple[EchoOwner, int]]:
         yield owner, port.port
     finally:
         port.close()
-
-
-def trusting(certificate: Certificate) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certificate.cert)
-
-
-def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth: str = "none") -> Ingress:
-    make = partial(server_context, certificate.cert, certificate.key, "", certificate.cert, client_auth)
-    return Ingress(mode, RenewedContext(make, (certificate.cert, certificate.key)))
 
 
 async def ask(port: int, context: ssl.SSLContext | None, body: bytes = b"hello") -> bytes:

@@ -13,8 +13,8 @@ from bolide.transport.protocol_detector import Ingress, ProtocolDetector
 from bolide.transport.server import ServerConnection
 from bolide.transport.unfinished import Unfinished
 from tests.transport.certificates import Certificate, have_openssl
-from tests.transport.test_protocol_detector import entrance_of, trusting
-from tests.transport.test_server import NotingOwner, NotingTransport
+from tests.transport.entrances import entrance_of, trusting
+from tests.transport.noting import NotingOwner, NotingTransport
 
 FRAME = encode(make_request(11, 1, body=bytes(10_000)))
 PIECE = 1_000

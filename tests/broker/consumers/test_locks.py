@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from bolide.broker.consumers.locks import LOCK_EXPIRY_MS, LockService, QueueLocks
-from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Reply
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_request
+from tests.broker.parts import CHANNEL
 
 A = MessageQueue("T", "b", 0)
 B = MessageQueue("T", "b", 1)
 NOW = 1_700_000_000_000
-CHANNEL = Channel(1, bytes(8), "127.0.0.1:1")
 
 
 def test_a_lock_belongs_to_one_client_of_a_group() -> None:

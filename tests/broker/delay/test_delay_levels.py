@@ -5,55 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE, DelayService
-from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
+from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.names import SCHEDULE_TOPIC
-from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.store.files import FileFailed
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, Parts, again, message, properties_of, reply_of, send_request, text
+from tests.broker.delay.delaying import LEVELS, Delaying
+from tests.broker.parts import NOW, again, message, properties_of, reply_of, send_request, text
 from tests.store.parts import ColdFiles
-
-LEVELS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
-
-
-class Delaying(Parts):
-    """The parts with the delay service and a clock."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        super().__init__(folder, **settings)
-        self.start_service()
-
-    def start_service(self, stored: bytes = b"", now: int = NOW) -> None:
-        self.service = DelayService(LEVELS, self.store, self.writer, self.effects, now)
-        if stored:
-            self.service.load(stored)
-
-    def delayed(self, level: int, body: bytes = b"late", now: int = NOW, **properties: str) -> None:
-        sent = text(DELAY=str(level), TAGS="a", KEYS="k", UNIQ_KEY="U", **properties)
-        assert self.answer(send_request(body=body, properties=sent, e="2", h="4"), now).code == 0
-
-    def tick(self, now: int, budget: int = 1000) -> None:
-        self.service.tick(now, budget)
-        self.settle()
-
-    def delivered(self) -> list[Record]:
-        return self.records("T", 2)
-
-    def flush(self) -> None:
-        """What was written reaches the disk."""
-        self.store.log.sync_all()
-
-    def progress(self) -> dict[str, int]:
-        table: dict[str, int] = json.loads(self.service.encode())["offsetTable"]
-        return table
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from bolide.broker.core.away import MOST
 from bolide.broker.core.role import SLAVE, Role
 from bolide.layout.broker_message import BrokerMessage
-from tests.broker.delay.test_delay_levels import Delaying
+from tests.broker.delay.delaying import Delaying
 from tests.broker.parts import NOW
 
 

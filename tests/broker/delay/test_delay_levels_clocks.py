@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.delay.test_delay_levels import LEVELS, Delaying
+from tests.broker.delay.delaying import LEVELS, Delaying
 from tests.broker.parts import NOW
 
 

@@ -5,53 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bolide.broker.consumers.assignments import AssignmentService
-from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.followed_timer import FollowedTimer
-from bolide.broker.delay.timer_metrics import TimerMetrics
-from bolide.broker.operator.following import ROWS_AT_ONCE, Following
+from bolide.broker.operator.following import ROWS_AT_ONCE
 from bolide.broker.tables.topics import TopicConfig
 from bolide.layout.names import FIRST_GROUPS
 from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
 from bolide.remoting.json import parse_long
-from tests.broker.parts import NOW, Parts
-
-VERSION = {"counter": 7, "stateVersion": 1, "timestamp": 99}
-
-
-class Followers(Parts):
-    """The parts of a slave, and what follows."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        super().__init__(folder, broker_role="SLAVE", broker_id=1, **settings)
-        self.offsets.following = True
-        self.dropped: list[str] = []
-        self.dropped_older: list[tuple[str, int]] = []
-        self.timer = FollowedTimer(self.effects)
-        self.figures = TimerMetrics(NOW)
-        self.assignments = AssignmentService(self.options, self.topics, self.groups, self.clients, self.effects)
-        self.delay = DelayService((1000, 5000), self.store, self.writer, self.effects, NOW)
-        self.following = Following(
-            self.topics,
-            self.groups,
-            self.offsets,
-            self.assignments,
-            self.delay,
-            self.figures,
-            self.timer,
-            self.dropped.append,
-        )
-        self.following.drop_older = lambda topic, offset: self.dropped_older.append((topic, offset))
-
-    def take_offsets(self, table: dict[str, dict[int, int]]) -> None:
-        list(self.following.take_offsets({"offsetTable": table, "dataVersion": VERSION}))
-
-    def committed(self, group: str, topic: str = "T", queue_id: int = 0) -> int:
-        return self.offsets.query(group, topic, queue_id)
+from tests.broker.operator.followers import VERSION, Followers
+from tests.broker.parts import NOW
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.clients import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from bolide.remoting.bodies.locks import LockBatchRequestBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_request
-from tests.broker.consumers.test_locks import CHANNEL
+from tests.broker.parts import CHANNEL
 
 BEAT = make_request(codes.HEART_BEAT, 1)
 

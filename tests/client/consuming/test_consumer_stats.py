@@ -9,8 +9,7 @@ from bolide.client.consuming.consumer_stats import HOUR, MINUTE, ConsumerStats, 
 from bolide.client.instance.protocol_json import json_body
 from bolide.remoting import codes
 from proof.kit.waiting import until
-from tests.client.consumer_parts import consumer
-from tests.client.consuming.test_pull_consumer import fill, pull_consumer
+from tests.client.consumer_parts import consumer, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

@@ -13,8 +13,7 @@ from bolide.client import ArgumentError, LocalError, MessageQueue, PullConsumer,
 from bolide.client.consuming.custom_offsets import CustomOffsets
 from bolide.remoting import codes
 from proof.kit.waiting import until
-from tests.client.consumer_parts import consumer
-from tests.client.consuming.test_pull_consumer import Q0, Q1, fill, pull_consumer
+from tests.client.consumer_parts import Q0, Q1, consumer, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from bolide.client import ArgumentError, MessageQueue, PullConsumer, PushConsumer, ReceivedMessage
 from proof.kit.waiting import until
-from tests.client.consumer_parts import consumer
-from tests.client.consuming.test_pull_consumer import Q0, fill, pull_consumer
+from tests.client.consumer_parts import Q0, consumer, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

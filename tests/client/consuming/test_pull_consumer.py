@@ -14,17 +14,8 @@ from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.consumer_parts import Q0, Q1, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
-
-Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
-
-
-def fill(broker: ScriptedBroker, count: int) -> None:
-    broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(count)])
-
-
-def pull_consumer(broker: ScriptedBroker, **more: Any) -> PullConsumer:
-    return PullConsumer("G", broker.address, start_from="first", suspend=0.5, **more)
 
 
 async def test_async_for_gets_everything_and_each_message_counts_when_the_next_is_asked_for(

@@ -17,7 +17,7 @@ from bolide.client.consuming.strategies import avg, machine_room, machine_room_n
 from bolide.node.broker import BrokerNode
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
-from tests.node.test_broker import options
+from tests.node.brokers import options
 
 
 def consumer(broker: Broker, group: str, **more: Any) -> PushConsumer:

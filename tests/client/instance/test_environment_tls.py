@@ -16,7 +16,7 @@ from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
-from tests.node.test_broker import options
+from tests.node.brokers import options
 from tests.transport.certificates import Certificate, have_openssl
 
 

@@ -13,24 +13,20 @@ from bolide.controller.consensus import LeadershipLost, Member, StoreUnavailable
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import StateDamaged, encode_set
 from bolide.errors import ConfigError
-from bolide.node.controller.etcd import Etcd, changed_at, put_op
+from bolide.node.controller.etcd import changed_at, put_op
 from bolide.node.controller.etcd_place import endpoints
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
 from bolide.remoting import codes
-from bolide.world.real import RealWorld
 from proof.kit.waiting import until
+from tests.node.controller.etcd_stores import client, store
 from tests.node.controller.etcds import EtcdMember, started, store_of
-from tests.node.controller.test_file_store import one_set
-from tests.node.controller.test_node import brokers, paired
+from tests.node.controller.kept import one_set
+from tests.node.controller.running import brokers, paired
 
 pytestmark = pytest.mark.slow
-LEASE = 20
-"""Much longer than a machine stands still."""
 SHORT_LEASE = 10
 """For tests that may wait for the end of a lease."""
-PATIENT_S = 30.0
-"""For an answer of etcd, which syncs what it writes."""
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +34,6 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
     (member,) = started(tmp_path_factory.mktemp("etcd"))
     yield member
     member.kill()
-
-
-def client(members: list[EtcdMember], options: ControllerOptions | None = None) -> Etcd:
-    found = endpoints(store_of(members).removeprefix("etcd:"), options or ControllerOptions())
-    return Etcd(RealWorld(), found, PATIENT_S)
-
-
-@asynccontextmanager
-async def store(
-    members: list[EtcdMember], group: str, number: int = 0, options: ControllerOptions | None = None
-) -> AsyncIterator[EtcdStore]:
-    own = Member(f"n{number}", f"127.0.0.1:{number + 1}")
-    made = EtcdStore(RealWorld(), client(members, options), group, own, LEASE)
-    made.start()
-    try:
-        yield made
-    finally:
-        await made.stop()
 
 
 async def test_a_decision_counts_only_for_the_leader_and_only_once(etcd: EtcdMember) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from bolide.controller.consensus import StoreUnavailable
 from bolide.controller.options import ControllerOptions
+from tests.node.controller.etcd_stores import store
 from tests.node.controller.etcds import EtcdMember, started
-from tests.node.controller.test_etcd_store import store
-from tests.node.controller.test_file_store import one_set
+from tests.node.controller.kept import one_set
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")]

@@ -9,19 +9,13 @@ from typing import Any
 import pytest
 
 from bolide.controller.consensus import LeadershipLost, Member, StoreUnavailable
-from bolide.controller.replica_set import Replica, ReplicaSet, StateDamaged
+from bolide.controller.replica_set import StateDamaged
 from bolide.node.controller.file_store import FileStore
 from bolide.node.process.node_world import RealNodeWorld
-from bolide.store.files import FileFailed, FileLocked, RealFiles
+from bolide.store.files import FileLocked
+from tests.node.controller.kept import FailingFiles, one_set
 
 ME = Member("n0", "127.0.0.1:9877")
-
-
-def one_set(epoch: int) -> ReplicaSet:
-    replicas = {1: Replica("a:1", "a:1;1"), 2: Replica("b:1", "b:1;1")}
-    return ReplicaSet(
-        cluster="C", name="b", next_id=3, replicas=replicas, master=1, master_epoch=epoch, in_sync=(1, 2), elected=True
-    )
 
 
 async def opened(path: Path, world: Any = None) -> FileStore:
@@ -74,19 +68,6 @@ async def test_the_copy_from_before_is_never_read(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(StateDamaged, match="put the file back"):
         await opened(path)
-
-
-class FailingFiles(RealFiles):
-    """Files whose writes fail while `failing`: before anything is written, or after all of it is."""
-
-    failing = ""
-
-    def write_file(self, path: str, data: bytes) -> None:
-        if self.failing == "before":
-            raise FileFailed("the disk fails")
-        super().write_file(path, data)
-        if self.failing:
-            raise FileFailed("the disk fails")
 
 
 @pytest.mark.parametrize("failing", ["before", "after"])

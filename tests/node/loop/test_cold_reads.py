@@ -15,7 +15,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import options, send_request
+from tests.node.brokers import options, send_request
 from tests.store.parts import ColdFiles
 
 MESSAGES = 60

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bolide.broker.core.effects import Effects
 from bolide.node.loop.durable_replies import DurableReplies
-from tests.node.loop.test_executor import NotingHost
+from tests.node.loop.executing import NotingHost
 
 
 class Tables:

@@ -12,7 +12,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from tests.node.loop.test_executor import NOW, SENDS, World
+from tests.node.loop.executing import NOW, SENDS, World
 
 
 @pytest.fixture

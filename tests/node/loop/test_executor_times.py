@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tests.node.loop.test_executor import NOW, SENDS, World, world
-
-__all__ = ["world"]
+from tests.node.loop.executing import NOW, SENDS, World
 
 
 def test_how_long_sends_wait_and_how_many_fail_is_counted(world: World) -> None:

@@ -20,9 +20,9 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.remoting.request_routes import NO_CODES
 from bolide.transport.server import ServerConnection
-from tests.node.loop.test_executor import NOW, PULLS, SENDS, World
-from tests.node.loop.test_turns import Loop, PatientHost, Ringing
-from tests.transport.test_server import NotingTransport
+from tests.node.loop.executing import NOW, PULLS, SENDS, World
+from tests.node.loop.turning import Loop, PatientHost, Ringing
+from tests.transport.noting import NotingTransport
 
 ANSWER = encode(make_response(make_request(codes.SEND_MESSAGE_V2, 5), 0))
 Taken = tuple[int, int, int, int, bytes, bytes, bytes, list[str | bytes]]

@@ -16,9 +16,9 @@ from bolide.node.broker import BrokerNode
 from bolide.node.loop.outbox import AT_ONCE, Outbox, WaitingRequest
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
-from bolide.remoting.connection import FramedConnection
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import broker, pull_request, send_request
+from tests.node.answers import read_answers
+from tests.node.brokers import broker, pull_request, send_request
 
 BODY = 250_000
 PULLS = 300
@@ -156,16 +156,6 @@ def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
     outbox.write_all()
     outbox.closed(peer)
     assert (outbox.unread, outbox.full(peer), outbox.next(peer)) == (0, False, None)
-
-
-def read_answers(sock: socket.socket, count: int) -> list[Command]:
-    sock.settimeout(PATIENCE)
-    core, found = FramedConnection(), []
-    while len(found) < count:
-        data = sock.recv(1 << 20)
-        assert data, "the broker closed the connection"
-        found += core.receive(data)
-    return found
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import SYNCED, options, pull_request, send_request
+from tests.node.brokers import SYNCED, options, pull_request, send_request
 
 PATIENT = {
     "wait_time_mills_in_send_queue": 60_000,

@@ -19,9 +19,9 @@ from bolide.remoting.command import make_request
 from bolide.store.files import RealFiles
 from bolide.store.running_flags import DISK_FULL
 from proof.kit.waiting import PATIENCE, until
+from tests.node.brokers import broker, options, pull_request, send_request
 from tests.node.metrics.scraping import asked, page, scraped, value
-from tests.node.routes.test_registrar import namesrv
-from tests.node.test_broker import broker, options, pull_request, send_request
+from tests.node.name_servers import namesrv
 
 PROM = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
 

@@ -17,8 +17,8 @@ from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from proof.kit.waiting import PATIENCE
 from tests.node.controller.etcds import started, store_of
-from tests.node.controller.test_file_store import FailingFiles
-from tests.node.controller.test_node import brokers, controller, options, paired
+from tests.node.controller.kept import FailingFiles
+from tests.node.controller.running import brokers, controller, options, paired
 from tests.node.metrics.scraping import asked, scraped, value
 
 PROM: dict[str, Any] = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}

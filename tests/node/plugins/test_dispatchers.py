@@ -19,7 +19,7 @@ from bolide.transport.client import ClientConnection
 from bolide.world.contract import Worker
 from bolide.world.real import RealWorld
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import options, send_request
+from tests.node.brokers import options, send_request
 
 
 class Taker:

@@ -21,7 +21,7 @@ from bolide.transport.client import ClientConnection
 from proof.kit.our_processes import PATIENT
 from proof.kit.processes import ServerProcess, free_ports
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import pull_request, send_request
+from tests.node.brokers import pull_request, send_request
 from tests.plugin_wheel import install_plugin
 
 pytestmark = pytest.mark.slow  # builds a wheel and starts a cluster of processes

@@ -14,7 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from proof.kit.waiting import PATIENCE
 from tests.broker.parts import text
-from tests.node.test_broker import broker, pull_request, send_request
+from tests.node.brokers import broker, pull_request, send_request
 
 
 async def lines(folder: Path, caplog: pytest.LogCaptureFixture, requests: list[Command], **settings: Any) -> list[str]:

@@ -17,7 +17,7 @@ from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from proof.kit.waiting import PATIENCE, until
-from tests.node.test_broker import broker, options, pull_request, send_request
+from tests.node.brokers import broker, options, pull_request, send_request
 
 MODULE = """
 from bolide.broker.hooks import BrokerHook

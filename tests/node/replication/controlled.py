@@ -13,8 +13,8 @@ from bolide.node.broker import BrokerNode
 from bolide.node.controller.node import ControllerNode
 from bolide.node.namesrv import NamesrvNode
 from proof.kit.processes import free_ports
+from tests.node.brokers import options
 from tests.node.replication.parts import FILE, until
-from tests.node.test_broker import options
 
 QUICK = {
     "sync_broker_metadata_period": 200,

@@ -14,7 +14,7 @@ from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
 from proof.kit.processes import free_ports
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import options, send_request
+from tests.node.brokers import options, send_request
 
 FILE = 64 * 1024
 WAITS_MS = 30_000

@@ -17,7 +17,7 @@ from bolide.replication.standing import Told
 from bolide.replication.sync_set import SyncSet
 from bolide.testing.files import SimulatedFiles
 from bolide.world.real import THE_WORLD
-from tests.node.test_broker import options
+from tests.node.brokers import options
 
 
 class Answering(Controllers):

@@ -11,11 +11,10 @@ from typing import Any
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig, TopicTable
-from bolide.namesrv.options import NamesrvOptions
-from bolide.node.namesrv import NamesrvNode
 from bolide.node.routes.registrar import Place, Registration, body_of
 from proof.kit.processes import free_ports
 from proof.kit.waiting import PATIENCE
+from tests.node.name_servers import namesrv
 
 PLACE = Place("127.0.0.1:10911", "127.0.0.1:10912")
 
@@ -24,10 +23,6 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.005)
-
-
-def namesrv(folder: Path, port: int = 0) -> NamesrvNode:
-    return NamesrvNode(NamesrvOptions(listen_port=port, kv_config_path=str(folder / "kv.json")))
 
 
 async def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.routes.name_servers import name_server_context
 from bolide.node.settings.config import load_options
-from tests.node.test_broker import options
+from tests.node.brokers import options
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")

@@ -19,7 +19,7 @@ from bolide.remoting.properties_text import read_properties_utf8
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE
-from tests.node.test_broker import options, pull_request, send_request
+from tests.node.brokers import options, pull_request, send_request
 
 CONF = "# mine\nfileReservedTime = 72\nbrokerName=broker-a\ndeleteWhen=04\n"
 

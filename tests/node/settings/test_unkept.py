@@ -12,7 +12,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.settings.config import load_options, variable_name
 from bolide.node.settings.unkept import OF_BROKERS, UNKEPT
-from tests.node.test_broker import options
+from tests.node.brokers import options
 
 BROKEN = {
     "migrateAuthFromV1Enabled": "true",

@@ -9,7 +9,7 @@ from proof.simulation.controlled import TWO_ACKNOWLEDGE, TWO_LEADERS, TWO_MASTER
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Run, run_plan
 from proof.simulation.swarm import controlled, draw, slaves_of
-from tests.proof.simulation.test_replicas import plan, promote, run_beside, sends
+from tests.proof.simulation.plans import plan, promote, run_beside, sends
 
 
 def under_a_controller(*actions: Action, seconds: float = 60.0) -> Plan:

@@ -17,9 +17,9 @@ from bolide.spark.failures import JobFailed
 from bolide.spark.session.progress import JobProgress, Runner
 from bolide.store.files import FileLocked, RealFiles
 from bolide.store.verify import verify_store
+from tests.golden.registered import registered_filters
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
-from tests.golden.test_rebuild import registered_filters
-from tests.golden.test_store_recovery import NOW, Golden
+from tests.golden.unpacked import NOW, Golden
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -17,7 +17,7 @@ from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.bitmaps import read_filters
 from bolide.spark.dispatch.dispatch_job import DispatchJob, DispatchReport
 from bolide.spark.dispatch.dispatch_state import DerivedState
-from bolide.spark.dispatch.follow import FOLDER, Follower
+from bolide.spark.dispatch.follow import Follower
 from bolide.spark.dispatch.output_files import replace_file
 from bolide.spark.dispatch.swap import CHECKPOINT, INVENTORY
 from bolide.spark.errors import OptionError
@@ -26,13 +26,9 @@ from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_stream import stretches_between
 from proof.sequences.in_process import InProcess
 from tests.golden.stores import golden_store
+from tests.spark.dispatch.derived import contents
 
 RUNNER: Any = InProcess()
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    files = (path for path in sorted(root.rglob("*")) if path.is_file() and FOLDER not in path.parts)
-    return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def fresh(root: Path, shape: StoreShape, folder: Path) -> dict[str, bytes]:

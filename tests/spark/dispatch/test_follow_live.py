@@ -22,7 +22,7 @@ from bolide.spark.verify.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
 from proof.kit.children import start
 from proof.kit.processes import until
-from tests.spark.dispatch.test_follow import contents
+from tests.spark.dispatch.derived import contents
 from tests.spark.in_session import verb
 from tests.spark.produce import send
 

@@ -9,8 +9,8 @@ import pytest
 
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests.page_programs import program
 from tests.spark.produce import send
-from tests.test_programs import program
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -12,7 +12,7 @@ from bolide.spark.errors import DataLost
 from bolide.spark.jobs.archive import where_live_begins
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
-from tests.spark.source.test_last_read import OPEN, read_up_to
+from tests.spark.source.created_again import OPEN, read_up_to
 
 
 def test_a_topic_made_anew_has_no_seam_with_what_was_archived(bolide_broker: Broker) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, PushConsumer, RetryLater
+from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.jobs.redrive import REDRIVER, _begin, redrive
 from bolide.spark.source.cluster import Cluster
@@ -16,34 +16,10 @@ from bolide.spark.source.last_read import look
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
+from tests.spark.jobs.buried import GROUP, bury, failed_sends
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-GROUP = "Failing"
-
-
-async def bury(namesrv: str, count: int, topic: str = "T", group: str = GROUP) -> None:
-    """Consume with a listener that refuses everything at its first attempt, until all are dead letters."""
-    refused: set[str] = set()
-    over = asyncio.Event()
-
-    async def refuse(message: Any) -> None:
-        refused.add(message.message_id)
-        if len(refused) == count:
-            over.set()
-        raise RetryLater(1)
-
-    consumer = PushConsumer(group, namesrv, max_reconsume_times=0, start_from="first")
-    consumer.subscribe(topic, "*", refuse)
-    async with consumer:
-        await asyncio.wait_for(over.wait(), 180)
-        assert await consumer.drain(300), "a broker takes back every one"
-
-
-def failed_sends(log: str) -> int:
-    """How many sends of messages a client's log calls failed; where it was the answer, there is a letter more."""
-    return log.count("could not be sent")
 
 
 def test_dead_letters_return_by_filter_and_cap(

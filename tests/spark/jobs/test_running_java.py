@@ -21,7 +21,7 @@ from bolide.spark.jobs.replay import replay
 from bolide.spark.jobs.stats import stats
 from bolide.spark.jobs.trace import trace_rows
 from proof.kit.processes import until
-from tests.spark.jobs.test_redrive import bury, failed_sends
+from tests.spark.jobs.buried import bury, failed_sends
 from tests.spark.target import Target
 
 pytestmark = [

@@ -104,7 +104,7 @@ def test_a_wrong_write_is_one_sentence(spark: Any, options: dict[str, str], mode
 
 
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
-    from tests.test_programs import program
+    from tests.page_programs import program
 
     for topic in ("Orders", "Paid"):
         bolide_broker.create_topic(topic)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,6 @@ import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
 from bolide.layout.columns import RecordColumns, chain_starts
-from bolide.remoting import codes
-from bolide.remoting.command import make_request
-from bolide.remoting.headers.send import SendMessageRequestHeader
 from bolide.spark.data_source import RocketMQReader
 from bolide.spark.errors import BadBody, OptionError
 from bolide.spark.source.bad_records import BAD_RECORD, BadRecords, read_bad_records
@@ -28,28 +24,16 @@ from bolide.spark.source.source_options import read_options
 from bolide.spark.store.store_options import columns_of, store_options
 from bolide.spark.store.store_source import StoreReader
 from bolide.testing.broker import Broker
-from bolide.transport.blocking import ClientConnection
+from tests.spark.source.bad import NO_KIND, PLAIN, ZLIB, put
 
 NAMES = ("queue_offset", "body", "born_timestamp")
 SCHEMA = StructType([StructField(NAMES[0], LongType()), StructField(NAMES[1], BinaryType())])
 TIMES = StructType([*SCHEMA.fields, StructField(NAMES[2], TimestampType())])
 MARKED = StructType([*SCHEMA.fields, StructField(BAD_RECORD, StringType())])
-ZLIB, NO_KIND = 1, 1 | 7 << 8
-PLAIN = "a zlib body of 5 bytes cannot be inflated (Error -3 while decompressing data: incorrect header check)"
 UNKNOWN = "compression type 7 is unknown"
 LARGE = "a zlib body inflates to more than 67108864 bytes"
 POISON = (("plain", b"plain", ZLIB, PLAIN), ("unknown", b"abc", NO_KIND, UNKNOWN),
           ("large", zlib.compress(bytes(70 << 20)), ZLIB, LARGE))  # fmt: skip
-
-
-def put(broker: Broker, messages: Sequence[tuple[bytes, int]], born: int = 1, topic: str = "T") -> None:
-    """Bodies and sys flags as they are, to the only queue of a topic."""
-    broker.create_topic(topic, queues=1)
-    with ClientConnection.connect(broker.broker_addr) as connection:
-        for body, sys_flag in messages:
-            header = SendMessageRequestHeader("p", topic, "TBW102", 4, 0, sys_flag, born, 0)
-            answer = connection.request(make_request(codes.SEND_MESSAGE, 0, header.to_ext(), body), 60)
-            assert answer.code == codes.SUCCESS, answer.remark
 
 
 def read(broker: Broker, schema: StructType = SCHEMA, **more: object) -> list[dict[str, Any]]:

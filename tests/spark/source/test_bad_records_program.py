@@ -13,8 +13,8 @@ from bolide.spark.jobs.archive import archive
 from bolide.spark.jobs.mirror import mirror
 from bolide.spark.jobs.replay import replay
 from bolide.testing.broker import Broker
-from tests.spark.source.test_bad_records import PLAIN, ZLIB, put
-from tests.test_programs import program
+from tests.page_programs import program
+from tests.spark.source.bad import PLAIN, ZLIB, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

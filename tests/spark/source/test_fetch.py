@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from bolide.client import Message
-from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.spark.errors import ClusterUnavailable, DataLost, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
@@ -20,9 +18,7 @@ from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
 from proof.kit.processes import free_ports
 from tests.spark.produce import send
-
-QUICK = 0.01
-"""Seconds between tries, so that no test waits long."""
+from tests.spark.source.fetched import QUICK, offsets
 
 
 def options_of(broker: Broker, **more: object) -> SourceOptions:
@@ -38,13 +34,6 @@ def reader_of(broker: Broker, begin: int, end: int, **more: object) -> RangeRead
         options_of(broker, **more),
         QUICK,
     )
-
-
-def offsets(chunks: Iterator[tuple[bytes, int]]) -> list[int]:
-    found: list[int] = []
-    for body, _ in chunks:
-        found += RecordColumns(body, chain_starts(body)).numbers("queue_offset").tolist()
-    return found
 
 
 def fill(broker: Broker, count: int, size: int = 10) -> None:

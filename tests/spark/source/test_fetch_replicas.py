@@ -15,7 +15,7 @@ from bolide.spark.source.queues import Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
 from tests.client.scripted_broker import ScriptedBroker
-from tests.spark.source.test_fetch import QUICK, offsets
+from tests.spark.source.fetched import QUICK, offsets
 
 PART = Range(Queue("T", "broker-a", 0), 0, 5)
 GONE = "127.0.0.1:1"

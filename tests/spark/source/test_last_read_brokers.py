@@ -8,8 +8,8 @@ import pytest
 
 from bolide.client import Message
 from bolide.spark.errors import DataLost
-from tests.spark.source.test_last_read import ALL, ANEW, OPEN, make_anew, read_up_to, reader
-from tests.spark.source.test_stream import stored
+from tests.spark.source.checkpoints import stored
+from tests.spark.source.created_again import ALL, ANEW, OPEN, make_anew, read_up_to, reader
 from tests.spark.target import Target
 
 pytestmark = pytest.mark.usefixtures("closed_after")

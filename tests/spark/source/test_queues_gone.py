@@ -21,7 +21,7 @@ from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
 from proof.kit.processes import until
 from tests.spark.produce import send
-from tests.spark.source.test_stream import stored
+from tests.spark.source.checkpoints import stored
 from tests.spark.target import Target
 
 SCHEMA = StructType([StructField("queue_offset", LongType())])

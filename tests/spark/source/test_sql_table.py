@@ -14,8 +14,8 @@ from bolide.spark.errors import OptionError
 from bolide.spark.source.sql_table import is_table
 from bolide.testing.broker import Broker
 from tests.golden.stores import golden_store
+from tests.page_programs import program
 from tests.spark.produce import send
-from tests.test_programs import program
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -7,7 +7,6 @@ by their text, a commit that comes a batch late, polls every 10 ms, a process th
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import time
 from collections.abc import Iterator
@@ -19,15 +18,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bolide.admin.blocking import Admin
-from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
-from bolide.spark.source.tasks import RangePartition
 from bolide.testing.broker import Broker
-from tests.spark.produce import send
+from tests.spark.source.checkpoints import produce, rows, stored
 from tests.spark.target import Target
 
 SCHEMA = StructType([StructField("queue_offset", LongType())])
@@ -47,31 +44,6 @@ def _closed() -> Iterator[None]:
     yield
     while OPEN:
         OPEN.pop().stop()
-
-
-def stored(offset: dict[str, Any]) -> dict[str, Any]:
-    """An offset as it comes back from a checkpoint."""
-    found: dict[str, Any] = json.loads(json.dumps(offset))
-    return found
-
-
-def rows(reader: RocketMQStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int]]:
-    """(queue, offset) of every row of a batch, read as executors do."""
-    found = []
-    for planned in reader.partitions(stored(start), stored(end)):
-        task = pickle.loads(pickle.dumps(planned))
-        assert isinstance(task, RangePartition)
-        for batch in pickle.loads(pickle.dumps(reader)).read(task):
-            found += [(task.part.queue.queue_id, offset) for offset in batch.column(0).to_pylist()]
-    return sorted(found)
-
-
-def produce(target: Target | Broker, topic: str, count: int) -> None:
-    messages = [Message(topic, b"m%d" % number) for number in range(count)]
-    if isinstance(target, Target):
-        target.send(messages)
-    else:
-        send(target.namesrv_addr, messages)
 
 
 def test_a_first_batch_that_is_replayed_starts_where_it_first_did(rocketmq: Target, topic: str) -> None:

@@ -22,8 +22,8 @@ from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.transport.blocking import ClientConnection
 from proof.kit.processes import until
+from tests.spark.schemas import SCHEMA
 from tests.spark.target import SEGMENT, Target
-from tests.spark.test_data_source_batch import SCHEMA
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_store_is_named(spark: Any, tmp_path: Path) -> None:
 
 
 def test_the_program_of_the_page(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.test_programs import program
+    from tests.page_programs import program
 
     program("spark_store").main(str(golden_store("4.9.7-clean").root))
     shown = capsys.readouterr().out

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.golden.stores import golden_store
-from tests.test_programs import program
+from tests.page_programs import program
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
