@@ -289,6 +289,27 @@ def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: patches bolide; pass a double to the constructor"
 
 
+def tests_are_leaves(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Nothing imports a test module, and nothing outside tests/ imports tests."""
+    outside = path.parts[0] != "tests"
+    for node in ast.walk(tree(text)):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(path.parts[: -node.level]) if node.level else ""
+            module = ".".join(filter(None, (start, node.module)))
+            modules = [module, *(f"{module}.{alias.name}" for alias in node.names if alias.name.startswith("test_"))]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] != "tests":
+                continue
+            if outside:
+                yield f"{path}:{node.lineno}: imports {module} from outside tests/; move the shared part to proof/kit"
+            elif any(part.startswith("test_") for part in parts):
+                yield f"{path}:{node.lineno}: imports the test module {module}; move the shared part beside it"
+
+
 def nothing_swallowed(path: PurePosixPath, text: str) -> Iterator[str]:
     """An error nobody sees never happened; catch the one that is meant."""
     for node in ast.walk(tree(text)):
@@ -410,6 +431,7 @@ PYTHON_RULES: tuple[Rule, ...] = (
     nothing_in_the_order_of_a_set,
     no_fixed_sleeps,
     no_patching,
+    tests_are_leaves,
     nothing_swallowed,
     nothing_unfinished,
     one_word_one_thing,
