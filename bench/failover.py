@@ -34,7 +34,7 @@ from bolide.remoting import codes
 from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
 from proof.interop.java_processes import JavaController
 from proof.kit.our_processes import OurController
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 SETS = "ours/ours,java/java,java/ours,ours/java"
@@ -91,7 +91,7 @@ class Sending:
     def more(self, count: int) -> None:
         """Wait until so many more were acknowledged."""
         wanted = len(self.acknowledged) + count
-        until(lambda: len(self.acknowledged) >= wanted, SECONDS, f"{count} messages are acknowledged")
+        wait_until(lambda: len(self.acknowledged) >= wanted, f"{count} messages are acknowledged")
 
 
 def hand_over(of: ControlledBrokers, other: int) -> None:
@@ -111,7 +111,7 @@ def longest_gap(of: ControlledBrokers, master: int, other: int, planned: bool) -
             hand_over(of, other)
         else:
             of.kill(master)
-        until(lambda: of.state().get("masterBrokerId") == other, SECONDS, f"{other} is elected")
+        wait_until(lambda: of.state().get("masterBrokerId") == other, f"{other} is elected")
         sending.more(200)
     times = sending.acknowledged
     return max(after - before for before, after in pairwise(times) if after >= began)
@@ -136,7 +136,7 @@ def rounds_of(name: str, rounds: int, folder: Path, producer: bool, planned: boo
             say(f"{name}: round {number + 1} of {rounds}, {times[-1] * 1000:.0f} ms")
             if not planned:
                 of.start(master)
-            until(lambda: of.in_sync() == {1, 2}, SECONDS, "both are in sync")
+            wait_until(lambda: of.in_sync() == {1, 2}, "both are in sync")
             master, other = other, master
     finally:
         of.stop()

@@ -8,7 +8,8 @@ from pathlib import Path
 from bench.stopping import Failed, last_line
 
 from proof.interop.java_artefacts import jars, tool
-from proof.kit.processes import ServerProcess, free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
 
 VERSION = "4.1.1"
 JARS = f"kafka-{VERSION}"
@@ -37,12 +38,12 @@ def _java(*flags: str) -> list[str]:
     return [tool("java"), *flags, *_QUIET, "-cp", f"{jars(JARS)}/*"]
 
 
-class KafkaBroker(ServerProcess):
+class KafkaBroker(ChildProcess):
     """One node that is broker and controller, with Kafka's defaults apart from names, paths and ports."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(parents=True)
-        self.port = free_ports(1)
+        self.port = reserve_port(1)
         self.address = f"127.0.0.1:{self.port}"
         settings = home / "server.properties"
         values = {"port": self.port, "controller": self.port + 1, "partitions": PARTITIONS, "logs": home / "logs"}

@@ -33,7 +33,8 @@ from bench.stopping import Failed, measured
 
 from bolide.remoting import codes
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from proof.kit.wire import Wire
 
 ACCESS, SECRET = "operator", "a secret of the bench"
@@ -101,7 +102,7 @@ def variants(folder: Path) -> list[Variant]:
     acl.mkdir()
     (acl / "plain_acl.yml").write_text(_PLAIN_ACL, encoding="utf-8")
     (acl / "plain_acl.yml").chmod(0o600)
-    port = free_ports()
+    port = reserve_port()
     metrics = {"metricsExporterType": "PROM", "metricsPromExporterHost": "127.0.0.1"}
     return [
         Variant(PLAIN, {}),
@@ -179,7 +180,7 @@ def run(rounds: int, seconds: float, only: str, work: Path, running: ExitStack) 
         name_server = OurNameServer(home / "namesrv")
         running.callback(name_server.kill)
         variant.namesrv = name_server.address
-        port = free_ports(1, -2)
+        port = reserve_port(1, -2)
         settings = {"haListenPort": str(port + 1), **variant.settings}
         variant.server = OurBroker(home / "broker", name_server.address, settings, as_shipped=True, port=port)
         running.callback(variant.server.kill)
@@ -212,7 +213,7 @@ def caught_up(variant: Variant) -> None:
     master = variant.server
     assert master is not None
     if variant.slave is not None:
-        until(lambda: _lacks_nothing(master), 120, "the slave has its master's log")
+        wait_until(lambda: _lacks_nothing(master), "the slave has its master's log")
 
 
 def _round(variant: Variant, seconds: float, counts: bool) -> None:

@@ -18,7 +18,8 @@ from bench.stopping import Failed, last_line
 from bolide.spark.bench.store import QUEUES, TOPIC
 from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
-from proof.kit.processes import ServerProcess, until
+from proof.kit.processes import ChildProcess
+from proof.kit.waiting import wait_until
 
 JAVA, SPARK, BROKER = f"Java {BROKER_VERSION} broker", "Bolide on Spark", "Bolide broker"
 _LIMIT_SECONDS = 1800.0
@@ -126,7 +127,7 @@ def _wait(server: Broker, missing: Callable[[], str]) -> None:
         return not last
 
     try:
-        until(done, _LIMIT_SECONDS, "all is served")
+        wait_until(done, "all is served", _LIMIT_SECONDS)
     except AssertionError:
         raise Failed(f"not all is served after {_LIMIT_SECONDS:.0f} s: {last}") from None
 
@@ -188,7 +189,7 @@ def our_broker(home: Path) -> BolideBroker:
         raise Failed(f"the {BROKER} did not start: {last_line(str(error))}") from None
 
 
-def _stop(server: ServerProcess) -> None:
+def _stop(server: ChildProcess) -> None:
     """A clean stop, so that a mapped file is whole."""
     try:
         server.stop(_STOP_SECONDS)

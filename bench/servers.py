@@ -13,7 +13,8 @@ from bench.stopping import Failed, last_line
 
 from proof.interop.java_processes import JavaBroker
 from proof.kit.our_processes import OurBroker
-from proof.kit.processes import ServerProcess, until
+from proof.kit.processes import ChildProcess
+from proof.kit.waiting import wait_until
 
 # What bin/runbroker.sh of the release gives the JVM, with a heap of 2 GB.
 JAVA_FLAGS = (
@@ -77,7 +78,7 @@ class BolideBroker(OurBroker):
         super().__init__(home, "", values, as_shipped=True, ready_seconds=ready_seconds, python=python)
 
 
-class NullServer(ServerProcess):
+class NullServer(ChildProcess):
     """Answers sends, commits and pulls, these with records of one size, and stores nothing."""
 
     def __init__(self, home: Path, record: int = 366) -> None:
@@ -87,7 +88,7 @@ class NullServer(ServerProcess):
         self.port = int(self.output().split()[1])
 
 
-class DispatchOnSpark(ServerProcess):
+class DispatchOnSpark(ChildProcess):
     """`bolide pipeline dispatch --in-place` of the environment this program runs in; it ends by itself."""
 
     def __init__(self, store: Path, log: Path, master: str) -> None:
@@ -97,10 +98,10 @@ class DispatchOnSpark(ServerProcess):
     def finish(self, seconds: float) -> dict[str, float]:
         """Wait for its end; the seconds of its stages. Raises Failed with its reason unless it did what it should."""
         try:
-            until(lambda: not self.running, seconds, "the rebuild ends")
+            wait_until(lambda: not self.running, "the rebuild ends", seconds)
         except AssertionError:
             raise Failed(f"the rebuild on Spark did not end within {seconds:.0f} s") from None
-        if self._child.returncode != 0:
+        if self.status:
             raise Failed(f"the rebuild on Spark failed: {last_line(self.output())}")
         try:
             report = json.loads(self.output()[self.output().index("\n{\n") :])
@@ -114,7 +115,7 @@ class DispatchOnSpark(ServerProcess):
             return
         os.kill(self.pid, signal.SIGINT)
         try:
-            until(lambda: not self.running and not self._group_lives(), _INTERRUPT_SECONDS, "the rebuild ends")
+            wait_until(lambda: not self.running and not self._group_lives(), "the rebuild ends", _INTERRUPT_SECONDS)
         except AssertionError:
             self.kill()
 

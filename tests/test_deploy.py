@@ -25,7 +25,7 @@ from bolide.node.process.exit_codes import BAD_CONFIG, STORE_FAILED
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import ServerProcess
+from proof.kit.processes import ChildProcess
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import options, pull_request, send_request
 from tests.node.controller.running import brokers, controller, paired
@@ -252,7 +252,7 @@ def test_a_daemon_is_a_good_first_process_on_a_read_only_system(tmp_path: Path) 
     command = [*alone, str(volume), sys.executable, "-m", "bolide", "standalone", "--store", str(volume / "store")]
     command += ["--namesrv-port", "0", "--broker-port", "0", "--set", "mappedFileSizeCommitLog=1048576"]
     log = tmp_path / "standalone.out"
-    server = ServerProcess(command, log, {"HOME": str(volume), "PYTHONDONTWRITEBYTECODE": "1"})
+    server = ChildProcess(command, log, {"HOME": str(volume), "PYTHONDONTWRITEBYTECODE": "1"})
     try:
         server.wait_ready("ready namesrv=")
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(encoding="ascii").split()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Callable
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
@@ -15,15 +13,8 @@ from bolide.admin.blocking import Admin
 from bolide.client import DEAD_LETTER, Message, ReceivedMessage, RetryLater, TopicNotFound
 from bolide.client.blocking import Producer, PushConsumer
 from bolide.testing.broker import Broker
+from proof.kit.waiting import wait_until
 from tests.page_programs import program, run
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_web_application_sends_and_consumes_while_it_lives(bolide_broker: Broker) -> None:
@@ -33,7 +24,7 @@ def test_a_web_application_sends_and_consumes_while_it_lives(bolide_broker: Brok
         assert (answer.status_code, len(answer.json()["message"])) == (202, 32)
         refused = client.post("/orders/order-2")
         assert refused.status_code == 400 and "is empty" in refused.json()["error"]
-        until(lambda: client.get("/orders").json() == ["order-1"])
+        wait_until(lambda: client.get("/orders").json() == ["order-1"])
 
 
 def test_an_application_without_asyncio_shares_one_producer(bolide_broker: Broker) -> None:
@@ -69,10 +60,10 @@ def test_dead_letters_are_sent_to_their_topic_again(bolide_broker: Broker, capsy
     with Producer("orders", bolide_broker.namesrv_addr) as producer, consumer:
         for body in (b"one coffee", b"one tea"):
             producer.send(Message("Orders", body, tags="hot", keys="order-1", properties={"table": "4"}))
-        until(lambda: len(given) == 2)
-        until(lambda: dead_letters(bolide_broker) == 2)
+        wait_until(lambda: len(given) == 2)
+        wait_until(lambda: dead_letters(bolide_broker) == 2)
         run("redrive_dead_letters", bolide_broker)
-        until(lambda: len(given) == 4)
+        wait_until(lambda: len(given) == 4)
         run("redrive_dead_letters", bolide_broker)
     assert sorted(given[2:]) == [(b"one coffee", 0, "4"), (b"one tea", 0, "4")]
     assert sorted(capsys.readouterr().out.splitlines()) == ["Orders b'one coffee'", "Orders b'one tea'"]

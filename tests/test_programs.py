@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.testing.broker import Broker
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from tests.page_programs import PROGRAMS, program, run
 
 
@@ -142,7 +142,7 @@ def test_light_queues(bolide_broker: Broker, capsys: pytest.CaptureFixture[str])
 
 
 def test_read_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    port = free_ports(1)
+    port = reserve_port(1)
     with Broker(metrics_exporter_type="PROM", metrics_prom_exporter_port=port) as broker:
         run("send_and_receive", broker)
         capsys.readouterr()

@@ -15,7 +15,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.request_routes import Kind, Row
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import broker
 from tests.remoting.vectors import requests
@@ -53,7 +53,7 @@ def test_the_page_has_every_code_once() -> None:
 
 
 async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
-    async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, client):
+    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, client):
         found = await answered(client)
         fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
         try:

@@ -15,7 +15,7 @@ from proof.differential.wire import Closed, Connection, Frame, Manner
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.children import ended_if_it_fails
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 ANSWER_SECONDS: Final = 60.0
 """How long one side may take longer than the other."""
@@ -187,5 +187,5 @@ def clusters(folder: Path) -> Iterator[tuple[Side, Side]]:
         stack.callback(java_broker.kill)
         ours = Side("Bolide", our_broker.address, our_namesrv.address)
         java = Side("RocketMQ", java_broker.address, java_namesrv.address)
-        until(lambda: ours.ask("namesrv", 105, {"topic": "TBW102"}).code == 0, 120, "our broker registers")
+        wait_until(lambda: ours.ask("namesrv", 105, {"topic": "TBW102"}).code == 0, "our broker registers")
         yield ours, java

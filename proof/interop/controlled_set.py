@@ -10,7 +10,8 @@ from bolide.remoting.json import parse_long
 from proof.interop.acknowledged import Acknowledged, bodies_at
 from proof.interop.java_processes import JavaBroker, JavaController
 from proof.kit.our_processes import OurBroker, OurController, OurNameServer
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS, Wire
 
 SYNC_STATE, EPOCHS = 1006, 1007
@@ -27,7 +28,7 @@ class ControlledBrokers:
         self.settings = settings
         self.namesrv = OurNameServer(home / "namesrv")
         self.kinds: dict[int, Kind] = {}
-        self.ports = [free_ports(1, -2) for _ in range(3)]
+        self.ports = [reserve_port(1, -2) for _ in range(3)]
         self.brokers: dict[int, OurBroker | JavaBroker] = {}
         self.acknowledged = Acknowledged(200)
 
@@ -47,7 +48,7 @@ class ControlledBrokers:
             self.brokers[number] = OurBroker(home, self.namesrv.address, settings, port=port)
         else:
             self.brokers[number] = JavaBroker(home, self.namesrv.address, settings, port=port)
-        until(lambda: number in self.in_sync(), SECONDS, f"{number} is in sync")
+        wait_until(lambda: number in self.in_sync(), f"{number} is in sync")
 
     def kill(self, number: int) -> None:
         """SIGKILL."""
@@ -72,7 +73,7 @@ class ControlledBrokers:
 
     def leads(self, number: int) -> None:
         """Wait until a broker acknowledges."""
-        until(lambda: self.send(number, 1) == 1, SECONDS, f"{number} acknowledges")
+        wait_until(lambda: self.send(number, 1) == 1, f"{number} acknowledges")
 
     def complete(self, number: int) -> None:
         """Nothing that was acknowledged is missing at this broker."""
@@ -96,7 +97,7 @@ class ControlledBrokers:
         def all_there() -> bool:
             return self.end(slave) == self.end(master)
 
-        until(all_there, SECONDS, f"{slave} has all of {master}")
+        wait_until(all_there, f"{slave} has all of {master}")
         assert self.log(slave) == self.log(master)
         assert self.epochs(slave) == self.epochs(master)
 

@@ -15,7 +15,10 @@ from typing import Any
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
 from proof.interop.jvm_flags import UNVERIFIED
 from proof.kit.children import start
-from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
+from proof.kit.small import SMALL_LOG
+from proof.kit.waiting import wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
@@ -71,12 +74,12 @@ def _prepare(home: Path) -> None:
     (conf / "logback.xml").write_text(shaded, encoding="utf-8")
 
 
-class JavaNameServer(ServerProcess):
+class JavaNameServer(ChildProcess):
     """A Java name server on a free port; `settings` are added to its file."""
 
     def __init__(self, home: Path, version: str = BROKER_VERSION, settings: Mapping[str, str] | None = None) -> None:
         _prepare(home)
-        self.port = free_ports()
+        self.port = reserve_port()
         self.address = f"127.0.0.1:{self.port}"
         conf = home / "namesrv.conf"
         values = {"listenPort": str(self.port), **(settings or {})}
@@ -87,7 +90,7 @@ class JavaNameServer(ServerProcess):
         self.wait_ready("boot success")
 
 
-class JavaBroker(ServerProcess):
+class JavaBroker(ChildProcess):
     """A Java broker `broker-a` of `DefaultCluster` on free ports; its store is `home/store`.
 
     `namesrv` is the address of its name server; with an empty one it registers nowhere.
@@ -110,7 +113,7 @@ class JavaBroker(ServerProcess):
         _prepare(home)
         self.home = home
         self.store = home / "store"
-        self.port = port if port is not None else free_ports(1, -2)
+        self.port = port if port is not None else reserve_port(1, -2)
         self.address = f"127.0.0.1:{self.port}"
         values = {
             "brokerClusterName": "DefaultCluster",
@@ -140,12 +143,12 @@ class JavaBroker(ServerProcess):
         wait_registered(namesrv)
 
 
-class JavaController(ServerProcess):
+class JavaController(ChildProcess):
     """A Java controller 5.5.0 on a free port, alone in its group."""
 
     def __init__(self, home: Path) -> None:
         _prepare(home)
-        self.port = free_ports()
+        self.port = reserve_port()
         self.address = f"127.0.0.1:{self.port}"
         values = {
             "controllerDLegerGroup": "group1",
@@ -162,7 +165,7 @@ class JavaController(ServerProcess):
         self.wait_ready("boot success")
 
 
-class JavaProgram(ServerProcess):
+class JavaProgram(ChildProcess):
     """One of RocketMQ's benchmark programs (`org.apache.rocketmq.example.benchmark`), with its own command line.
 
     Its JVM has sent a message before, to a topic of its own, and has the binary header that the program asks for.
@@ -186,7 +189,7 @@ def wait_registered(namesrv: str) -> None:
         with Wire(int(namesrv.rpartition(":")[2])) as wire:
             return wire.ask(GET_ROUTE, {"topic": "TBW102"}).code == SUCCESS
 
-    until(known, 120, f"a broker registers with {namesrv}")
+    wait_until(known, f"a broker registers with {namesrv}")
 
 
 class DriverError(Exception):
@@ -265,7 +268,7 @@ class JavaClient(_Driver):
             got[:] = self.call("await", group=group, count=len(got) + 1, seconds=1)
             return enough(got)
 
-        until(all_there, 120, what)
+        wait_until(all_there, what)
         return got
 
 
@@ -300,9 +303,9 @@ class MqAdmin(_Driver):
         return str(self._ask(line))
 
 
-def endless_mqadmin(home: Path, version: str, *words: str) -> ServerProcess:
+def endless_mqadmin(home: Path, version: str, *words: str) -> ChildProcess:
     """A command of `mqadmin` that runs until it is ended, in a JVM of its own."""
     _prepare(home)
     command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
     main = "org.apache.rocketmq.tools.command.MQAdminStartup"
-    return ServerProcess([*command, main, *words], home / "mqadmin.out", {"ROCKETMQ_HOME": str(home)})
+    return ChildProcess([*command, main, *words], home / "mqadmin.out", {"ROCKETMQ_HOME": str(home)})

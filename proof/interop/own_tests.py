@@ -36,7 +36,7 @@ from proof.interop.java_artefacts import (
 )
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 RELEASES: Final = {OLD_BROKER_VERSION: "ab", BROKER_VERSION: "abc"}
 """Releases whose tests are run, and the last letters of their brokers' names: the tests count them."""
@@ -180,7 +180,7 @@ def run(release: str, against: str, chosen: Sequence[str], home: Path) -> tuple[
                     say(f"{release} {result.name} {result.state} {result.seconds:.1f} s {result.reason[:300]}".rstrip())
             return ended
 
-        until(all_ended, LIMIT_SECONDS, f"the tests of {release} end")
+        wait_until(all_ended, f"the tests of {release} end", LIMIT_SECONDS)
         for program in programs:
             if program.silent() or any(result.state == FAILED for result in program.results):
                 say(f"what they printed is in {program.log}")

@@ -5,7 +5,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
+from proof.kit.small import SMALL_LOG
 
 _READY = "ready"
 PATIENT = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}
@@ -22,12 +24,12 @@ def _environment() -> dict[str, str | None]:
     return {name: None for name in os.environ if name.startswith("BOLIDE_") and name not in _KEPT}
 
 
-class OurNameServer(ServerProcess):
+class OurNameServer(ChildProcess):
     """`bolide namesrv` on a free port; `settings` are in its file, with Java's keys."""
 
     def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        self.port = free_ports()
+        self.port = reserve_port()
         self.address = f"127.0.0.1:{self.port}"
         conf = home / "namesrv.conf"
         conf.write_text("".join(f"{key}={value}\n" for key, value in (settings or {}).items()), encoding="ascii")
@@ -36,12 +38,12 @@ class OurNameServer(ServerProcess):
         self.wait_ready(_READY)
 
 
-class OurController(ServerProcess):
+class OurController(ChildProcess):
     """`bolide controller` on a port of its own, with its decisions in `home/sets.json`; `settings` by Java key."""
 
     def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        self.port = port if port is not None else free_ports()
+        self.port = port if port is not None else reserve_port()
         self.address = f"127.0.0.1:{self.port}"
         conf = home / "controller.conf"
         values = {"controllerStore": f"file:{home}/sets.json", **(settings or {})}
@@ -51,7 +53,7 @@ class OurController(ServerProcess):
         self.wait_ready(_READY)
 
 
-class OurBroker(ServerProcess):
+class OurBroker(ChildProcess):
     """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
 
     `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. Its log files
@@ -73,7 +75,7 @@ class OurBroker(ServerProcess):
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
-        self.port = port if port is not None else free_ports(1, -2)
+        self.port = port if port is not None else reserve_port(1, -2)
         self.address = f"127.0.0.1:{self.port}"
         values = {
             "brokerClusterName": "DefaultCluster",

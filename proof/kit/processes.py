@@ -1,88 +1,78 @@
-"""Server processes for tests and the bench: a free port, a log file, a wait for the line that says ready."""
+"""A child process with a log: wait for the line that says ready, talk to it, stop it."""
 
+from __future__ import annotations
+
+import asyncio
+import json
 import os
-import random
+import queue
 import signal
-import socket
 import subprocess
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
 from proof.kit.children import start
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 
-_POLL_SECONDS = 0.02
-_FIRST_PORT, _LAST_PORT = 15_000, 32_000
-_SHARES = 16
-SMALL_LOG = {"mappedFileSizeCommitLog": str(64 << 20)}
-"""Ours takes the room of a log file when it makes it: 1 GiB as shipped, which dozens of brokers would not find."""
-
-
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Poll a condition until it holds; AssertionError naming `what` after `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(_POLL_SECONDS)
+READY: Final = "ready "
+"""Begins the line in which a process of Bolide reports its address."""
+_JOIN_SECONDS: Final = 5.0
+_LAST_BYTES: Final = 4000
 
 
-def _share_of_ports() -> range:
-    """This process's part of the ports below those that the kernel gives to outgoing connections.
+class ChildProcess:
+    """A child process that leads a process group, so that signals reach its children and Ctrl-C does not reach it.
 
-    Workers of one test run have a part each, so that none takes what another has found free and not opened yet.
+    Its output is appended to `log`. `environment` adds variables; None removes one. A `fed` child has a pipe as its
+    standard input: `tell` writes to it, and a child that follows it ends with this process.
+
+    With `heard`, only errors go to the log, or nothing if `log` is None. A thread passes each line of the other output
+    to `heard`, as `readline` returns them: with its line end, and "" at the end.
     """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-    width = (_LAST_PORT - _FIRST_PORT) // _SHARES
-    first = _FIRST_PORT + width * (int(worker) % _SHARES if worker else random.randrange(_SHARES))
-    return range(first, first + width)
 
-
-_CHOICE = threading.Lock()
-_MY_PORTS = _share_of_ports()
-_GIVEN: deque[int] = deque(maxlen=len(_MY_PORTS) // 2)
-
-
-def free_ports(*distances: int) -> int:
-    """A port that is free on 127.0.0.1, together with those at the given distances from it.
-
-    No port is given a second time before half of this process's part were: who has it may not have opened it yet.
-    """
-    with _CHOICE:
-        for port in random.sample(_MY_PORTS, len(_MY_PORTS)):
-            wanted = {port, *(port + distance for distance in distances)}
-            if wanted.issubset(_MY_PORTS) and wanted.isdisjoint(_GIVEN) and all(map(_is_free, wanted)):
-                _GIVEN.extend(wanted)
-                return port
-    raise OSError(f"found no free port with free neighbours {distances}")
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
-
-
-class ServerProcess:
-    """A child process whose output goes to a file. `environment` adds variables; None takes one away."""
-
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str | None] | None = None) -> None:
-        self.log = log
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path | None,
+        environment: Mapping[str, str | None] | None = None,
+        *,
+        cwd: Path | None = None,
+        fed: bool = False,
+        heard: Callable[[str], None] | None = None,
+    ) -> None:
+        assert log is not None or heard is not None
+        self._log = log
+        self._begin = log.stat().st_size if log is not None and log.exists() else 0
         variables: dict[str, str | None] = {**os.environ, **(environment or {})}
-        with log.open("wb") as output:
-            # The child leads a group of its own, so that stopping reaches the children it may have too.
-            self._child = start(
+        with open(log or os.devnull, "ab") as output:
+            self._child: subprocess.Popen[bytes] = start(
                 command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE if fed else subprocess.DEVNULL,
+                stdout=output if heard is None else subprocess.PIPE,
+                stderr=subprocess.STDOUT if log is None else output,
                 env={name: value for name, value in variables.items() if value is not None},
+                cwd=cwd,
                 start_new_session=True,
             )
+        self._reader: threading.Thread | None = None
+        if heard is not None:
+            self._reader = threading.Thread(target=self._read, args=(heard,), name=f"read {self.pid}", daemon=True)
+            self._reader.start()
+
+    def _read(self, heard: Callable[[str], None]) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            heard(line.decode("utf-8", "replace"))
+        heard("")
+
+    @property
+    def log(self) -> Path:
+        """File of its output."""
+        assert self._log is not None
+        return self._log
 
     @property
     def pid(self) -> int:
@@ -94,48 +84,180 @@ class ServerProcess:
         """Whether the child has not ended yet."""
         return self._child.poll() is None
 
+    @property
+    def status(self) -> int | None:
+        """Exit status, negative for a signal, or None while it runs."""
+        return self._child.poll()
+
     def output(self) -> str:
-        """What it has printed so far."""
-        return self.log.read_text(encoding="utf-8", errors="replace")
+        """Return what it has written to its log so far."""
+        with self.log.open("rb") as file:
+            file.seek(self._begin)
+            return file.read().decode("utf-8", "replace")
 
-    def wait_ready(self, ready_text: str, seconds: float = 180.0) -> None:
-        """Wait until the output holds a text; AssertionError with the output if the child ends before."""
+    def last_words(self) -> str:
+        """Return the last lines of its log, as one line."""
+        lines = self.output().strip().splitlines()[-3:]
+        return " | ".join(lines) or f"it wrote nothing to {self.log}"
 
-        def stands() -> bool:
-            if ready_text in self.output():
-                return True
-            if not self.running:
-                raise AssertionError(f"{self._child.args!r} ended ({self._child.returncode}):\n{self.output()[-4000:]}")
-            return False
+    def wait_ready(self, text: str = READY, seconds: float = PROCESS_PATIENCE) -> str:
+        """Wait for the line of its log that contains `text`, and return it.
+
+        Raises AssertionError with the output if the child ends before, or does not write the line within `seconds`; the
+        child is killed then.
+        """
+        found: list[str] = []
+
+        def written() -> bool:
+            running = self.running
+            found.extend(line for line in self.output().splitlines(keepends=True) if text in line and line[-1] == "\n")
+            if not found and not running:
+                raise AssertionError(f"{self._child.args!r} ended ({self.status}):\n{self.output()[-_LAST_BYTES:]}")
+            return bool(found)
 
         try:
-            until(stands, seconds, f"{ready_text!r} in {self.log}")
+            wait_until(written, f"{text!r} in {self.log}", seconds)
         except BaseException:  # Ctrl-C too: nobody else knows the child yet
             self.kill()
             raise
+        return found[0].rstrip()
 
-    def stop(self, seconds: float = 180.0) -> int:
-        """SIGTERM, then wait; returns the exit status. Kills it and raises AssertionError if it does not end."""
-        if self.running:
-            self._child.send_signal(signal.SIGTERM)
+    def tell(self, line: str) -> bool:
+        """Write a line to its standard input. Returns False if it has ended."""
+        assert self._child.stdin is not None
         try:
-            return self._child.wait(seconds)
+            self._child.stdin.write(f"{line}\n".encode())
+            self._child.stdin.flush()
+        except (BrokenPipeError, ValueError):  # a pipe without a reader, or one that is closed
+            return False
+        return True
+
+    def close_input(self) -> None:
+        """End its standard input, if it has one."""
+        if self._child.stdin is not None:
+            with suppress(BrokenPipeError):  # it has ended before it read everything
+                self._child.stdin.close()
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send it a signal. Returns False if it has ended."""
+        if not self.running:
+            return False
+        self._child.send_signal(number)
+        return True
+
+    def wait(self, seconds: float = PROCESS_PATIENCE) -> int:
+        """Wait for its end and return its exit status. Kills it and raises AssertionError if it does not end."""
+        try:
+            self._child.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"{self._child.args!r} did not end within {seconds:g} s of SIGTERM") from None
+            raise AssertionError(f"{self._child.args!r} did not end within {seconds:g} s") from None
+        return self._close()
+
+    async def ended(self) -> int:
+        """Wait for its end, while the event loop runs, and return its exit status."""
+        while self.running:
+            await asyncio.sleep(0.02)
+        return self._close()
+
+    def stop(self, seconds: float = PROCESS_PATIENCE) -> int:
+        """Like `wait`, after SIGTERM."""
+        self.signal(signal.SIGTERM)
+        return self.wait(seconds)
 
     def kill(self) -> None:
-        """SIGKILL to the child and all its children, and wait for its end."""
-        try:
-            os.killpg(self._child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        """Send SIGKILL to the child and all its children, and wait for its end."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._child.wait()
+        self._close()
 
     def pause(self) -> None:
-        """SIGSTOP: it takes no processor time until `resume`."""
-        os.killpg(self._child.pid, signal.SIGSTOP)
+        """Stop it and its children until `resume`."""
+        os.killpg(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT after `pause`."""
-        os.killpg(self._child.pid, signal.SIGCONT)
+        """Continue after `pause`."""
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def _close(self) -> int:
+        """Read the rest of its output, close the pipes, and return its exit status."""
+        if self._reader is not None and self._child.stdout is not None:
+            self._reader.join(_JOIN_SECONDS)  # a grandchild may keep the pipe open
+            self._child.stdout.close()
+        self.close_input()
+        return self._child.wait()
+
+
+class ReportingProcess(ChildProcess):
+    """A child that reports JSON objects and its ready line on its standard output, and follows its standard input."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], folder: Path) -> None:
+        self.name = name
+        self.said: dict[str, Any] = {}
+        """The newest value of each key that it reported."""
+        self.ready = ""
+        """Its ready line, without the first word."""
+        super().__init__(command, folder / f"{name}.log", fed=True, heard=self._hear)
+
+    def _hear(self, line: str) -> None:
+        if line.startswith("{"):
+            self.said |= json.loads(line)
+        elif line.startswith(READY):
+            self.ready = line.removeprefix(READY).strip()
+
+    def failure(self) -> str:
+        """Return a sentence if it ended with another status than 0, otherwise ""."""
+        return f"{self.name} ended with status {self.status}: {self.last_words()}" if self.status else ""
+
+
+def wait_beside(
+    processes: Iterable[ReportingProcess], condition: Callable[[], object], what: str, seconds: float = PROCESS_PATIENCE
+) -> None:
+    """Wait until `condition` holds. Raises AssertionError if one of the processes fails before."""
+
+    def holds() -> bool:
+        for process in processes:
+            assert not process.failure(), process.failure()
+        return bool(condition())
+
+    wait_until(holds, what, seconds)
+
+
+class AnsweringProcess(ChildProcess):
+    """A program that reads one command per line and answers each with a line that is a JSON object.
+
+    Other lines of its output are ignored: libraries print some.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        environment: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        super().__init__(command, log, environment, cwd=cwd, fed=True, heard=self._hear)
+
+    def _hear(self, line: str) -> None:
+        if not line or line.startswith("{"):
+            self._answers.put(line)
+
+    def ask(self, command: str, seconds: float = PROCESS_PATIENCE) -> dict[str, Any]:
+        """Run one command and return its answer. Raises AssertionError if the program ends or does not answer."""
+        self.tell(command)
+        return self.answer(command, seconds)
+
+    def answer(self, what: str, seconds: float = PROCESS_PATIENCE) -> dict[str, Any]:
+        """Return the next answer."""
+        try:
+            line = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            self.kill()
+            raise AssertionError(f"no answer within {seconds:g} s to {what}: {self.last_words()}") from None
+        if not line:
+            self.wait()
+            raise AssertionError(f"the program ended ({self.status}) at {what}: {self.output()[-_LAST_BYTES:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline."""
+"""Waits for a condition, with a generous limit."""
 
 from __future__ import annotations
 
@@ -10,20 +10,49 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PATIENCE: Final = 60.0
-"""Seconds for what comes soon, and on a machine with a slow or busy disk some time later."""
+"""Seconds for what happens in this process: longer than a busy core or a slow disk stalls, and shorter than the
+expiries by which a broker or a name server would bring some of it about, too."""
+PROCESS_PATIENCE: Final = 180.0
+"""Seconds for what other processes do, JVMs included: shorter than a test's own timeout."""
+_POLL_SECONDS: Final = 0.01
 
 
-async def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-    """Return once `condition` holds; fail with `what` when it does not within `seconds`."""
+def wait_until(condition: Callable[[], object], what: str = "", seconds: float = PROCESS_PATIENCE) -> None:
+    """Poll until `condition` holds. Raises AssertionError with `what`, or with the place of the condition, if it does
+    not hold within `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        await asyncio.sleep(0.005)
+        if time.monotonic() > deadline:
+            raise AssertionError(_in_vain(condition, what, seconds))
+        time.sleep(_POLL_SECONDS)
+
+
+async def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
+    """Like `wait_until`, while the event loop runs."""
+    if not await holds_within(condition, seconds):
+        raise AssertionError(_in_vain(condition, what, seconds))
+
+
+async def holds_within(condition: Callable[[], object], seconds: float, every: float = _POLL_SECONDS) -> bool:
+    """Wait until `condition` holds. Returns whether it did within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(every)
+    return True
 
 
 async def until_answered(ask: Callable[[], Awaitable[T]], wanted: T, seconds: float = PATIENCE) -> None:
-    """Return once a question is answered as wanted; fail with the last answer when it is not within `seconds`."""
+    """Ask until the answer is `wanted`. Raises AssertionError with the last answer if it is not within `seconds`."""
     deadline = time.monotonic() + seconds
     while (answer := await ask()) != wanted:
-        assert time.monotonic() < deadline, f"{answer!r} is still not {wanted!r} after {seconds} s"
-        await asyncio.sleep(0.005)
+        assert time.monotonic() < deadline, f"{answer!r} is still not {wanted!r} after {seconds:g} s"
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _in_vain(condition: Callable[[], object], what: str, seconds: float) -> str:
+    code = getattr(condition, "__code__", None)
+    place = f"the condition at {code.co_filename}:{code.co_firstlineno}" if code is not None else repr(condition)
+    return f"waited {seconds:g} s in vain for {what or place}"

@@ -16,7 +16,7 @@ from bolide.client import BolideError, Message, NoQueue, Producer, PushConsumer
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from proof.kit.waiting import until
 from tests.node.brokers import options
 from tests.node.replication.controlled import controlled
@@ -26,7 +26,7 @@ SECONDS = 120.0
 
 async def test_a_set_under_a_controller_is_restarted_without_the_loss_of_a_message(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        ports = {"a": free_ports(1, -2), "b": free_ports(1, -2)}
+        ports = {"a": reserve_port(1, -2), "b": reserve_port(1, -2)}
 
         async def start(name: str) -> BrokerNode:
             return await of.start(name, all_ack_in_sync_state_set=True, listen_port=ports[name])
@@ -97,7 +97,7 @@ async def two_sets(folder: Path) -> AsyncIterator[tuple[NamesrvNode, dict[str, B
     running: dict[str, BrokerNode] = {}
     try:
         for name in ("broker-a", "broker-b"):
-            running[name] = await started(folder, names, name, free_ports(1, -2))
+            running[name] = await started(folder, names, name, reserve_port(1, -2))
         yield names, running
     finally:
         for node in running.values():

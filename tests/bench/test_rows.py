@@ -14,7 +14,7 @@ from bench.servers import BolideBroker
 from bench.stopping import Failed
 from bench.subject import Scale, Subject
 
-from proof.kit.processes import SMALL_LOG
+from proof.kit.small import SMALL_LOG
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 SMALL = Scale(240.0, 0.0, count=300, crowd=30, share=0.01, level=1, lead=2.0, watch=0.2, answers=40)

@@ -12,7 +12,7 @@ import pytest
 
 from bolide.cli import doctor
 from bolide.store.files import RealFiles
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 
 def told(*words: str) -> dict[str, tuple[str, str]]:
@@ -33,7 +33,7 @@ def test_the_disk_is_as_full_as_df_says(tmp_path: Path) -> None:
         df = subprocess.run(["df", "-P", str(tmp_path)], capture_output=True, text=True, check=True)
         return df.stdout.splitlines()[1].split()[4] == f"{found[1]}%"
 
-    until(agrees, 120, "doctor and df to agree")
+    wait_until(agrees, "doctor and df to agree")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from bolide.client import Message
 from bolide.client.blocking import Producer
 from proof.kit.children import start
 from proof.kit.our_processes import PATIENT
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
 
@@ -36,7 +36,7 @@ class CommandLine:
     """A running `bolide standalone`, and other verbs run against it."""
 
     def __init__(self, folder: Path) -> None:
-        namesrv, broker = str(free_ports()), str(free_ports())
+        namesrv, broker = str(reserve_port()), str(reserve_port())
         self.process = start(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", namesrv,
              "--broker-port", broker, "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",

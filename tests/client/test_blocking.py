@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
@@ -28,15 +26,8 @@ from bolide.client.blocking import Producer, PullConsumer, PushConsumer, Transac
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
+from proof.kit.waiting import wait_until
 from tests.client.scripted_broker import ScriptedBroker
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.005)
-
 
 INSIDE = {"instance", "loop", "topics", "topic_missing", "finished", "check_transaction"} | {
     "ready", "sending_of", "deadline", "check_usable", "wait_for_slots", "go"
@@ -78,7 +69,7 @@ def test_too_fast_is_in_the_future() -> None:
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
         futures = [producer.submit(Message("T", b"x"), timeout=60) for _ in range(2)]
         assert isinstance(futures[1].exception(60), TooFast)
-        wait_for(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the first, which is not answered")
+        wait_until(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the first, which is not answered")
         assert not futures[0].done()
         broker.cut()
         assert isinstance(futures[0].exception(60), ConnectionLost)
@@ -92,7 +83,7 @@ def test_consuming_while_the_caller_does_something_else() -> None:
         with consumer:
             assert len(consumer.assignment()) == 2
             broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(50)])
-            wait_for(lambda: len(seen) == 50, "50 messages")
+            wait_until(lambda: len(seen) == 50, "50 messages")
         assert broker.offsets["G", "T", 0] == 25
         with pytest.raises(ClientStateError, match="closed"):
             consumer.start()
@@ -129,7 +120,7 @@ def test_a_call_from_the_loop_itself_is_refused_and_not_a_deadlock() -> None:
         consumer.subscribe("T", "*", listener)
         with consumer:
             broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
-            wait_for(lambda: failures, "the refusal")
+            wait_until(lambda: failures, "the refusal")
     assert "native client" in str(failures[0])
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import ServerProcess, until
+from proof.kit.processes import ChildProcess
+from proof.kit.waiting import wait_until
 from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 from tests.hostile.attack import FRAMES, HEADERS, Attack
 from tests.hostile.broker_attacks import BROKER_ATTACKS
@@ -45,7 +46,7 @@ def next_route(port: int) -> None:
         assert wire.ask(GET_ROUTE, {"topic": "nowhere"}).code == 17
 
 
-def attack_and_look(server: ServerProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> None:
+def attack_and_look(server: ChildProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> None:
     """Send the bytes, see what comes back in time, count the lines of the log, and let the next client in.
 
     On a busy machine a second may hold no turn of the server at all; one of a few attempts has one.
@@ -56,7 +57,7 @@ def attack_and_look(server: ServerProcess, port: int, attack: Attack, afterwards
     pytest.fail(f"{ATTEMPTS} times not answered within {ANSWER_SECONDS} s")
 
 
-def attacked(server: ServerProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> float:
+def attacked(server: ChildProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> float:
     """Seconds until the answer or the end of the connection; everything else is as it must be."""
     before = len(server.output().splitlines())
     begun = time.monotonic()
@@ -66,7 +67,7 @@ def attacked(server: ServerProcess, port: int, attack: Attack, afterwards: Calla
     seconds = time.monotonic() - begun
     assert (answer and answer.code) == attack.expected, answer
     afterwards(port)
-    until(lambda: len(server.output().splitlines()) > before, PATIENCE, "a line in the log")
+    wait_until(lambda: len(server.output().splitlines()) > before, "a line in the log")
     lines = server.output().splitlines()[before:]
     assert len(lines) == 1, lines
     assert "Traceback" not in lines[0]

@@ -14,7 +14,8 @@ from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
 from proof.interop.matrix import OF_OURS, OUR_MASTER, OUR_SLAVE, PROGRAM
 from proof.kit.our_processes import OurBroker
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from proof.kit.wire import (
     GET_ROUTE,
     PULL_MESSAGE,
@@ -61,7 +62,7 @@ class Set:
         self.more = more or {}
         self.kinds = kinds
         self.names = JavaNameServer(home / "names", settings=NAMES)
-        self.ports = {name: free_ports(1, -2) for name in kinds}
+        self.ports = {name: reserve_port(1, -2) for name in kinds}
         self.running = {name: self.start(name) for name in kinds}
         self.master, self.slave = self.running["master"], self.running["slave"]
 
@@ -86,7 +87,7 @@ class Set:
         return of[0] if of else None, perms
 
     def shows(self, addresses: dict[str, str], perm: int) -> None:
-        until(lambda: self.shown() == (addresses, {perm}), 120, f"clients are told {addresses} and {perm}")
+        wait_until(lambda: self.shown() == (addresses, {perm}), f"clients are told {addresses} and {perm}", 120)
 
     def both(self) -> None:
         self.shows({"0": self.master.address, "1": self.slave.address}, 6)
@@ -136,7 +137,7 @@ def test_our_slave_acts_for_a_master_that_is_killed(tmp_path: Path, of: type[Jav
         assert wire.ask(UPDATE_TOPIC, {**ONE_QUEUE, **KIND}).code == SUCCESS
     both.both()
     send(both.master.port, 0, 10)
-    until(holds(both.slave.port, 10), 120, "the slave has all, and the topic")
+    wait_until(holds(both.slave.port, 10), "the slave has all, and the topic")
     both.master.kill()
     both.shows({"0": both.slave.address}, 4)
     with Wire(both.slave.port) as wire:
@@ -145,10 +146,10 @@ def test_our_slave_acts_for_a_master_that_is_killed(tmp_path: Path, of: type[Jav
     try:
         client.call("consume", group="g", topic="T", orderly="true")
         client.await_until("g", lambda got: len(got) >= 10, "what the slave has, in order")
-        until(lambda: offset_of(both.slave.port, "g") == "10", 120, "the slave is told how far the group came")
+        wait_until(lambda: offset_of(both.slave.port, "g") == "10", "the slave is told how far the group came")
         both.master = both.start("master")
         both.both()
-        until(lambda: offset_of(both.master.port, "g") == "10", 120, "the master knows it, too")
+        wait_until(lambda: offset_of(both.master.port, "g") == "10", "the master knows it, too")
         send(both.master.port, 10, 5)
         client.await_until("g", lambda got: len(got) >= 15, "what the master got after its return")
     finally:
@@ -200,7 +201,7 @@ def test_of_three_the_smallest_id_that_runs_acts(
     shown("master", "slave", "third", perm=6)
     send(running["master"].port, 0, 10)
     for name in ("slave", "third"):
-        until(ends_at(running[name].port, 10), 120, f"the {name} has all, and the topic")
+        wait_until(ends_at(running[name].port, 10), f"the {name} has all, and the topic")
     running["master"].kill()
     shown("slave", "third", perm=4)
     running["slave"].kill()
@@ -211,7 +212,7 @@ def test_of_three_the_smallest_id_that_runs_acts(
     shown("master", "slave", "third", perm=6)
     send(running["master"].port, 10, 5)
     for name in ("slave", "third"):
-        until(ends_at(running[name].port, 15), 120, f"the {name} follows again")
+        wait_until(ends_at(running[name].port, 15), f"the {name} follows again")
     for process in (*running.values(), of.names):
         process.kill()
 
@@ -269,12 +270,12 @@ def test_our_slave_sends_what_is_due_to_another_set(
         for body, fields in BACKGROUND.items():
             assert wire.ask(SEND_MESSAGE_V2, send_ext("T", **fields), body).code == SUCCESS
     send(both.master.port, 0, 1)
-    until(holds(both.slave.port, 1), 120, "the slave has all, and the topic")
+    wait_until(holds(both.slave.port, 1), "the slave has all, and the topic")
     both.master.kill()
     both.shows({"0": both.slave.address}, 4)
     commit_what_is_asked(elsewhere.port)
     for body in BACKGROUND:
-        until(lambda body=body: delivered(elsewhere.port, body), 120, f"the other set delivers {body!r}")
+        wait_until(lambda body=body: delivered(elsewhere.port, body), f"the other set delivers {body!r}")
     both.master = both.start("master")
     both.both()
     assert not delivered(both.master.port, b"level"), "the master knows that it was delivered"

@@ -10,7 +10,8 @@ import pytest
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS
 from tests.interop.pairs import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
 
@@ -32,7 +33,7 @@ def end_of(broker: Broker) -> int:
 
 def followed(master: Broker, slave: Broker) -> None:
     """The slave comes to have all that the master has, byte for byte."""
-    until(lambda: end_of(slave) == end_of(master), 120, "the slave has all")
+    wait_until(lambda: end_of(slave) == end_of(master), "the slave has all")
     assert_equal(master, slave)
 
 
@@ -51,7 +52,7 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
         if whole:
             followed(master, slave)
         else:
-            until(more_than(slave, before), 120, "the slave gets more")
+            wait_until(more_than(slave, before), "the slave gets more")
         slave.kill()
         kept = end_of(slave)
         assert kept % FILE
@@ -68,7 +69,7 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slave_of_java_follows_our_async_master(tmp_path: Path, version: str) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
-    port = free_ports(1, -2)
+    port = reserve_port(1, -2)
     # an ASYNC_MASTER gives its log only where it is told to
     settings = {**MASTER, "haListenPort": str(port + 1)}
     master = OurBroker(tmp_path / "ours", namesrv.address, settings, port=port)

@@ -17,8 +17,8 @@ from bolide.client import Message, MessageQueue, Producer, PushConsumer
 from bolide.errors import BolideError
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.our_processes import OurNameServer
-from proof.kit.processes import free_ports, until
-from proof.kit.waiting import until as becomes
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import until, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
@@ -36,9 +36,9 @@ class Pair:
         self.ours = OurNameServer(home / "ours", ACTING)
         self.java = JavaNameServer(home / "java", settings=ACTING)
         self.namesrv = f"{self.ours.address};{self.java.address}"
-        self.port = free_ports(1, -2)
+        self.port = reserve_port(1, -2)
         self.master = self.start_master()
-        self.slave = self._broker("slave", free_ports(1, -2), {"brokerId": "1", "brokerRole": "SLAVE"})
+        self.slave = self._broker("slave", reserve_port(1, -2), {"brokerId": "1", "brokerRole": "SLAVE"})
 
     def start_master(self) -> JavaBroker:
         """The master, on its own store and port."""
@@ -61,7 +61,7 @@ class Pair:
             return bool(ours == java and set(ours[2]["brokerMemberGroup"]["brokerAddrs"]) == set(ids))
 
         try:
-            until(same, 120, f"both name servers say the same of {ids}")
+            wait_until(same, f"both name servers say the same of {ids}", 120)
         except AssertionError:
             ours, java = self.answers()
             assert ours == java
@@ -123,7 +123,7 @@ async def _consume_through(pair: Pair) -> None:
     push.subscribe("Pair", "*", lambda message: seen.append(message.body))
     async with Producer("pair-producer", namesrv) as producer:
         await _send(producer, range(10))
-        await asyncio.to_thread(until, lambda: _end(pair.slave.port) == 10, 180, "the slave has all")
+        await asyncio.to_thread(wait_until, lambda: _end(pair.slave.port) == 10, "the slave has all")
         pair.master.kill()
         await asyncio.to_thread(pair.agree, "1")
         with pytest.raises(BolideError):
@@ -133,12 +133,12 @@ async def _consume_through(pair: Pair) -> None:
             (one,) = await admin.messages_by_key("Pair", "key-7")
             assert one.body == b"7"
         async with push:  # begins, and gets all, at the slave
-            await becomes(lambda: seen_all(10), "what the slave has", 120)
+            await until(lambda: seen_all(10), "what the slave has", 120)
             await push.commit()
             await asyncio.to_thread(pair.start_master)
             await asyncio.to_thread(pair.agree, "0", "1")
             await _send(producer, range(10, 20))
-            await becomes(lambda: seen_all(20), "what the master got after its return", 120)
+            await until(lambda: seen_all(20), "what the master got after its return", 120)
     assert seen_all(20)
 
 

@@ -8,7 +8,7 @@ import pytest
 from proof.interop.java_artefacts import CLIENT_VERSIONS
 from proof.interop.java_processes import JavaClient, wait_registered
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
@@ -48,7 +48,7 @@ def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
             group = f"G{version[0]}"
             client.call("consume", group=group, topic="T")
             assert len(client.call("await", group=group, count=COUNT)) == COUNT
-            until(partial(has_all, wire, group), 90, f"{group} commits all")
+            wait_until(partial(has_all, wire, group), f"{group} commits all")
         for version in clients:
             ext = {"topic": "T", "group": f"G{version[0]}", "timestamp": "0", "isForce": "true"}
             answer = wire.ask(RESET, ext)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.controlled_set import ControlledBrokers, Kind
 from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaController
 from proof.interop.matrix import JAVA_CONTROLLER, OUR_CONTROLLER, OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurController
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
 
@@ -34,13 +34,13 @@ def test_ours_fail_over_and_back_with_nothing_acknowledged_lost(controller: OurC
         of.leads(1)
         assert of.send(1, 100) == 100
         of.kill(1)
-        until(lambda: of.state().get("masterBrokerId") == 2, SECONDS, "the slave is elected")
+        wait_until(lambda: of.state().get("masterBrokerId") == 2, "the slave is elected")
         of.start(1)
         of.leads(2)
         assert of.send(2, 100) == 100
         of.complete(2)
         of.kill(2)
-        until(lambda: of.state().get("masterBrokerId") == 1, SECONDS, "the old master is elected")
+        wait_until(lambda: of.state().get("masterBrokerId") == 1, "the old master is elected")
         of.start(2)
         of.leads(1)
         of.complete(1)

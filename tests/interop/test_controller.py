@@ -18,7 +18,8 @@ from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
 from proof.interop.matrix import OUR_CONTROLLER, marked
 from proof.kit.our_processes import OurController
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs"), pytest.mark.slow]
@@ -35,11 +36,11 @@ class Set:
         self.home = home
         self.controller = controller
         self.namesrv = JavaNameServer(home / "namesrv")
-        self.ports = [free_ports(1, -2), free_ports(1, -2)]
+        self.ports = [reserve_port(1, -2), reserve_port(1, -2)]
         self.brokers: dict[int, JavaBroker] = {}
         for number in (1, 2):
             self.start(number)
-            until(lambda number=number: self.in_sync() == list(range(1, number + 1)), SECONDS, f"{number} in sync")
+            wait_until(lambda number=number: self.in_sync() == list(range(1, number + 1)), f"{number} in sync")
 
     def start(self, number: int) -> None:
         settings = {
@@ -92,22 +93,22 @@ def controller(tmp_path: Path) -> Iterator[OurController]:
 def test_a_set_of_javas_brokers(controller: OurController, tmp_path: Path) -> None:
     two = Set(tmp_path, controller)
     assert two.master(1, 1)()
-    until(two.sent(1), SECONDS, "the first master takes messages")
+    wait_until(two.sent(1), "the first master takes messages")
     mqadmin = MqAdmin(tmp_path / "mqadmin", two.namesrv.address)
 
     two.brokers[1].kill()
-    until(two.master(2, 2), SECONDS, "the second broker is master")
-    until(two.sent(2), SECONDS, "the second master takes messages")
+    wait_until(two.master(2, 2), "the second broker is master")
+    wait_until(two.sent(2), "the second master takes messages")
     two.start(1)
-    until(lambda: two.in_sync() == [1, 2], SECONDS, "the old master is in sync again")
+    wait_until(lambda: two.in_sync() == [1, 2], "the old master is in sync again")
 
     first, second = (f"127.0.0.1:{port}" for port in two.ports)
     at, of_set = ("-a", controller.address), ("-bn", "broker-a", "-c", "DefaultCluster")
     printed = mqadmin.run("electMaster", *at, *of_set, "-b", "1")
     assert f"#BrokerMasterAddr\t{first}\n#MasterEpoch\t3\n#SyncStateSetEpoch\t5\n" in printed
     assert two.master(1, 3)()
-    until(lambda: two.in_sync() == [1, 2], SECONDS, "the other one is in sync again")
-    until(two.sent(1), SECONDS, "the designated master takes messages")
+    wait_until(lambda: two.in_sync() == [1, 2], "the other one is in sync again")
+    wait_until(two.sent(1), "the designated master takes messages")
     assert two.epochs(mqadmin) == [["1", "2", "3"], ["1", "2", "3"]]
 
     assert mqadmin.run("getControllerMetaData", *at).strip().splitlines() == [
@@ -133,7 +134,7 @@ def test_a_set_of_javas_brokers(controller: OurController, tmp_path: Path) -> No
     assert shown(mqadmin.run("getControllerConfig", *at))["enableElectUncleanMaster"] == "true"
 
     two.brokers[2].kill()
-    until(lambda: two.in_sync() == [1], SECONDS, "who left is not in sync")
+    wait_until(lambda: two.in_sync() == [1], "who left is not in sync")
     assert "clear broker broker-a metadata from controller success!" in mqadmin.run(
         "cleanBrokerMetadata", *at, *of_set, "-b", "2"
     )

@@ -12,7 +12,7 @@ from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaProgram, wait_registered
 from proof.interop.matrix import PROGRAM
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, Wire, pull_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
@@ -41,7 +41,7 @@ def run_to_its_end(home: Path, namesrv: str, name: str, *words: str) -> str:
     """What a program printed; it must have ended well."""
     program = JavaProgram(home, namesrv, name, *words)
     try:
-        until(lambda: not program.running, 300, f"{name} ends")
+        wait_until(lambda: not program.running, f"{name} ends", 300)
         assert program.stop() == 0, program.output()
     finally:
         program.kill()
@@ -54,8 +54,8 @@ def run_until_it_reports(
     """What a program without an end printed up to its second report, and until that is `done`."""
     program = JavaProgram(home, namesrv, name, "-ri", "1000", *words)
     try:
-        until(lambda: program.output().count("Current Time:") >= 2 or not program.running, 180, f"{name} reports twice")
-        until(lambda: done(program.output()) or not program.running, 180, f"{name} has done its work")
+        wait_until(lambda: program.output().count("Current Time:") >= 2 or not program.running, f"{name} reports twice")
+        wait_until(lambda: done(program.output()) or not program.running, f"{name} has done its work")
         assert program.running, program.output()
         assert program.stop() in TERMINATED, program.output()
     finally:
@@ -95,7 +95,7 @@ def test_producer_with_delays_and_compression(namesrv: OurNameServer, broker: Ou
     words = ("-t", "BenchDelayed", "-w", "4", "-q", str(COUNT), "-d", "true", "-e", "1", "-c", "true", "-ch", "64")
     printed = run_to_its_end(tmp_path, namesrv.address, "Producer", *words)
     assert set(figures(printed, "Send Failed")) == {0}, printed
-    until(lambda: sum(ends(broker, "BenchDelayed").values()) == COUNT, 180, f"{COUNT} delayed messages are delivered")
+    wait_until(lambda: sum(ends(broker, "BenchDelayed").values()) == COUNT, f"{COUNT} delayed messages are delivered")
 
 
 @proves("BatchProducer")

@@ -10,7 +10,7 @@ import pytest
 from proof.interop.java_processes import DriverError, Java, wait_registered
 from proof.interop.matrix import to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.interop.asked_back import asked_while_open
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -127,7 +127,7 @@ def test_traces_are_sent_and_readable(java: Java) -> None:
         kinds.update(line[0] for line in lines)
         return kinds == {"Pub", "SubBefore", "SubAfter"}
 
-    until(all_there, 120, f"three steps of {sent['msgId']}, not only {kinds}")
+    wait_until(all_there, f"three steps of {sent['msgId']}, not only {kinds}")
     java.client.call("stop", group=watcher)
     java.client.call("stop", group=topic)
 

@@ -8,8 +8,8 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker
-from proof.kit.processes import until
 from proof.kit.records import Stored, stored
+from proof.kit.waiting import wait_until
 from proof.kit.wire import (
     PULL_MESSAGE,
     QUERY_MESSAGE,
@@ -68,7 +68,7 @@ def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
                     offsets[queue_id] = int(answer.ext["nextBeginOffset"])
             return len(pulled) >= len(told)
 
-        until(pull, 180, "everything is pulled")
+        wait_until(pull, "everything is pulled")
         assert {k: (m.queue_id, m.queue_offset, m.physical_offset) for k, m in pulled.items()} == told
         for key, (_, _, at) in told.items():
             assert pulled[key].body == key.encode() * (1 + int(key[3:]) % 90)

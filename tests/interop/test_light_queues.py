@@ -9,8 +9,8 @@ from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BR
 from proof.interop.java_processes import JavaBroker, JavaClient
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
 from proof.kit.records import stored
+from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
@@ -57,7 +57,7 @@ def check_served(broker: OurBroker | JavaBroker, count: int) -> None:
     ends = {name: len(numbers) for name, numbers in expected.items()}
     with Wire(broker.port) as wire:
         if isinstance(broker, JavaBroker):
-            until(lambda: ends_of(wire, ends) == ends, 180, f"the light queues end at {ends}")
+            wait_until(lambda: ends_of(wire, ends) == ends, f"the light queues end at {ends}")
         assert ends_of(wire, ends) == ends
         for name, numbers in expected.items():
             found: list[int] = []

@@ -14,8 +14,9 @@ from bolide.remoting.json import parse_long
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
 from proof.kit.records import stored
+from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
 from tests.interop.pairs import VERSIONS, Broker
 
@@ -131,10 +132,10 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
         fill(master, text)
         texts.append(text)
         filled = [str(len(texts))] * len(QUEUES)
-        until(becomes(ends, master, filled), SECONDS, "the master has dispatched all")
+        wait_until(becomes(ends, master, filled), "the master has dispatched all", SECONDS)
         slave = start()
-        until(becomes(topics, slave, wanted), SECONDS, "the slave has all topics")
-        until(becomes(ends, slave, filled), SECONDS, "the slave has all queues")
+        wait_until(becomes(topics, slave, wanted), "the slave has all topics", SECONDS)
+        wait_until(becomes(ends, slave, filled), "the slave has all queues", SECONDS)
         assert assert_serves(slave, texts) == assert_serves(master, texts)
         slave.kill()
     master.kill()
@@ -143,11 +144,11 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
 def acknowledge(master: Broker, slave: Broker) -> None:
     """The master is killed at its last acknowledgement: the slave has the message of each queue."""
     create(master)
-    until(becomes(topics, slave, dict.fromkeys(TOPICS, (READ, EACH, 6))), SECONDS, "the slave has all topics")
-    until(lambda: takes(master), SECONDS, "the slave follows")
+    wait_until(becomes(topics, slave, dict.fromkeys(TOPICS, (READ, EACH, 6))), "the slave has all topics", SECONDS)
+    wait_until(lambda: takes(master), "the slave follows", SECONDS)
     fill(master, "first")
     master.kill()
-    until(becomes(ends, slave, ["1"] * len(QUEUES)), SECONDS, "the slave has all queues")
+    wait_until(becomes(ends, slave, ["1"] * len(QUEUES)), "the slave has all queues", SECONDS)
     assert_serves(slave, ["first"])
     slave.kill()
 
@@ -156,7 +157,7 @@ def acknowledge(master: Broker, slave: Broker) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slave_of_java_has_the_queues_of_our_master(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
-    port = free_ports(1, -2)
+    port = reserve_port(1, -2)
     settings = {**MASTER, "haListenPort": str(port + 1)}
     master = OurBroker(home / "ours", namesrv.address, settings, port=port)
     replicate(master, lambda: JavaBroker(home / "java", namesrv.address, SLAVE, version=version))
@@ -176,7 +177,7 @@ def test_our_slave_has_the_queues_of_a_master_of_java(home: Path, version: str) 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slave_of_java_has_what_our_sync_master_acknowledged(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
-    port = free_ports(1, -2)
+    port = reserve_port(1, -2)
     master = OurBroker(home / "ours", namesrv.address, {**SYNC, "haListenPort": str(port + 1)}, port=port)
     acknowledge(master, JavaBroker(home / "java", namesrv.address, SLAVE, version=version))
     assert namesrv.stop() == 0

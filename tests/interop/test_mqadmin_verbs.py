@@ -22,7 +22,7 @@ from proof.interop.java_processes import (
 )
 from proof.interop.matrix import PROGRAM
 from proof.kit.our_processes import OurBroker, OurController, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.interop.mqadmin_verbs import CONSUME, ENDLESS, NAMES, NEW, OLD, SEND, STEPS, STOP, WORKS, Step, told
 
 pytestmark = [
@@ -64,15 +64,15 @@ class Side:
                 "traced": traced[0]["msgId"],
             }
             trace = f"queryMsgTraceById -i {traced[0]['msgId']}"
-            until(lambda: "success" in self.admin.told(trace), SECONDS, "the trace is found")
+            wait_until(lambda: "success" in self.admin.told(trace), "the trace is found")
         elif step is CONSUME:
             self.client.call("consume", group="ga", topic="Alpha")
             self.client.call("await", group="ga", count=3)
-            until(self._consumed, SECONDS, "the offsets are committed, and the members known")
+            wait_until(self._consumed, "the offsets are committed, and the members known")
         else:
             self.client.call("stop", group="ga")
             gone = "consumerConnection -g ga"
-            until(lambda: "not online" in self.admin.told(gone), SECONDS, "the consumer has left")
+            wait_until(lambda: "not online" in self.admin.told(gone), "the consumer has left", SECONDS)
 
     def _consumed(self) -> bool:
         connected = re.search(r"^(\S+@ga) ", self.admin.told("consumerConnection -g ga"), re.MULTILINE)
@@ -203,6 +203,6 @@ def test_round_trips_are_measured_until_it_is_ended(pairs: Pairs, version: str, 
     measures = endless_mqadmin(tmp_path, version, "clusterRT", "-n", namesrv, "-a", "2", "-i", "1", "-s", "16")
     row = re.compile(r"^DefaultCluster +broker-a +[\d.]+ +[1-9]\d* +0", re.MULTILINE)
     try:
-        until(lambda: row.search(measures.output()) is not None, SECONDS, "a row without a failed send")
+        wait_until(lambda: row.search(measures.output()) is not None, "a row without a failed send")
     finally:
         measures.kill()

@@ -10,8 +10,8 @@ import pytest
 from proof.interop.java_artefacts import OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.kit.our_processes import OurBroker
-from proof.kit.processes import until
 from proof.kit.records import stored
+from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -28,10 +28,10 @@ def event_of(port: int) -> Any:
         def answer_to(topic: str, offset: int) -> Callable[[], bool]:
             return lambda: wire.ask(PULL_MESSAGE, pull_ext(topic, 0, offset)).code == SUCCESS
 
-        until(answer_to("T", 0), 60, "the message can be pulled")
+        wait_until(answer_to("T", 0), "the message can be pulled")
         moved = wire.ask(PULL_MESSAGE, pull_ext("T", 0, 40))
         assert (moved.code, moved.ext["nextBeginOffset"]) == (PULL_OFFSET_MOVED, "1")
-        until(answer_to(EVENTS, 0), 60, "the event can be pulled")
+        wait_until(answer_to(EVENTS, 0), "the event can be pulled")
         (event,) = stored(wire.ask(PULL_MESSAGE, pull_ext(EVENTS, 0, 0)).body)
         return json.loads(event.body), event.properties, event.queue_id, event.sys_flag, event.reconsume_times
 

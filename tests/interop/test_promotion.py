@@ -16,7 +16,8 @@ from proof.interop.acknowledged import Acknowledged, bodies_at
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from tests.interop.pairs import VERSIONS, Broker, assert_equal
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
@@ -37,7 +38,7 @@ class Pair:
         self.home = home
         self.version = version
         self.names = OurNameServer(home / "names")
-        self.ports: dict[Kind, int] = {kind: free_ports(1, -2) for kind in ("ours", "java")}
+        self.ports: dict[Kind, int] = {kind: reserve_port(1, -2) for kind in ("ours", "java")}
         self.brokers: dict[Kind, Broker] = {}
         self.acknowledged = Acknowledged(2000)
         self.lead(master)
@@ -63,7 +64,7 @@ class Pair:
 
     def in_sync(self) -> None:
         """Wait until the slave has what is sent."""
-        until(lambda: self.send(1) == 1, SECONDS, f"{self.slave} follows {self.master}")
+        wait_until(lambda: self.send(1) == 1, f"{self.slave} follows {self.master}")
 
     def send(self, count: int) -> int:
         """How many of these messages the master acknowledged; it may end meanwhile."""
@@ -72,7 +73,7 @@ class Pair:
     def more(self) -> None:
         """Wait until traffic has had more messages acknowledged."""
         wanted = len(self.acknowledged.bodies) + TRAFFIC
-        until(lambda: len(self.acknowledged.bodies) >= wanted, SECONDS, f"{self.master} acknowledges {TRAFFIC} more")
+        wait_until(lambda: len(self.acknowledged.bodies) >= wanted, f"{self.master} acknowledges {TRAFFIC} more")
 
     @contextmanager
     def traffic(self) -> Iterator[None]:

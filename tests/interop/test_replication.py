@@ -10,7 +10,7 @@ import pytest
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS
 from tests.interop.pairs import SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
 
@@ -48,16 +48,16 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
     assert sent(master, 2) <= LONELY
     slave = start()
     for count, loses in ((30, False), (25, True)):
-        until(acknowledged(master), 120, "the slave holds what is sent")
+        wait_until(acknowledged(master), "the slave holds what is sent")
         assert sent(master, count) <= {SUCCESS, *LONELY}, "a slow machine may take longer than slaveTimeout"
-        until(acknowledged(master), 120, "the slave holds the last one")
+        wait_until(acknowledged(master), "the slave holds the last one")
         assert_equal(master, slave)
         slave.kill()
         assert sent(master, 1) <= LONELY
         if loses:
             cut(slave)
         slave = start()
-    until(acknowledged(master), 120, "the slave has caught up")
+    wait_until(acknowledged(master), "the slave has caught up")
     assert_equal(master, slave)
     assert len(files_of(slave)) >= 3
     slave.kill()

@@ -16,7 +16,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
@@ -221,7 +221,7 @@ def test_transactions_go_on(moved: Moved) -> None:
         asked.update(m["properties"]["UNIQ_KEY"] for m in client.call("await", group="txp", count=0))
         return set(got) >= {ids[0], ids[2]} and asked >= {ids[2], ids[3]}
 
-    until(all_there, 180, "two messages and two questions")
+    wait_until(all_there, "two messages and two questions")
     client.call("stop", group="later_tx")
     assert set(got) == {ids[0], ids[2]}
     assert asked.isdisjoint({ids[0], ids[1]})

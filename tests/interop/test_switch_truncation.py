@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from proof.interop.acknowledged import Acknowledged, bodies_at
-from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.controlled_set import ControlledBrokers, Kind
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurController
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.interop.pairs import FILE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
@@ -68,7 +68,7 @@ def truncated(home: Path, first: Kind) -> None:
         assert of.send(2, TAIL) == TAIL
         of.followed(1, 2)
         of.complete(2)
-        until(lambda: bodies_at(of.ports[0]) == bodies_at(of.ports[1]), SECONDS, "both serve the same")
+        wait_until(lambda: bodies_at(of.ports[0]) == bodies_at(of.ports[1]), "both serve the same")
         assert not set(parted.tail.bodies) & set(bodies_at(of.ports[0]))
     finally:
         of.stop()

@@ -12,7 +12,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
 from tests.node.routes.slaves import slave
 
@@ -57,7 +57,7 @@ def fill(port: int) -> None:
     commit = {"consumerGroup": "newg", "topic": "HaT", "queueId": "1", "commitOffset": "1"}
     done(ask(port, COMMIT, commit))
     done(ask(port, SEND_MESSAGE_V2, send_ext("HaT", i="DELAY\x011\x02"), b"later"))
-    until(lambda: delays(port) == {"1": 1}, 60, "the delayed message is delivered, and the table says so")
+    wait_until(lambda: delays(port) == {"1": 1}, "the delayed message is delivered, and the table says so")
 
 
 def delays(port: int) -> Any:
@@ -98,16 +98,15 @@ def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: s
         return {str(number): address for number, address in found.items()}
 
     both = {"0": master.address, "1": java.address}
-    until(lambda: registered() == both, 60, "our name server has both under their numbers")
-    until(has_all(java), 150, "the slave has asked for everything")
+    wait_until(lambda: registered() == both, "our name server has both under their numbers")
+    wait_until(has_all(java), "the slave has asked for everything")
     done(ask(master.port, DELETE_TOPIC, {"topic": "HaT"}))
-    until(
+    wait_until(
         lambda: "HaT" not in loose(ask(java.port, ALL_TOPICS).body)["topicConfigTable"],
-        150,
         "the slave has heard that the topic is gone",
     )
     java.stop()
-    until(lambda: registered() == {"0": master.address}, 60, "the slave has unregistered")
+    wait_until(lambda: registered() == {"0": master.address}, "the slave has unregistered", 60)
     assert master.stop() == 0
     assert namesrv.stop() == 0
 
@@ -124,7 +123,7 @@ async def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, v
         mode = {"topic": "HaT", "consumerGroup": "newg", "mode": "POP", "popShareQueueNum": 2}
         done(ask(java.port, SET_MODE, {}, json.dumps(mode).encode()))
         done(ask(java.port, SEND_MESSAGE_V2, send_ext("HaT", i="TIMER_DELAY_SEC\x01600\x02"), b"much later"))
-        until(lambda: "HaT" in loose(ask(java.port, FIGURES).body)["timingCount"], 60, "the timer has the message")
+        wait_until(lambda: "HaT" in loose(ask(java.port, FIGURES).body)["timingCount"], "the timer has the message")
     async with slave(tmp_path / "ours", java.address) as follower:
         await follower.rounds()
         own = follower.parts

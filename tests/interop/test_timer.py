@@ -14,8 +14,8 @@ from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.processes import until
 from proof.kit.records import Stored, stored
+from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
@@ -138,8 +138,8 @@ def move(home: Path, first: str, killed: bool) -> None:
         left = leave_waiting(home, first, killed, ends)
         broker = broker_of("java" if first == "ours" else "ours", home, ends)
         expected = left.due.keys() - left.recalled
-        until(lambda: came(broker.port) >= expected, 180, "the others are delivered")
-        until(lambda: now_ms() > max(left.due.values()) + 2_000, 180, "those recalled would have come")
+        wait_until(lambda: came(broker.port) >= expected, "the others are delivered")
+        wait_until(lambda: now_ms() > max(left.due.values()) + 2_000, "those recalled would have come")
         messages = delivered(broker.port)
         broker.stop()
     times = Counter(message.body.decode() for message in messages)
@@ -174,9 +174,9 @@ def leave_waiting(home: Path, first: str, killed: bool, ends: ExitStack) -> Left
             answer = wire.ask(RECALL_MESSAGE, ext)
             assert (answer.code, answer.ext["msgId"]) == (SUCCESS, key), answer
     # More than these where the first checkpoint that says so came after some had rolled.
-    until(lambda: noted(home)[1] >= len(due) + len(recalled), 120, "the wheel holds every message")
+    wait_until(lambda: noted(home)[1] >= len(due) + len(recalled), "the wheel holds every message")
     placed = now_ms()
-    until(lambda: came(broker.port) >= set(near), 120, "the first messages are delivered")
+    wait_until(lambda: came(broker.port) >= set(near), "the first messages are delivered")
     moments = {key: moments_of(at, begin, placed) for key, at in due.items()}
     if killed:
         kill_between(broker, home, moments)
@@ -218,7 +218,7 @@ def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: dict[str, 
         broker.resume()
         return False
 
-    until(covered, 180, "the checkpoint covers what is over")
+    wait_until(covered, "the checkpoint covers what is over")
     broker.kill()
 
 
@@ -270,7 +270,7 @@ def test_java_sends_for_later_and_takes_back(tmp_path: Path, binary: bool) -> No
         client.call("consume", group=TOPIC, topic=TOPIC)
         client.call("await", group=TOPIC, count=len(sent) - len(taken))
         last = now_ms() + 2_000
-        until(lambda: now_ms() > last, 60, "those taken back would have come")
+        wait_until(lambda: now_ms() > last, "those taken back would have come")
         got = client.call("await", group=TOPIC, count=len(sent) - len(taken))
         client.call("stop", group=TOPIC)
         expected = {r["msgId"]: r for r in sent if r not in taken}

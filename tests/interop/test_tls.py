@@ -8,7 +8,9 @@ import pytest
 from proof.interop.java_artefacts import CLIENT_VERSIONS
 from proof.interop.java_processes import JavaClient
 from proof.interop.matrix import to_ours
-from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
+from proof.kit.small import SMALL_LOG
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [
@@ -19,11 +21,11 @@ pytestmark = [
 COUNT = 5
 
 
-def daemon(name: str, home: Path, port: int, settings: dict[str, str]) -> ServerProcess:
+def daemon(name: str, home: Path, port: int, settings: dict[str, str]) -> ChildProcess:
     """One of our daemons with these settings."""
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     command = [sys.executable, "-m", "bolide.cli", name, "--listen", f"127.0.0.1:{port}", *words]
-    process = ServerProcess(command, home / f"{name}.out", {"HOME": str(home)})
+    process = ChildProcess(command, home / f"{name}.out", {"HOME": str(home)})
     process.wait_ready("ready")
     return process
 
@@ -35,7 +37,7 @@ def test_a_java_client_sends_and_consumes_over_tls(
 ) -> None:
     certificate = Certificate(tmp_path)
     tls = {"tlsMode": "enforcing", "tlsCertPath": certificate.cert, "tlsKeyPath": certificate.key}
-    names, port = free_ports(), free_ports(1, -2)
+    names, port = reserve_port(), reserve_port(1, -2)
     namesrv = daemon("namesrv", tmp_path, names, tls)
     store = {"storePathRootDir": str(tmp_path / "store"), "namesrvAddr": f"127.0.0.1:{names}"}
     broker = daemon("broker", tmp_path, port, {**tls, **store, **SMALL_LOG, "flushDiskType": "ASYNC_FLUSH"})

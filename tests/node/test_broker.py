@@ -24,7 +24,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import SYNCED, broker, options, pull_request, send_request
 
@@ -171,7 +171,7 @@ async def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_
 
 
 async def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
-    async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, _client):
+    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, _client):
         fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
         assert (await fast.request(send_request(), PATIENCE)).code == 0
         refused = await fast.request(pull_request(), PATIENCE)

@@ -24,7 +24,7 @@ from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, Files, RealFiles
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import broker, options, pull_request, send_request
 
@@ -123,7 +123,7 @@ async def leaves_nothing(start: Callable[[], Awaitable[None]], expected: type[Ba
 
 
 async def test_a_broker_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
-    first = free_ports(-2)
+    first = reserve_port(-2)
     failed = set()
     small = {"mapped_file_size_commit_log": 65536, "mapped_file_size_consume_queue": 2000, "max_index_num": 400}
     model, store = tmp_path / "model", tmp_path / "store"
@@ -154,7 +154,7 @@ async def test_a_broker_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp
 
 
 async def test_a_name_server_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp_path: Path) -> None:
-    port = free_ports()
+    port = reserve_port()
     failed = set()
     faults = Faults(0)
     while faults.calls >= faults.fails_at:
@@ -173,7 +173,7 @@ async def test_a_name_server_whose_start_or_stop_fails_at_any_call_leaves_nothin
 
 
 async def test_a_taken_fast_port_leaves_nothing_and_is_named(tmp_path: Path) -> None:
-    port = free_ports(-2)
+    port = reserve_port(-2)
     with socket.socket() as other:
         other.bind(("127.0.0.1", port - 2))
         other.listen()

@@ -23,8 +23,8 @@ from bolide.node.standalone import plan
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import free_ports, until
-from proof.kit.waiting import PATIENCE
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import PATIENCE, wait_until
 from tests.node.brokers import send_request
 
 END = 180.0
@@ -58,7 +58,7 @@ class Running:
 @contextmanager
 def standalone(folder: Path, replicas: int = 1) -> Iterator[Running]:
     log = folder / "log"
-    ports = [str(free_ports(1)), str(free_ports(1, 10, 11))]
+    ports = [str(reserve_port(1)), str(reserve_port(1, 10, 11))]
     command = [sys.executable, "-c", PROGRAM, str(folder / "store"), *ports, str(replicas)]
     with (
         log.open("w") as errors,
@@ -98,8 +98,8 @@ def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_pa
         assert first is not None and first.code == codes.REQUEST_CODE_NOT_SUPPORTED
         old = max(running.children())
         os.kill(old, signal.SIGKILL)
-        until(lambda: "started again" in running.log.read_text(), END, "the line that the broker starts again")
-        until(lambda: ask(broker, unknown) is not None, END, "an answer of the broker that came back")
+        wait_until(lambda: "started again" in running.log.read_text(), "the line that the broker starts again")
+        wait_until(lambda: ask(broker, unknown) is not None, "an answer of the broker that came back")
         left = running.children()
         assert old not in left and len(left) == 2
         running.process.send_signal(signal.SIGINT)
@@ -118,11 +118,11 @@ def test_a_set_of_two_goes_on_when_its_master_is_killed(tmp_path: Path) -> None:
 
     with standalone(tmp_path, replicas=2) as running:
         assert set(running.addresses) == {"namesrv", "controller", "broker-a-1", "broker-a-2"}
-        until(lambda: stored("broker-a-1")() or stored("broker-a-2")(), END, "one of them is master")
+        wait_until(lambda: stored("broker-a-1")() or stored("broker-a-2")(), "one of them is master")
         master, slave = ("broker-a-1", "broker-a-2") if stored("broker-a-1")() else ("broker-a-2", "broker-a-1")
-        until(lambda: "in sync are [1, 2]" in running.log.read_text(), END, "both in sync")
+        wait_until(lambda: "in sync are [1, 2]" in running.log.read_text(), "both in sync")
         os.kill(pid_of(running, master), signal.SIGKILL)
-        until(stored(slave), END, "the other one is master")
+        wait_until(stored(slave), "the other one is master")
 
 
 def pid_of(running: Running, name: str) -> int:
@@ -137,7 +137,7 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
         children = running.children()
         running.process.kill()
         running.process.wait(END)
-        until(lambda: not any(Path(f"/proc/{number}").exists() for number in children), END, "the end of the children")
+        wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in children), "the end of the children")
 
 
 def last_line(folder: Path, namesrv_port: int, broker_port: int) -> tuple[int, str]:
@@ -150,7 +150,7 @@ def last_line(folder: Path, namesrv_port: int, broker_port: int) -> tuple[int, s
 
 @pytest.mark.slow
 def test_the_last_line_says_which_part_did_not_start_and_why(tmp_path: Path) -> None:
-    free = free_ports()
+    free = reserve_port()
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -165,7 +165,7 @@ def test_the_last_line_says_which_part_did_not_start_and_why(tmp_path: Path) -> 
     (tmp_path / "store" / "config").mkdir(parents=True, exist_ok=True)
     (tmp_path / "store" / "config" / "topics.json").write_bytes(b"{")
     (tmp_path / "store" / "config" / "topics.json.bak").unlink(missing_ok=True)
-    status, said = last_line(tmp_path, free, free_ports())
+    status, said = last_line(tmp_path, free, reserve_port())
     assert status == BAD_CONFIG and "standalone has stopped: broker-a did not start: " in said
     assert "topics.json cannot be read" in said
 

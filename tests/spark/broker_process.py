@@ -7,7 +7,9 @@ from pathlib import Path
 
 from proof.interop.java_processes import JavaBroker, JavaNameServer, wait_registered
 from proof.kit.our_processes import OurNameServer
-from proof.kit.processes import SMALL_LOG, ServerProcess, free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
+from proof.kit.small import SMALL_LOG
 
 
 class RestartableBroker:
@@ -16,7 +18,7 @@ class RestartableBroker:
     def __init__(self, home: Path, **settings: str) -> None:
         self._home = home
         self.namesrv = OurNameServer(home / "namesrv")
-        port = free_ports(1, -2)
+        port = reserve_port(1, -2)
         self.address = f"127.0.0.1:{port}"
         values = {
             "brokerClusterName": "DefaultCluster",
@@ -47,10 +49,10 @@ class RestartableBroker:
         self.process.kill()
         self.namesrv.kill()
 
-    def _start(self) -> ServerProcess:
+    def _start(self) -> ChildProcess:
         self._starts += 1
         command = [sys.executable, "-m", "bolide.cli", "broker", "-c", str(self._conf)]
-        process = ServerProcess(command, self._home / f"broker-{self._starts}.out")
+        process = ChildProcess(command, self._home / f"broker-{self._starts}.out")
         process.wait_ready("ready")
         wait_registered(self.namesrv.address)
         return process

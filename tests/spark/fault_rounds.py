@@ -34,7 +34,7 @@ from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
 from proof.kit.children import start
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.broker_process import RestartableBroker, RestartableJavaBroker
 from tests.spark.produce import send
 from tests.spark.simulated_query import POINTS, Plan, fork, run_driver
@@ -112,7 +112,7 @@ class Rounds:
             command = [sys.executable, "-m", "tests.spark.fault_query", str(self._folder), self._namesrv, str(seed)]
             session = start(command, stdout=output, stderr=output, start_new_session=True)
         try:
-            until(lambda: b"started" in log.read_bytes() or session.poll() is not None, 120, "the session starts")
+            wait_until(lambda: b"started" in log.read_bytes() or session.poll() is not None, "the session starts")
             began = time.monotonic()
             # A session reads nothing in its first second or two; after some ten it is done.
             faults = [] if quiet else sorted(
@@ -156,7 +156,7 @@ class Rounds:
             if time.monotonic() - began > ROUND_SECONDS:
                 outcome.wrong = f"not done within {ROUND_SECONDS:g} s"
                 break
-        until(lambda: not any(_lives(pid) for pid in _pids(pids)), 240, "forgotten tasks end")
+        wait_until(lambda: not any(_lives(pid) for pid in _pids(pids)), "forgotten tasks end", 240)
         outcome.seconds = time.monotonic() - began
         outcome.wrong = outcome.wrong or self.check(seed)
         return outcome

@@ -15,7 +15,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.produce import send
 
 SEGMENT = 1 << 20
@@ -44,7 +44,7 @@ class Target:
             queue = Queue(result.queue.topic, result.queue.broker_name, result.queue.queue_id)
             ends[queue] = max(ends.get(queue, 0), result.queue_offset + 1)
         cluster = Cluster(read_options(self.options(messages[0].topic)))
-        until(lambda: all(cluster.latest([queue])[queue] >= end for queue, end in ends.items()), 120, "all can be read")
+        wait_until(lambda: all(cluster.latest([queue])[queue] >= end for queue, end in ends.items()), "all can be read")
         cluster.close()
         return results
 
@@ -56,7 +56,7 @@ class Target:
         def there() -> int:
             return sum(cluster.latest(queues).values()) - sum(cluster.earliest(queues).values())
 
-        until(lambda: there() >= count, 120, f"{count} messages in {topic}")
+        wait_until(lambda: there() >= count, f"{count} messages in {topic}")
         cluster.close()
 
     def options(self, topic: str, **more: object) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.tls_contexts import server_context
 from bolide.world.real import RealWorld
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.transport.certificates import Certificate, have_openssl
 from tests.transport.entrances import entrance_of, trusting
 
@@ -104,12 +104,6 @@ async def answer_to(port: int, pieces: list[bytes]) -> bytes:
     writer.close()
     await writer.wait_closed()
     return rest
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 @needs_openssl

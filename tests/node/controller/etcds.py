@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from proof.kit.processes import ServerProcess, free_ports, until
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
+from proof.kit.waiting import wait_until
 from tests.transport.certificates import Certificate
 
 SKIP_OPTIONAL = "BOLIDE_SKIP_OPTIONAL"
@@ -39,7 +41,7 @@ def program() -> str:
     return found
 
 
-class EtcdMember(ServerProcess):
+class EtcdMember(ChildProcess):
     """One member; `start_again` begins it with the same data under the same addresses, and waits for nothing. With a
     `certificate` it shows it to clients, and takes only those that show it, too."""
 
@@ -77,7 +79,7 @@ class EtcdMember(ServerProcess):
 
 def started(home: Path, members: int = 1, certificate: Certificate | None = None) -> list[EtcdMember]:
     """The members of a new cluster, which all answer: the first question of a test is no part of their start."""
-    ports = [(free_ports(), f"http://127.0.0.1:{free_ports()}") for _ in range(members)]
+    ports = [(reserve_port(), f"http://127.0.0.1:{reserve_port()}") for _ in range(members)]
     peers = ",".join(f"e{number}={peer}" for number, (_, peer) in enumerate(ports))
     with ExitStack() as undo:
         made = []
@@ -85,7 +87,7 @@ def started(home: Path, members: int = 1, certificate: Certificate | None = None
             made.append(EtcdMember(home / f"e{number}", f"e{number}", port, peers, peer, certificate))
             undo.callback(made[-1].kill)
         for member in made:
-            until(member.healthy, 180, f"{member.name} to answer")
+            wait_until(member.healthy, f"{member.name} to answer")
         undo.pop_all()
     return made
 

@@ -19,7 +19,8 @@ from bolide.client.messages.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
 from proof.kit.our_processes import PATIENT
-from proof.kit.processes import ServerProcess, free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import pull_request, send_request
 from tests.plugin_wheel import install_plugin
@@ -54,7 +55,7 @@ class Cluster:
 
     def __init__(self, home: Path, wheel: Path, **settings: str) -> None:
         self.home, self.wheel = home, wheel
-        self.namesrv_addr = f"127.0.0.1:{free_ports()}"
+        self.namesrv_addr = f"127.0.0.1:{reserve_port()}"
         self.namesrv = self._start("namesrv", self.namesrv_addr, {})
         self.settings = {
             "storePathRootDir": str(home / "store"),
@@ -68,15 +69,15 @@ class Cluster:
         }
         self.broker = self.start_broker()
 
-    def start_broker(self) -> ServerProcess:
-        self.address = f"127.0.0.1:{free_ports()}"
+    def start_broker(self) -> ChildProcess:
+        self.address = f"127.0.0.1:{reserve_port()}"
         return self._start("broker", self.address, self.settings)
 
-    def _start(self, name: str, listen: str, settings: dict[str, str]) -> ServerProcess:
+    def _start(self, name: str, listen: str, settings: dict[str, str]) -> ChildProcess:
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         command = [sys.executable, "-m", "bolide.cli", name, "--listen", listen, *words]
         environment = {"PYTHONPATH": path_with(self.wheel), "HOME": str(self.home)}
-        process = ServerProcess(command, self.home / f"{name}.out", environment)
+        process = ChildProcess(command, self.home / f"{name}.out", environment)
         process.wait_ready("ready")
         return process
 

@@ -18,7 +18,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.process import log_files
 from bolide.node.process.log_files import FileLog, RotatedFile, log_file
 from bolide.node.process.logs import TextLines
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 HOUR = 3600
 
@@ -128,7 +128,7 @@ def test_lines_that_a_slow_disk_cannot_take_are_counted(path: Path) -> None:
     lost = handler._lost
     assert 99 <= lost <= 100  # the thread holds one line, or is about to
     may.set()
-    until(handler.queue.empty, 60, "the lines to be written")
+    wait_until(handler.queue.empty, "the lines to be written")
     handler.handle(line("last"))
     handler.close()
     lines = texts(path.parent)["broker.log"]

@@ -17,7 +17,7 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import options
 from tests.node.replication.parts import FILE
@@ -38,7 +38,7 @@ class ActingSet:
             "max_message_size": 16 * 1024,
             "broker_role": "SLAVE" if number else "SYNC_MASTER",
             "broker_id": number,
-            "ha_listen_port": free_ports(),
+            "ha_listen_port": reserve_port(),
             "namesrv_addr": self.names.address,
             "slave_read_enable": True,
             "enable_slave_acting_master": True,

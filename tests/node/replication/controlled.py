@@ -12,9 +12,10 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.node import ControllerNode
 from bolide.node.namesrv import NamesrvNode
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import until
 from tests.node.brokers import options
-from tests.node.replication.parts import FILE, until
+from tests.node.replication.parts import FILE
 
 QUICK = {
     "sync_broker_metadata_period": 200,
@@ -34,7 +35,7 @@ class ControlledSet:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._options = ControllerOptions(
-            listen_port=free_ports(), controller_store=f"file:{folder}/sets.json", scan_inactive_master_interval=200
+            listen_port=reserve_port(), controller_store=f"file:{folder}/sets.json", scan_inactive_master_interval=200
         )
         self.controller = self.another_controller()
         self.names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(folder / "kv.json")))
@@ -52,7 +53,7 @@ class ControlledSet:
             "enable_controller_mode": True,
             "controller_addr": self.controller.address,
             "namesrv_addr": self.names.address,
-            "ha_listen_port": free_ports(),
+            "ha_listen_port": reserve_port(),
         }
         node = BrokerNode(options(self.folder / name, **{**settings, **QUICK, **more}))
         await node.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
-from proof.kit.processes import free_ports
-from proof.kit.waiting import PATIENCE
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import options, send_request
 
 FILE = 64 * 1024
@@ -40,7 +40,7 @@ async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
 
 def master(folder: Path, **more: Any) -> Any:
     """A SYNC_MASTER that waits for one slave, unless told otherwise; its log is served at `ha_listen_port`."""
-    settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "ha_listen_port": free_ports()}
+    settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "ha_listen_port": reserve_port()}
     settings["slave_timeout"] = WAITS_MS
     return node_of(folder, **{**settings, **more})
 
@@ -73,13 +73,6 @@ OK = {codes.SUCCESS}
 def log_of(node: BrokerNode, begin: int = 0) -> bytes:
     """The log as it is in memory and on disk, blanks included."""
     return bytes(node.store.log.segments.read(begin, int(node.store.written_offset) - begin))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something, with patience."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def same(of: BrokerNode, to: BrokerNode, begin: int = 0) -> None:

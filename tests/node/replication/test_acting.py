@@ -9,9 +9,10 @@ import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
+from proof.kit.waiting import until
 from tests.node.brokers import pull_request
 from tests.node.replication.acting import acting, asked, commit
-from tests.node.replication.parts import OK, codes_of, same, send, until
+from tests.node.replication.parts import OK, codes_of, same, send
 
 
 @pytest.mark.parametrize("compatible", [True, False])

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
+from proof.kit.waiting import until
 from tests.node.brokers import pull_request
 from tests.node.replication.acting import ActingSet, acting, asked, commit
-from tests.node.replication.parts import OK, codes_of, same, send, until
+from tests.node.replication.parts import OK, codes_of, same, send
 
 THREE = {"total_replicas": 3, "enable_remote_escape": True}
 

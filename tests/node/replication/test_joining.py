@@ -16,9 +16,9 @@ from bolide.node.namesrv import NamesrvNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.broker.parts import send_request
-from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, same, send, slave, until
+from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, same, send, slave
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])

@@ -15,9 +15,9 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.replication.joining import log_address
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import controlled
-from tests.node.replication.parts import OK, codes_of, master, node_of, same, send, slave, until
+from tests.node.replication.parts import OK, codes_of, master, node_of, same, send, slave
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="openssl makes the certificates")

@@ -13,9 +13,9 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
 from bolide.replication.switch_frames import Hello, encode_hello, encode_report
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import ControlledSet, controlled
-from tests.node.replication.parts import OK, codes_of, send, until
+from tests.node.replication.parts import OK, codes_of, send
 
 
 async def ask(node: BrokerNode, command: Command) -> Command:

@@ -11,9 +11,10 @@ from bolide.layout.names import HALF_TOPIC
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command
+from proof.kit.waiting import until
 from tests.broker.parts import send_request, text
 from tests.node.replication.acting import ActingSet, acting, asked
-from tests.node.replication.parts import same, until
+from tests.node.replication.parts import same
 
 ESCAPE: dict[str, Any] = {"enable_remote_escape": True, "transaction_check_interval": 200}
 OTHER: dict[str, Any] = {"broker_name": "broker-b", "total_replicas": 1, "broker_role": "ASYNC_MASTER"}

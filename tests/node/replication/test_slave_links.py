@@ -23,9 +23,9 @@ from bolide.replication.frames import encode_report
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.transport.raw_connection import RawConnection
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.broker.parts import NOW, Parts, send_request
-from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, send, until
+from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, send
 
 Slave = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -13,9 +13,9 @@ from bolide.remoting.command import make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
 from bolide.replication.standing import Told
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import ControlledSet, controlled
-from tests.node.replication.parts import OK, codes_of, log_of, same, send, until
+from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
 
 async def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged(tmp_path: Path) -> None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bolide.node.routes.master_tables import MasterTables
 from bolide.world.real import THE_WORLD
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import until
 from tests.broker.operator.followers import Followers
 
 QUICK = (0.02, 0.02)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 class Slave:

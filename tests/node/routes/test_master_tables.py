@@ -19,11 +19,11 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 from bolide.world.real import THE_WORLD
-from proof.kit.processes import free_ports
-from proof.kit.waiting import PATIENCE
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import PATIENCE, until
 from tests.broker.operator.followers import Followers
 from tests.node.brokers import broker
-from tests.node.routes.slaves import QUICK, slave, until
+from tests.node.routes.slaves import QUICK, slave
 
 Answers = dict[int, Callable[[Command], Command]]
 
@@ -57,7 +57,7 @@ async def scripted(answers: Answers, port: int = 0) -> AsyncIterator[tuple[str, 
     asked: list[int] = []
     connections: list[asyncio.Transport] = []
     loop = asyncio.get_running_loop()
-    made = port or free_ports(-2)
+    made = port or reserve_port(-2)
     server = await loop.create_server(lambda: Master(answers, asked, connections), "127.0.0.1", made)
     try:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
@@ -94,7 +94,7 @@ def plain(**more: Any) -> Answers:
 
 
 async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> None:
-    port = free_ports(-2)
+    port = reserve_port(-2)
     async with broker(tmp_path / "master", listen_port=port, fast_port_enable=True) as (node, _):
         parts, now = node.parts, node.clock.now()
         for number in range(2100):
@@ -206,7 +206,7 @@ async def test_a_request_that_fails_holds_up_no_other(tmp_path: Path) -> None:
 
 
 async def test_a_master_that_comes_back_is_followed_again(tmp_path: Path) -> None:
-    port = free_ports()
+    port = reserve_port()
     async with slave(tmp_path, f"127.0.0.1:{port}") as follower:
         for offset in (5, 6):
             answers = plain(offsets={"offsetTable": {"T@g": {"0": offset}}})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,11 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.node.routes.registrar import Place, Registration, body_of
-from proof.kit.processes import free_ports
-from proof.kit.waiting import PATIENCE
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import PATIENCE, until
 from tests.node.name_servers import namesrv
 
 PLACE = Place("127.0.0.1:10911", "127.0.0.1:10912")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Path) -> None:
@@ -69,7 +62,7 @@ async def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: 
 
 
 async def test_a_name_server_that_comes_back_is_told_everything(tmp_path: Path) -> None:
-    first = namesrv(tmp_path, free_ports())  # one that nothing else takes while it is down
+    first = namesrv(tmp_path, reserve_port())  # one that nothing else takes while it is down
     await first.start()
     options = BrokerOptions(namesrv_addr=first.address)
     topics = TopicTable(options, Effects(), 1)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from proof.chaos.proxy import Proxy
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 
 
 @asynccontextmanager
@@ -21,7 +21,7 @@ async def echo() -> AsyncIterator[tuple[Proxy, asyncio.StreamReader, asyncio.Str
             writer.write(data.upper())
         writer.close()
 
-    port, behind = free_ports(), free_ports()
+    port, behind = reserve_port(), reserve_port()
     server = await asyncio.start_server(answer, "127.0.0.1", behind)
     proxy = Proxy("one", ("127.0.0.1", port), ("127.0.0.1", behind))
     await proxy.start()

@@ -18,7 +18,7 @@ from proof.differential.sides import Side, clusters
 from proof.differential.steps import load as load_steps
 from proof.differential.steps import to_json
 from proof.kit.children import start
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = sorted((ROOT / "proof" / "differential" / "corpus").glob("*.json"))
@@ -57,7 +57,7 @@ def test_a_run_that_is_ended_leaves_no_server(begun: str, tmp_path: Path) -> Non
     folder = tmp_path / "run"
     command = [sys.executable, "-m", "proof.differential", "--folder", str(folder), "--seed", "7"]
     with start(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
-        until((folder / begun).exists, 180, f"{begun} is there")
+        wait_until((folder / begun).exists, f"{begun} is there")
         run.terminate()
         _, errors = run.communicate(timeout=180)
     assert "interrupted" in errors, errors

@@ -21,7 +21,7 @@ from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.verify.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
 from proof.kit.children import start
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.dispatch.derived import contents
 from tests.spark.in_session import verb
 from tests.spark.produce import send
@@ -128,15 +128,15 @@ def test_a_live_log_is_streamed_and_followed(
 
     running = query()
     follower = FollowProcess(live.store, out, conf)
-    until(lambda: state_of(out) > 0, 400, "the follower has done a batch")
+    wait_until(lambda: state_of(out) > 0, "the follower has done a batch", 400)
     wave(1)
     follower.kill()
-    until(lambda: len(rows_seen()) >= 300, 300, "the stream has the first wave")
+    wait_until(lambda: len(rows_seen()) >= 300, "the stream has the first wave", 300)
     running.stop()
     wave(2)
     running = query()
     wave(3)
-    until(lambda: len(rows_seen()) >= 1_200, 300, "the stream has all waves")
+    wait_until(lambda: len(rows_seen()) >= 1_200, "the stream has all waves", 300)
     live.stop()
     running.processAllAvailable()
     running.stop()

@@ -25,7 +25,7 @@ from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
 from proof.kit.children import start
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.produce import send
 from tests.spark.target import Target
 
@@ -109,7 +109,7 @@ def test_a_lease_that_another_took_is_lost(rocketmq: Target, topic: str) -> None
         while not taken():
             second = Lease(checked, queues, "the job")
         try:
-            until(lost, 60, "the first lease is lost")
+            wait_until(lost, "the first lease is lost")
             with pytest.raises(AlreadyRunning, match="another run has taken over"):
                 first.check()
         finally:
@@ -132,7 +132,7 @@ def test_a_lease_that_cannot_be_renewed_is_given_up_before_it_expires() -> None:
                     return False
                 return True
 
-            until(lost, EXPIRY_S - 10, "the lease is lost")  # a broker keeps its locks for longer
+            wait_until(lost, "the lease is lost", EXPIRY_S - 10)  # a broker keeps its locks for longer
             with pytest.raises(AlreadyRunning, match="a broker did not answer for too long"):
                 lease.check()
 

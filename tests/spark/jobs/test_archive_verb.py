@@ -15,7 +15,7 @@ import pytest
 from bolide.client import Message
 from bolide.testing.broker import Broker
 from proof.kit import children
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.in_session import verb
 from tests.spark.produce import send
 
@@ -37,7 +37,7 @@ def test_an_archive_is_interrupted_and_goes_on(
     try:
         # The sink's log names a batch when its files are whole.
         begun = out / "_spark_metadata" / "0"
-        until(lambda: following.poll() is not None or begun.exists(), 600, "the first batch is there")
+        wait_until(lambda: following.poll() is not None or begun.exists(), "the first batch is there", 600)
     finally:
         following.send_signal(signal.SIGINT)
         told, errors = following.communicate(timeout=400)

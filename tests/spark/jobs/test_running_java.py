@@ -20,7 +20,7 @@ from bolide.spark.jobs.redrive import redrive
 from bolide.spark.jobs.replay import replay
 from bolide.spark.jobs.stats import stats
 from bolide.spark.jobs.trace import trace_rows
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.jobs.buried import bury, failed_sends
 from tests.spark.target import Target
 
@@ -167,12 +167,12 @@ def test_dead_letters_return(
     asyncio.run(bury(rocketmq.namesrv_addr, COUNT, topic, group))
     letters = f"%DLQ%{group}"
     with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
-        until(lambda: letters in admin.topics(), 120, f"the name server knows {letters}")
+        wait_until(lambda: letters in admin.topics(), f"the name server knows {letters}")
 
     def dead() -> Counter[int]:
         return Counter(numbers(load(spark, rocketmq, letters, COUNT)))
 
-    until(lambda: len(dead()) == COUNT, 120, "all are dead letters")
+    wait_until(lambda: len(dead()) == COUNT, "all are dead letters")
     kept = dead()
     assert kept.total() <= COUNT + failed_sends(caplog.text)
     evens = sum(kept[n] for n in range(0, COUNT, 2))
@@ -208,7 +208,7 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
         rows = spark.read.format("rocketmq").options(**rocketmq.options(TRACE_TOPIC)).load()
         return trace_rows(rows).where(f"message_id = '{message_id}' AND consumed = 1").collect()
 
-    until(lambda: len(story()) == 1, 180, "the trace has arrived")
+    wait_until(lambda: len(story()) == 1, "the trace has arrived")
     [row] = story()
     assert (row.topic, row.tags, row["keys"], row.send_ok, row.body_length) == (topic, "A", ["k1"], True, 6)
 
@@ -226,7 +226,7 @@ def test_its_store_is_read_while_it_writes(spark: Any, rocketmq: Target, topic: 
     )
     units = stored("consume_queue").where(f"topic = '{topic}'")
     assert units.count() == COUNT
-    until(lambda: stored("topics").where(f"topic = '{topic}'").count() == 1, 120, "the topic is in its file")
+    wait_until(lambda: stored("topics").where(f"topic = '{topic}'").count() == 1, "the topic is in its file")
     assert stored("index").count() >= COUNT
     assert stored("groups").count() > 0
     assert stored("offsets").where("queue_offset < 0").count() == 0

@@ -17,7 +17,7 @@ from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
 from bolide.spark.sink.sending import Bundle, Sender
 from bolide.spark.sink.sink_options import sink_options
 from bolide.testing.broker import Broker
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.sink_rounds import bodies, records, write
 
 TASK = Task("q", 0, 3)
@@ -115,6 +115,6 @@ def test_a_row_appears_at_its_time(options: dict[str, str]) -> None:
     due = int(time.time() * 1000) + 2_000
     write(options, TASK, [b"now", b"later", b"level"], deliver_time=[None, due, None], delay_level=[None, None, 1])
     assert b"now" in bodies(options["namesrv"], "Out")
-    until(lambda: len(bodies(options["namesrv"], "Out")) == 3, 180, "the delayed rows arrive")
+    wait_until(lambda: len(bodies(options["namesrv"], "Out")) == 3, "the delayed rows arrive")
     (later,) = (record for record in records(options["namesrv"], "Out") if record.body == b"later")
     assert later.store_timestamp >= due - 1_000  # the wheel turns once a second

@@ -16,9 +16,9 @@ from bolide.client import Message, Producer, SendStatus
 from bolide.errors import BolideError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
-from proof.interop.controlled_set import SECONDS, ControlledBrokers
+from proof.interop.controlled_set import ControlledBrokers
 from proof.kit.our_processes import OurController
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.produce import send
 from tests.spark.sink_rounds import records
 
@@ -126,11 +126,11 @@ def test_an_exactly_once_query_repeats_nothing_across_an_election(
     # The log of the first batch is there once its half messages are stored: they are committed across the election.
     checkpoint = tmp_path / "checkpoint"
     with copying(spark, namesrv, checkpoint, mode="exactly-once") as query, sending(namesrv) as sender:
-        until(lambda: any((checkpoint / "rocketmq-commits").glob("*")), SECONDS, "it commits")
+        wait_until(lambda: any((checkpoint / "rocketmq-commits").glob("*")), "it commits")
         replicas.kill(1)
         killed = len(sender.acknowledged)
-        until(lambda: replicas.state().get("masterBrokerId") == 2, SECONDS, "the slave is elected")
-        until(lambda: len(sender.acknowledged) > killed + 50, SECONDS, "it acknowledges")
+        wait_until(lambda: replicas.state().get("masterBrokerId") == 2, "the slave is elected")
+        wait_until(lambda: len(sender.acknowledged) > killed + 50, "it acknowledges")
         sender.end()
         query.processAllAvailable()
         assert query.isActive and query.exception() is None
@@ -148,12 +148,12 @@ def test_a_query_goes_on_across_an_election(spark: Any, replicas: ControlledBrok
         return sum(cluster.latest(cluster.queues(["Out"])).values())
 
     with copying(spark, namesrv, tmp_path / "checkpoint") as query, sending(namesrv) as sender:
-        until(lambda: written() > BEFORE // 10, SECONDS, "the query writes")
+        wait_until(lambda: written() > BEFORE // 10, "the query writes")
         replicas.kill(1)
         killed = len(sender.acknowledged)
-        until(lambda: replicas.state().get("masterBrokerId") == 2, SECONDS, "the slave is elected")
+        wait_until(lambda: replicas.state().get("masterBrokerId") == 2, "the slave is elected")
         assert written() < BEFORE, "it was killed in the middle"
-        until(lambda: len(sender.acknowledged) > killed + 50, SECONDS, "it acknowledges")
+        wait_until(lambda: len(sender.acknowledged) > killed + 50, "it acknowledges")
         sender.end()
         query.processAllAvailable()
         assert query.isActive and query.exception() is None

@@ -19,7 +19,7 @@ from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.transport.blocking import Pending
 from proof.interop.java_processes import JavaBroker, JavaNameServer
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.sink_rounds import bodies, commit, records, stream_writer, write
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -58,7 +58,7 @@ def seen(options: dict[str, str]) -> list[bytes]:
 
 def all_seen(options: dict[str, str]) -> list[bytes]:
     """What is visible once it is as much as was written: Java answers an END before its queues know the message."""
-    until(lambda: len(seen(options)) >= len(ROWS), 120, "what was committed is visible")
+    wait_until(lambda: len(seen(options)) >= len(ROWS), "what was committed is visible")
     return seen(options)
 
 
@@ -75,7 +75,7 @@ def test_rows_in_batches_with_every_column(options: dict[str, str]) -> None:
         delay_level=[None] * 200 + [1, None],
         deliver_time=[None] * 201 + [soon],
     )
-    until(lambda: len(seen(options)) == 202, 180, "the delayed messages arrive")
+    wait_until(lambda: len(seen(options)) == 202, "the delayed messages arrive")
     found = records(options["namesrv"], options["topic"])
     assert sorted(record.body for record in found) == sorted([*ROWS, b"delayed", b"timed"])
     for record in found:
@@ -117,7 +117,7 @@ def test_a_commit_cut_short_goes_on_with_what_is_not_visible(options: dict[str, 
     with pytest.raises(ClusterUnavailable):
         commit({**options, "deliveryTimeoutMs": "1"}, [written], 0, CommitParts(ender=Killed))
     # How many of the 69 arrived is the network's secret: a connection that is dropped may take some along.
-    until(lambda: len(seen(options)) > 0, 180, "some of what was ended is there")
+    wait_until(lambda: len(seen(options)) > 0, "some of what was ended is there")
     assert len(seen(options)) < len(ROWS)
     broker = cluster[1]
     broker.kill()

@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,8 @@ from bolide.client import Message
 from bolide.spark.session.pack import CannotPack, Packed, pack
 from bolide.testing.broker import Broker
 from proof.kit.children import start
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import wait_until
 from tests.golden.stores import golden_store
 from tests.spark.produce import send
 from tests.spark.spark_home import spark_home
@@ -71,29 +70,22 @@ class Daemons:
             process.wait(240)
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 400) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    port = free_ports()
+    port = reserve_port()
     url = f"spark://127.0.0.1:{port}"
     folder = tmp_path / "cluster"
     folder.mkdir()
     daemons = Daemons(folder)
     try:
         daemons.start("master", "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        until(lambda: "I have been elected leader" in daemons.log("master"), "the master")
+        wait_until(lambda: "I have been elected leader" in daemons.log("master"), "the master")
         # Two names: Spark starts no second attempt at a task on the host of the first.
         for name, host in (("one", "127.0.0.1"), ("two", "localhost")):
             where = ("--host", host, "--port", "0", "--webui-port", "0", "--work-dir", str(folder / name))
             daemons.start(name, "worker.Worker", *where, "--cores", "1", "--memory", "1g", url)
         for name in ("one", "two"):
-            until(lambda name=name: "Successfully registered with master" in daemons.log(name), f"worker {name}")
+            wait_until(lambda name=name: "Successfully registered with master" in daemons.log(name), f"worker {name}")
         yield url
     finally:
         daemons.stop()
@@ -131,12 +123,12 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
         return len({name.rsplit("-", 1)[1] for name in marks()})
 
     try:
-        until(lambda: daemons() >= 2 or program.poll() is not None, "a task on each executor", 600)
+        wait_until(lambda: daemons() >= 2 or program.poll() is not None, "a task on each executor", 600)
         assert program.poll() is None, told()
         daemon = int(marks()[0].rsplit("-", 1)[1])  # the parent of a task's Python; its own parent is the executor
         os.kill(parent_of(daemon), signal.SIGKILL)
         # The tasks wait for the file, so the survivor cannot finish them all before the new executor has one.
-        until(lambda: daemons() >= 3 or program.poll() is not None, "an executor in the dead one's place", 600)
+        wait_until(lambda: daemons() >= 3 or program.poll() is not None, "an executor in the dead one's place", 600)
         assert program.poll() is None, told()
         (work / "go").touch()
         answer, _ = program.communicate(timeout=900)

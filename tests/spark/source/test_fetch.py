@@ -16,7 +16,7 @@ from bolide.spark.source.queues import Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
-from proof.kit.processes import free_ports
+from proof.kit.ports import reserve_port
 from tests.spark.produce import send
 from tests.spark.source.fetched import QUICK, offsets
 
@@ -100,7 +100,7 @@ def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker) -> None
 
 def test_a_broker_that_comes_back_is_read_on(tmp_path: Any) -> None:
     store = str(tmp_path / "store")
-    with Broker(store, listen_port=free_ports()) as broker:  # one that no outgoing connection takes meanwhile
+    with Broker(store, listen_port=reserve_port()) as broker:  # one that no outgoing connection takes meanwhile
         fill(broker, 400)
         options = options_of(broker, retryTimeoutMs=30_000)
         address = broker.broker_addr

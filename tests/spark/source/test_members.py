@@ -14,7 +14,7 @@ from bolide.spark.source.last_read import look
 from bolide.spark.source.queues import Offsets, Queue, to_json
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.stream import RocketMQStreamReader
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.acting import ActingSet
 
 QUEUE = Queue("T", "broker-a", 0)
@@ -69,7 +69,9 @@ def test_a_queue_that_ends_earlier_at_an_acting_slave_is_the_one_that_was_read(a
         assert reader.latestOffset(read, ReadAllAvailable()) is read
         acting.away = False
         with pytest.raises(DataLost, match="T@broker-a:0 was read up to offset 9 and ends at 3 now"):
-            until(lambda: reader.latestOffset(read, ReadAllAvailable()) is not read, 60, "the route is asked for again")
+            wait_until(
+                lambda: reader.latestOffset(read, ReadAllAvailable()) is not read, "the route is asked for again"
+            )
     finally:
         reader.stop()
 

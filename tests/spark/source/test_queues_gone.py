@@ -19,7 +19,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.produce import send
 from tests.spark.source.checkpoints import stored
 from tests.spark.target import Target
@@ -52,14 +52,14 @@ def read_some(opened: list[RocketMQStreamReader], target: Broker | Target, topic
     send(target.namesrv_addr, [Message(topic, b"m%d" % number) for number in range(8)])
     first = reader_of(opened, target.namesrv_addr, topic, False)
     start = stored(first.initialOffset())
-    until(lambda: sum(stored(first.latestOffset(start, ALL))["queues"][topic]["broker-a"].values()) == 8, 60, "read")
+    wait_until(lambda: sum(stored(first.latestOffset(start, ALL))["queues"][topic]["broker-a"].values()) == 8, "read")
     return stored(first.latestOffset(start, ALL))
 
 
 def delete_topic(namesrv: str, topic: str) -> None:
     with Admin(namesrv, timeout=60) as admin:
         admin.delete_topic(topic)
-        until(lambda: topic not in admin.topics(), 60, "the name server forgets the topic")
+        wait_until(lambda: topic not in admin.topics(), "the name server forgets the topic")
 
 
 def test_a_deleted_topic(opened: list[RocketMQStreamReader], caplog: pytest.LogCaptureFixture) -> None:
@@ -114,7 +114,7 @@ def test_messages_in_the_former_queues_of_a_topic(
         finally:
             cluster.close()
 
-    until(shrunk, 60, "the name server knows")
+    wait_until(shrunk, "the name server knows")
     said = f"{topic}@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has only 1 queues for reading"
     with pytest.raises(DataLost, match=said):
         RocketMQDataSource(CaseInsensitiveDict(where)).reader(SCHEMA).partitions()
@@ -132,10 +132,10 @@ def test_queues_that_came_and_went_between_two_runs(opened: list[RocketMQStreamR
         end = read_some(opened, broker, "T", queues=1)
         broker.create_topic("T", queues=3)
         grown = [Message("T", b"more%d" % number) for number in range(9)]
-        until(lambda: len(queues_now(broker)) == 3, 60, "the name server knows")
+        wait_until(lambda: len(queues_now(broker)) == 3, "the name server knows")
         send(broker.namesrv_addr, grown)
         broker.create_topic("T", queues=1)
-        until(lambda: len(queues_now(broker)) == 1, 60, "the name server knows")
+        wait_until(lambda: len(queues_now(broker)) == 1, "the name server knows")
         with pytest.raises(DataLost, match="T@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has"):
             reader_of(opened, broker.namesrv_addr, "T", True).latestOffset(end, ALL)
         loose = reader_of(opened, broker.namesrv_addr, "T", True, failOnDataLoss="false")
@@ -149,10 +149,10 @@ def test_queues_that_came_and_went_between_two_batches_of_one_run(opened: list[R
     with Broker() as broker:
         end = read_some(opened, broker, "T", queues=1)
         broker.create_topic("T", queues=3)
-        until(lambda: len(queues_now(broker)) == 3, 60, "the name server knows")
+        wait_until(lambda: len(queues_now(broker)) == 3, "the name server knows")
         send(broker.namesrv_addr, [Message("T", b"more%d" % number) for number in range(9)])
         broker.create_topic("T", queues=1)
-        until(lambda: len(queues_now(broker)) == 1, 60, "the name server knows")
+        wait_until(lambda: len(queues_now(broker)) == 1, "the name server knows")
         with pytest.raises(DataLost, match="T@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has"):
             follow(opened[0], end)
 
@@ -191,7 +191,7 @@ def follow(reader: RocketMQStreamReader, end: Any) -> None:
         place = place if found is place else stored(found)
         return False
 
-    until(ended, 60, "the query fails")
+    wait_until(ended, "the query fails")
 
 
 def queues_now(broker: Broker) -> list[Any]:

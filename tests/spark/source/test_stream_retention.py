@@ -21,7 +21,7 @@ from bolide.spark.errors import DataLost
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.transport.blocking import ClientConnection
-from proof.kit.processes import until
+from proof.kit.waiting import wait_until
 from tests.spark.schemas import SCHEMA
 from tests.spark.target import SEGMENT, Target
 
@@ -66,9 +66,9 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
     queue = MessageQueue(topic, rocketmq.broker_name, 0)
     delete_full_files(rocketmq)
     # Java looks at its files for the first time a minute after its start, and so comes late among the tests.
-    until(lambda: len(files()) <= 2, 300, "the broker deletes files")
+    wait_until(lambda: len(files()) <= 2, "the broker deletes files", 300)
     with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
-        until(lambda: admin.begin_offset(queue) == sum(place < files()[0] for place in places), 120, "its queues know")
+        wait_until(lambda: admin.begin_offset(queue) == sum(place < files()[0] for place in places), "its queues know")
         low = admin.begin_offset(queue)
     assert 5 < low < COUNT
     left = list(range(low, COUNT))
