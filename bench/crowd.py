@@ -1,8 +1,6 @@
 """Rows of many connections that do little: heartbeats, held pulls, and how soon a message reaches one that waits."""
 
-import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
@@ -13,49 +11,42 @@ from bench.machine import Used, Watch, anonymous_mb, java_memory_mb, used
 from bench.stopping import Failed
 from bench.subject import Subject
 
+from proof.kit.processes import AnsweringProcess
+
 _GROUP_SIZE = 100
 _QUIET_SECONDS = 0.2
 _QUIET_SHARE = 0.1
 _MOST_QUIET_SECONDS = 5.0
 _GONE_SECONDS = 20.0
+_MOST_SECONDS = 600.0
 LATENCY_RATE = 100
 
 
-class Crowd:
-    """The program `crowd.c`: takes a command a line."""
+class Crowd(AnsweringProcess):
+    """The program `crowd.c`: reads one command per line."""
 
     def __init__(self, port: int, connections: int, topic: str) -> None:
         words = ["--port", str(port), "--connections", str(connections), "--topic", topic]
         words += ["--groups", str(max(connections // _GROUP_SIZE, 1))]
-        self._child = subprocess.Popen(
-            [str(program("crowd")), *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        super().__init__([program("crowd"), *words])
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._child.kill()
-        self._child.communicate()
+        self.kill()
 
-    def ask(self, command: str) -> dict[str, float]:
-        """Run one command; raises Failed where the program ended."""
-        assert self._child.stdin is not None and self._child.stdout is not None and self._child.stderr is not None
+    def run(self, command: str) -> dict[str, float]:
+        """Run one command and return its figures. Raises Failed if the program ends."""
         try:
-            self._child.stdin.write(f"{command}\n")
-            self._child.stdin.flush()
-            line = self._child.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise Failed(f"the crowd ended at {command!r}: {self._child.stderr.read().strip() or 'it said nothing'}")
-        return dict(json.loads(line))
+            return self.ask(command, _MOST_SECONDS)
+        except AssertionError as error:
+            raise Failed(f"the crowd failed: {error}") from None
 
     @property
     def cpu_seconds(self) -> float:
         """Processor time of the program."""
-        return used(self._child.pid).seconds
+        return used(self.pid).seconds
 
 
 def latency(subject: Subject) -> dict[str, float]:
@@ -63,10 +54,10 @@ def latency(subject: Subject) -> dict[str, float]:
     topic = subject.new_name("latency")
     watch = Watch(subject.server.pid)
     with Crowd(subject.server.port, 1, topic) as crowd:
-        crowd.ask("connect")
-        crowd.ask("prepare")
+        crowd.run("connect")
+        crowd.run("prepare")
         seconds = subject.scale.watch
-        seen = crowd.ask(f"latency {LATENCY_RATE} {seconds}")
+        seen = crowd.run(f"latency {LATENCY_RATE} {seconds}")
         return {**seen, **watch.end(seen["count"], crowd.cpu_seconds)}
 
 
@@ -76,8 +67,8 @@ def connections(subject: Subject) -> dict[str, float]:
     before = _memory_mb(subject)
     watch, spent = Watch(subject.server.pid), used(subject.server.pid)
     with Crowd(subject.server.port, count, topic) as crowd:
-        opened = crowd.ask("connect")
-        beaten = crowd.ask("heartbeat")
+        opened = crowd.run("connect")
+        beaten = crowd.run("heartbeat")
         if beaten["refused"] or beaten["answers"] != count:
             raise Failed(f"{subject.name} answered {beaten['answers']:.0f} of {count} heartbeats")
         _until_quiet(subject, crowd)
@@ -99,18 +90,18 @@ def held(subject: Subject) -> dict[str, float]:
     topic, count = subject.new_name("held"), subject.scale.crowd
     watch = Watch(subject.server.pid)
     with Crowd(subject.server.port, count, topic) as crowd:
-        crowd.ask("connect")
-        crowd.ask("prepare")
-        crowd.ask("hold")
+        crowd.run("connect")
+        crowd.run("prepare")
+        crowd.run("hold")
         _until_quiet(subject, crowd)
         seconds = subject.scale.watch
         before = used(subject.server.pid)
-        rested = crowd.ask(f"rest {seconds}")
+        rested = crowd.run(f"rest {seconds}")
         idle = used(subject.server.pid) - before
         if rested["answers"]:
             raise Failed(f"{subject.name} answered {rested['answers']:.0f} held pulls without a message")
         before = used(subject.server.pid)
-        woken = crowd.ask("wake")
+        woken = crowd.run("wake")
         if woken["woken"] != count or woken["refused"]:
             raise Failed(f"{subject.name} answered {woken['woken']:.0f} of {count} held pulls, when a message came")
         _until_quiet(subject, crowd)
@@ -136,7 +127,7 @@ def _until_quiet(subject: Subject, crowd: Crowd) -> None:
     end = time.monotonic() + _MOST_QUIET_SECONDS
     while time.monotonic() < end:
         before = used(subject.server.pid)
-        crowd.ask(f"rest {_QUIET_SECONDS}")
+        crowd.run(f"rest {_QUIET_SECONDS}")
         if (used(subject.server.pid) - before).seconds < _QUIET_SHARE * _QUIET_SECONDS:
             return
 

@@ -144,13 +144,13 @@ def connections(count: int, home: Path, seconds: float) -> Figures:
     """Sends beside so many connections that have sent a heartbeat."""
     with _broker(home) as broker, Crowd(broker.port, count, "crowd") as members:
         before = exact_seconds(broker.pid)
-        members.ask("connect")
-        members.ask("prepare")
-        members.ask("heartbeat")
+        members.run("connect")
+        members.run("prepare")
+        members.run("heartbeat")
         figures = {"heartbeat_us": (exact_seconds(broker.pid) - before) / count * 1e6}
-        members.ask(f"rest {seconds / 2}")
+        members.run(f"rest {seconds / 2}")
         before = exact_seconds(broker.pid)
-        members.ask(f"rest {seconds}")
+        members.run(f"rest {seconds}")
         figures["idle_percent"] = (exact_seconds(broker.pid) - before) / seconds * 100
         figures |= _sends(broker, seconds)
         figures["memory_mb"] = anonymous_mb(broker.pid)

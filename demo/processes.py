@@ -1,103 +1,69 @@
-"""The demo's child processes: each reports its progress as JSON lines, which a thread collects."""
+"""The demo's child processes: each reports its progress as JSON lines."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import threading
-import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from proof.kit.processes import ReportingProcess
+from proof.kit.waiting import wait_until
 
-class Part:
-    """A child process `python -m MODULE ...` and the newest value of everything it said."""
+
+class Part(ReportingProcess):
+    """A child process `python -m MODULE ...` and the newest value of everything it reported."""
 
     def __init__(self, name: str, folder: Path, module: str, *arguments: object) -> None:
-        self.name = name
-        self.said: dict[str, Any] = {}
-        self.log = folder / f"{name}.log"
-        self._log = self.log.open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *(str(argument) for argument in arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-        )
-        self._thread = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            text = line.decode("utf-8", "replace").strip()
-            if text.startswith("{"):
-                self.said.update(json.loads(text))
-            elif text.startswith("ready "):
-                self.said["ready"] = text
+        super().__init__(name, [sys.executable, "-m", module, *map(str, arguments)], folder)
 
     def get(self, key: str, default: Any = 0) -> Any:
-        """The newest value of a key."""
+        """Return the newest value of a key."""
         return self.said.get(key, default)
 
-    @property
-    def running(self) -> bool:
-        return self.process.poll() is None
-
     def tell_to_stop(self) -> None:
-        """A line on its standard input: finish and write the result."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(b"stop\n")
-            self.process.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended already; its exit status tells
+        """Write a line to its standard input: finish and write the result."""
+        self.tell("stop")
+        self.close_input()
 
-    def wait(self, seconds: float) -> int:
-        """Its exit status. Raises SystemExit when it does not end in time."""
+    def finished(self, seconds: float) -> int:
+        """Wait for its end and return its exit status. Raises SystemExit if it does not end in time."""
         try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
+            return self.wait(seconds)
+        except AssertionError:
             raise SystemExit(f"{self.name} did not end within {seconds:.0f} s; its log is {self.log}") from None
-        self._thread.join(5)
-        self._log.close()
-        return status
 
     def end(self) -> None:
-        """Stop it for good, however it is."""
-        if self.running:
-            self.process.terminate()
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        if self.process.stdout is not None:
-            self._thread.join(5)
-            self.process.stdout.close()
-        if self.process.stdin is not None and not self.process.stdin.closed:
-            try:
-                self.process.stdin.close()
-            except BrokenPipeError:
-                pass  # nobody reads it any more
-        self._log.close()
+        """Stop it, whatever it does."""
+        with suppress(AssertionError):  # it is killed if it does not end
+            self.stop(20)
 
 
-def until(condition: Any, seconds: float, what: str, parts: list[Part], tick: Any = None) -> None:
-    """Wait for a condition; SystemExit names what was waited for, or the part that ended before its time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
+def until(
+    condition: Callable[[], object],
+    seconds: float,
+    what: str,
+    parts: list[Part],
+    tick: Callable[[], None] | None = None,
+) -> None:
+    """Wait for a condition. Raises SystemExit with what was waited for, or with the part that failed."""
+
+    def holds() -> bool:
+        if condition():
+            return True
         for part in parts:
-            if not part.running and part.process.returncode:
-                tail = part.log.read_text(errors="replace").strip().splitlines()[-3:]
-                said = " | ".join(tail) or f"it said nothing in {part.log}"
-                raise SystemExit(f"{part.name} ended with status {part.process.returncode}: {said}")
-        if time.monotonic() > deadline:
-            raise SystemExit(f"gave up after {seconds:.0f} s waiting for {what}")
+            if part.failure():
+                raise SystemExit(part.failure())
         if tick is not None:
             tick()
-        time.sleep(0.1)
+        return False
+
+    try:
+        wait_until(holds, what, seconds)
+    except AssertionError as error:
+        raise SystemExit(str(error)) from None
 
 
 def broker_pid(standalone: int) -> int:

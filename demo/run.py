@@ -154,7 +154,7 @@ def main_run(demo: Demo, namesrv: str, rows: list[dict[str, str]]) -> None:
     for part in consumers:
         part.tell_to_stop()
     for part in (producer, stream, *consumers):
-        demo.check(f"{part.name}: exit status", 0, part.wait(LONGEST))
+        demo.check(f"{part.name}: exit status", 0, part.finished(LONGEST))
     judge(demo, producer, stream, rows, wanted)
 
 
@@ -226,15 +226,15 @@ def crash_run(demo: Demo, namesrv: str, standalone: Part) -> None:
     )  # fmt: skip
     with console.status("Second run: the broker will be killed while it takes messages ..."):
         until(lambda: producer.get("acknowledged") >= CRASH_AFTER, LONGEST, "the second run to get going", demo.parts)
-        os.kill(broker_pid(standalone.process.pid), signal.SIGKILL)
+        os.kill(broker_pid(standalone.pid), signal.SIGKILL)
         killed = producer.get("acknowledged")
         until(lambda: producer.get("done", False), LONGEST, "the second run to end", demo.parts)
-        demo.check("Crash run: every message acknowledged in the end", 0, producer.wait(LONGEST))
+        demo.check("Crash run: every message acknowledged in the end", 0, producer.finished(LONGEST))
         reader = consumer(demo, namesrv, "after-crash", "demo-after-crash", "--topic", CRASH_TOPIC)
         quiet = Quiet(reader)
         until(lambda: quiet.settled(CRASH_MESSAGES), LONGEST, "the messages after the crash", demo.parts)
         reader.tell_to_stop()
-        demo.check("Crash run: reader's exit status", 0, reader.wait(LONGEST))
+        demo.check("Crash run: reader's exit status", 0, reader.finished(LONGEST))
     data = journal.read_bytes()
     acknowledged = Counter(row for (row,) in struct.iter_unpack(">I", data))
     seen = rows_of(demo, "after-crash")
@@ -292,13 +292,13 @@ def main() -> int:
             "standalone", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", 0, "--broker-port", 0,
             *(word for setting in PATIENCE for word in ("--set", setting)),
         )  # fmt: skip
-        until(lambda: standalone.get("ready", ""), LONGEST, "the broker", demo.parts)
-        namesrv = dict(word.split("=", 1) for word in str(standalone.get("ready")).split()[1:])["namesrv"]
-        console.print(f"Broker and name server run: {standalone.get('ready')}")
+        until(lambda: standalone.ready, LONGEST, "the broker", demo.parts)
+        namesrv = dict(word.split("=", 1) for word in standalone.ready.split())["namesrv"]
+        console.print(f"Broker and name server run: {standalone.ready}")
         main_run(demo, namesrv, rows)
         crash_run(demo, namesrv, standalone)
         standalone.end()
-        demo.check("Broker and name server: exit status after SIGTERM", 0, standalone.process.returncode)
+        demo.check("Broker and name server: exit status after SIGTERM", 0, standalone.status)
     finally:
         demo.end()
     demo.facts["Whole run"] = f"{time.monotonic() - demo.begin:.0f} s on {os.cpu_count()} processors"

@@ -4,21 +4,17 @@ Every process gets `user.home` and `ROCKETMQ_HOME` inside its folder, so that no
 home folder of the user who runs the tests.
 """
 
-import json
-import os
-import subprocess
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
 from proof.interop.jvm_flags import UNVERIFIED
-from proof.kit.children import start
+from proof.kit.our_processes import conf_file
 from proof.kit.ports import reserve_port
-from proof.kit.processes import ChildProcess
+from proof.kit.processes import AnsweringProcess, ChildProcess
 from proof.kit.small import SMALL_LOG
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
@@ -81,12 +77,10 @@ class JavaNameServer(ChildProcess):
         _prepare(home)
         self.port = reserve_port()
         self.address = f"127.0.0.1:{self.port}"
-        conf = home / "namesrv.conf"
-        values = {"listenPort": str(self.port), **(settings or {})}
-        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
+        conf = conf_file(home / "namesrv.conf", {"listenPort": str(self.port), **(settings or {})})
         command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-        super().__init__([*command, main, "-c", str(conf)], home / "namesrv.out", {"ROCKETMQ_HOME": str(home)})
+        super().__init__([*command, main, "-c", conf], home / "namesrv.out", {"ROCKETMQ_HOME": str(home)})
         self.wait_ready("boot success")
 
 
@@ -108,7 +102,7 @@ class JavaBroker(ChildProcess):
         version: str = BROKER_VERSION,
         flags: Iterable[str] | None = None,
         port: int | None = None,
-        ready_seconds: float = 180.0,
+        ready_seconds: float = PROCESS_PATIENCE,
     ) -> None:
         _prepare(home)
         self.home = home
@@ -129,13 +123,12 @@ class JavaBroker(ChildProcess):
             **({**_IDLE, **_PATIENT, **SMALL_LOG} if flags is None else {}),
             **(settings or {}),
         }
-        conf = home / "broker.conf"
-        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+        conf = conf_file(home / "broker.conf", values)
         if flags is None:
             flags = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g", *_QUICK_START)
         command = _java(home, f"{jars(version)}/*", flags)
         main = "org.apache.rocketmq.broker.BrokerStartup"
-        super().__init__([*command, main, "-c", str(conf)], home / "broker.out", {"ROCKETMQ_HOME": str(home)})
+        super().__init__([*command, main, "-c", conf], home / "broker.out", {"ROCKETMQ_HOME": str(home)})
         self.wait_ready("boot success", ready_seconds)
         if not namesrv:
             return
@@ -157,11 +150,10 @@ class JavaController(ChildProcess):
             "controllerStorePath": str(home / "store"),
             "mappedFileSize": str(1 << 20),
         }
-        conf = home / "controller.conf"
-        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
+        conf = conf_file(home / "controller.conf", values)
         command = _java(home, f"{jars(BROKER_VERSION)}/*", ("-Xmx256m", *_QUICK_START))
         main = "org.apache.rocketmq.controller.ControllerStartup"
-        super().__init__([*command, main, "-c", str(conf)], home / "controller.out", {"ROCKETMQ_HOME": str(home)})
+        super().__init__([*command, main, "-c", conf], home / "controller.out", {"ROCKETMQ_HOME": str(home)})
         self.wait_ready("boot success")
 
 
@@ -196,55 +188,26 @@ class DriverError(Exception):
     """The Java client answered a command with an exception, given as text."""
 
 
-class _Driver:
-    """A Java program that takes a command a line and answers each with a line that is a JSON object."""
+class _Driver(AnsweringProcess):
+    """A Java program that reads one command per line and answers each with a line that is a JSON object."""
 
     def __init__(self, home: Path, version: str, flags: Iterable[str], words: Iterable[str]) -> None:
         _prepare(home)
-        self._errors = home / "driver.err"
-        with self._errors.open("wb") as errors:
-            self._child = start(
-                [*_java(home, driver_classpath(version), ("-Xmx256m", *_QUICK_START, *flags)), *words],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                encoding="utf-8",
-                env={**os.environ, "ROCKETMQ_HOME": str(home)},
-                cwd=home,  # where consumerStatus makes a folder
-            )
-        self._answer()
+        command = [*_java(home, driver_classpath(version), ("-Xmx256m", *_QUICK_START, *flags)), *words]
+        # consumerStatus makes a folder in the working directory
+        super().__init__(command, home / "driver.err", {"ROCKETMQ_HOME": str(home)}, cwd=home)
+        self.answer("its start", _ANSWER_SECONDS)
 
-    def _ask(self, line: str) -> Any:
-        assert self._child.stdin is not None
-        self._child.stdin.write(line + "\n")
-        self._child.stdin.flush()
-        answer = self._answer()
+    def result(self, line: str) -> Any:
+        """Run one command and return its result. Raises DriverError if the command failed."""
+        answer = self.ask(line, _ANSWER_SECONDS)
         if not answer["ok"]:
             raise DriverError(f"{line}: {answer['error']}")
         return answer.get("result")
 
     def close(self) -> None:
         """End the program."""
-        for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
-                stream.close()
-        self._child.kill()
-        self._child.wait()
-
-    def _answer(self) -> Any:
-        assert self._child.stdout is not None
-        # A hung program must not hang the tests: killing it ends the read below.
-        watchdog = threading.Timer(_ANSWER_SECONDS, self._child.kill)
-        watchdog.start()
-        try:
-            # The client library prints to standard output now and then; an answer is the line that is an object.
-            for line in self._child.stdout:
-                if line.startswith("{"):
-                    return json.loads(line)
-        finally:
-            watchdog.cancel()
-        errors = self._errors.read_text(encoding="utf-8", errors="replace")
-        raise AssertionError(f"the Java program ended: {errors[-2000:]}")
+        self.kill()
 
 
 class JavaClient(_Driver):
@@ -258,7 +221,7 @@ class JavaClient(_Driver):
         """Run one command and return its result; DriverError if it failed, AssertionError if no answer came."""
         words = [verb, *(f"{key}={value}" for key, value in arguments.items())]
         assert not any(" " in word or "\n" in word for word in words), words
-        return self._ask(" ".join(words))
+        return self.result(" ".join(words))
 
     def await_until(self, group: str, enough: Callable[[Messages], bool], what: str) -> Messages:
         """What a group has got once that is `enough`: where some may come twice, how many there are says nothing."""
@@ -300,7 +263,7 @@ class MqAdmin(_Driver):
 
     def told(self, line: str) -> str:
         """Run one command and return what it printed, errors too; "" lists the verbs."""
-        return str(self._ask(line))
+        return str(self.result(line))
 
 
 def endless_mqadmin(home: Path, version: str, *words: str) -> ChildProcess:

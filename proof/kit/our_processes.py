@@ -1,64 +1,79 @@
-"""Bolide's name server and broker as processes of the environment the tests run in, twins of the Java ones."""
+"""Bolide's name server, controller and broker as processes of the environment the tests run in, twins of Java's."""
+
+from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
-from proof.kit.small import SMALL_LOG
+from proof.kit.small import PATIENT, SMALL_LOG
+from proof.kit.waiting import PROCESS_PATIENCE
 
-_READY = "ready"
-PATIENT = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}
-"""No send is refused because the machine stood still: it is busy with other tests."""
 _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
+_BESIDE = {"fastPortEnable": "true", "brokerRole": "SYNC_MASTER", "enableControllerMode": "true"}
+"""With one of these settings, or with `haListenPort`, a broker also listens at ports beside its own."""
 
 
-def _command(*words: str, python: str = sys.executable) -> list[str]:
-    return [python, "-m", "bolide.cli", *words]
+def conf_file(path: Path, settings: Mapping[str, str]) -> Path:
+    """Write settings by Java key into a file, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+    return path
 
 
-def _environment() -> dict[str, str | None]:
-    # A setting in the caller's environment must not steer what is tested or measured.
-    return {name: None for name in os.environ if name.startswith("BOLIDE_") and name not in _KEPT}
+class _Daemon(ChildProcess):
+    """`bolide KIND`, ready when it is made."""
+
+    def __init__(
+        self,
+        kind: str,
+        home: Path,
+        words: Sequence[str | Path],
+        environment: Mapping[str, str | None] | None = None,
+        *,
+        python: str = sys.executable,
+        seconds: float = PROCESS_PATIENCE,
+    ) -> None:
+        # A setting in the caller's environment must not steer what is tested or measured.
+        cleared = {name: None for name in os.environ if name.startswith("BOLIDE_") and name not in _KEPT}
+        command = [python, "-m", "bolide.cli", kind, *words]
+        super().__init__(command, home / f"{kind}.out", {**cleared, **(environment or {})})
+        self.address = self.wait_ready(seconds=seconds).rpartition(" ")[2]
+        self.port = int(self.address.rpartition(":")[2])
 
 
-class OurNameServer(ChildProcess):
-    """`bolide namesrv` on a free port; `settings` are in its file, with Java's keys."""
+class OurNameServer(_Daemon):
+    """`bolide namesrv`; `settings` are in its file, by Java key."""
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self.port = reserve_port()
-        self.address = f"127.0.0.1:{self.port}"
-        conf = home / "namesrv.conf"
-        conf.write_text("".join(f"{key}={value}\n" for key, value in (settings or {}).items()), encoding="ascii")
-        command = _command("namesrv", "--listen", self.address, "-c", str(conf))
-        super().__init__(command, home / "namesrv.out", {**_environment(), "HOME": str(home)})
-        self.wait_ready(_READY)
+    def __init__(
+        self,
+        home: Path,
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        conf = conf_file(home / "namesrv.conf", settings or {})
+        words: list[str | Path] = ["--listen", "127.0.0.1:0", "-c", conf]
+        super().__init__("namesrv", home, words, {"HOME": str(home), **(environment or {})})
 
 
-class OurController(ChildProcess):
-    """`bolide controller` on a port of its own, with its decisions in `home/sets.json`; `settings` by Java key."""
+class OurController(_Daemon):
+    """`bolide controller`, with its decisions in `home/sets.json`; `settings` by Java key."""
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self.port = port if port is not None else reserve_port()
-        self.address = f"127.0.0.1:{self.port}"
-        conf = home / "controller.conf"
+    def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         values = {"controllerStore": f"file:{home}/sets.json", **(settings or {})}
-        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
-        command = _command("controller", "--listen", self.address, "-c", str(conf))
-        super().__init__(command, home / "controller.out", {**_environment(), "HOME": str(home)})
-        self.wait_ready(_READY)
+        conf = conf_file(home / "controller.conf", values)
+        super().__init__("controller", home, ["--listen", f"127.0.0.1:{port}", "-c", conf], {"HOME": str(home)})
 
 
-class OurBroker(ChildProcess):
-    """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
+class OurBroker(_Daemon):
+    """`bolide broker` named `broker-a` of `DefaultCluster`; its store is `home/store`.
 
-    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. Its log files
-    are small, and it is patient, unless it is to run `as_shipped`. `python` is that of another environment, to measure
-    the Bolide in it.
+    `settings` are added to broker.conf, by Java key. With an empty `namesrv` it registers nowhere. Its log files are
+    small, and it is patient, unless it is to run `as_shipped`. `python` is that of another environment, to measure the
+    Bolide in it. `environment` adds variables.
     """
 
     def __init__(
@@ -68,26 +83,26 @@ class OurBroker(ChildProcess):
         settings: Mapping[str, str] | None = None,
         *,
         as_shipped: bool = False,
-        ready_seconds: float = 180.0,
+        ready_seconds: float = PROCESS_PATIENCE,
         python: str = sys.executable,
         port: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.store = home / "store"
-        self.port = port if port is not None else reserve_port(1, -2)
-        self.address = f"127.0.0.1:{self.port}"
+        given = settings or {}
+        if port is None:
+            beside = "haListenPort" in given or any(given.get(key) == value for key, value in _BESIDE.items())
+            port = reserve_port(1, -2) if beside else 0
         values = {
             "brokerClusterName": "DefaultCluster",
             "brokerName": "broker-a",
             "brokerIP1": "127.0.0.1",
-            "listenPort": str(self.port),
+            "listenPort": str(port),
             **({"namesrvAddr": namesrv} if namesrv else {}),
             "storePathRootDir": str(self.store),
             **({} if as_shipped else {**SMALL_LOG, **PATIENT}),
-            **(settings or {}),
+            **given,
         }
-        conf = home / "broker.conf"
-        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
-        super().__init__(_command("broker", "-c", str(conf), python=python), home / "broker.out", _environment())
-        self.wait_ready(_READY, ready_seconds)
+        conf = conf_file(home / "broker.conf", values)
+        super().__init__("broker", home, ["-c", conf], environment, python=python, seconds=ready_seconds)

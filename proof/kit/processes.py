@@ -9,7 +9,8 @@ import queue
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ READY: Final = "ready "
 """Begins the line in which a process of Bolide reports its address."""
 _JOIN_SECONDS: Final = 5.0
 _LAST_BYTES: Final = 4000
+_LAST_LINES: Final = 20
 
 
 class ChildProcess:
@@ -95,10 +97,10 @@ class ChildProcess:
             file.seek(self._begin)
             return file.read().decode("utf-8", "replace")
 
-    def last_words(self) -> str:
+    def last_words(self, lines: int = 3) -> str:
         """Return the last lines of its log, as one line."""
-        lines = self.output().strip().splitlines()[-3:]
-        return " | ".join(lines) or f"it wrote nothing to {self.log}"
+        words = self.output().strip().splitlines()[-lines:]
+        return " | ".join(words) or f"it wrote nothing to {self.log}"
 
     def wait_ready(self, text: str = READY, seconds: float = PROCESS_PATIENCE) -> str:
         """Wait for the line of its log that contains `text`, and return it.
@@ -208,41 +210,39 @@ class ReportingProcess(ChildProcess):
 
     def failure(self) -> str:
         """Return a sentence if it ended with another status than 0, otherwise ""."""
-        return f"{self.name} ended with status {self.status}: {self.last_words()}" if self.status else ""
+        return self.how_it_ended() if self.status else ""
 
-
-def wait_beside(
-    processes: Iterable[ReportingProcess], condition: Callable[[], object], what: str, seconds: float = PROCESS_PATIENCE
-) -> None:
-    """Wait until `condition` holds. Raises AssertionError if one of the processes fails before."""
-
-    def holds() -> bool:
-        for process in processes:
-            assert not process.failure(), process.failure()
-        return bool(condition())
-
-    wait_until(holds, what, seconds)
+    def how_it_ended(self) -> str:
+        """Return a sentence with its exit status and its last words."""
+        return f"{self.name} ended with status {self.status}: {self.last_words()}"
 
 
 class AnsweringProcess(ChildProcess):
     """A program that reads one command per line and answers each with a line that is a JSON object.
 
-    Other lines of its output are ignored: libraries print some.
+    Other lines of its output are ignored, because libraries print some.
     """
 
     def __init__(
         self,
         command: Sequence[str | Path],
-        log: Path,
+        log: Path | None = None,
         environment: Mapping[str, str | None] | None = None,
         cwd: Path | None = None,
     ) -> None:
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._ignored: deque[str] = deque(maxlen=_LAST_LINES)
         super().__init__(command, log, environment, cwd=cwd, fed=True, heard=self._hear)
 
     def _hear(self, line: str) -> None:
         if not line or line.startswith("{"):
             self._answers.put(line)
+        else:
+            self._ignored.append(line.strip())
+
+    def last_words(self, lines: int = _LAST_LINES) -> str:
+        """Return the last lines that are not answers, as one line."""
+        return " | ".join(self._ignored) if self._log is None else super().last_words(lines)
 
     def ask(self, command: str, seconds: float = PROCESS_PATIENCE) -> dict[str, Any]:
         """Run one command and return its answer. Raises AssertionError if the program ends or does not answer."""
@@ -258,6 +258,6 @@ class AnsweringProcess(ChildProcess):
             raise AssertionError(f"no answer within {seconds:g} s to {what}: {self.last_words()}") from None
         if not line:
             self.wait()
-            raise AssertionError(f"the program ended ({self.status}) at {what}: {self.output()[-_LAST_BYTES:]}")
+            raise AssertionError(f"the program ended ({self.status}) at {what}: {self.last_words()}")
         answer: dict[str, Any] = json.loads(line)
         return answer

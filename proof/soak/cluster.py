@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from proof.kit.processes import ReportingProcess
+from proof.kit.waiting import wait_until
 from proof.soak.streams import PREFIX, Stream
 
 PATIENCE = {"brokerFastFailureEnable": False, "osPageCacheBusyTimeOutMills": 30_000, "maxParkedSendMillis": 30_000}
@@ -61,71 +60,29 @@ START_S = 120.0
 STOP_S = 120.0
 
 
-class Process:
+class Process(ReportingProcess):
     """A child `python -m MODULE ...` and the newest value of everything that it reported."""
 
     def __init__(self, name: str, folder: Path, module: str, *arguments: object) -> None:
-        self.name = name
-        self.said: dict[str, Any] = {}
-        self.ready = ""
-        """The address of a daemon that serves."""
-        self.log = folder / f"{name}.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, *(str(argument) for argument in arguments)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        self._thread = threading.Thread(target=self._read, name=f"read {name}", daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            text = line.decode("utf-8", "replace").strip()
-            if text.startswith("{"):
-                self.said = json.loads(text)
-            elif text.startswith("ready "):
-                self.ready = text.rsplit(" ", 1)[1]
+        super().__init__(name, [sys.executable, "-m", module, *map(str, arguments)], folder)
 
     @property
-    def pid(self) -> int:
-        """Its number."""
-        return self.process.pid
+    def address(self) -> str:
+        """The address of a daemon, or "" if it does not serve yet."""
+        return self.ready.rpartition(" ")[2]
 
     def counts(self) -> dict[str, int]:
-        """What a client process has counted."""
+        """Return the counts of a client process."""
         found: dict[str, int] = self.said.get("counts", {})
         return found
 
-    def write_line(self) -> None:
-        """A line on its standard input: the traffic is to stop."""
-        assert self.process.stdin is not None
+    def end(self, seconds: float = STOP_S) -> int | None:
+        """Close its standard input, wait, kill it if it does not end, and return its exit status."""
+        self.close_input()
         try:
-            self.process.stdin.write(b"stop\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended already; its exit status tells
-
-    def end(self, seconds: float = STOP_S) -> int:
-        """Close its standard input and wait; what does not end is killed. Returns the exit status."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        try:
-            self.process.stdin.close()
-        except BrokenPipeError:
-            pass  # nobody reads it any more
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            status = self.process.wait()
-        self._thread.join(5)
-        self.process.stdout.close()
-        return status
-
-    def last_words(self) -> str:
-        """The end of its log."""
-        lines = self.log.read_text(errors="replace").strip().splitlines()[-3:]
-        return " | ".join(lines) or f"it said nothing in {self.log}"
+            return self.wait(seconds)
+        except AssertionError:
+            return self.status
 
 
 class Failed(Exception):
@@ -150,12 +107,12 @@ class Cluster:
         }  # fmt: skip
         names_process = self._daemon("name server", "namesrv", names)
         settings: dict[str, object] = {
-            "brokerName": "soak", "listenPort": 0, "bindAddress": "127.0.0.1", "namesrvAddr": names_process.ready,
+            "brokerName": "soak", "listenPort": 0, "bindAddress": "127.0.0.1", "namesrvAddr": names_process.address,
             "storePathRootDir": str(self.store), **PATIENCE, **SMALL_FILES, **SWITCHED_ON, **SHORT_TIMES,
             **(QUICK_FILES if self._quick else {}),
         }  # fmt: skip
         self._daemon("broker", "broker", settings)
-        return names_process.ready
+        return names_process.address
 
     def _daemon(self, name: str, kind: str, settings: dict[str, object]) -> Process:
         process = Process(name, self.folder, "bolide.node.processes", kind, json.dumps(settings))
@@ -190,26 +147,29 @@ class Cluster:
     def check(self) -> None:
         """Raise `Failed` if a process has ended."""
         for process in self.processes:
-            status = process.process.poll()
-            if status is not None:
-                raise Failed(f"{process.name} ended with status {status}: {process.last_words()}")
+            if not process.running:
+                raise Failed(process.how_it_ended())
 
     def until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
-        """Wait for something, which must come in time."""
-        deadline = time.monotonic() + seconds
-        while not condition():
+        """Wait until `condition` holds. Raises `Failed` if it does not, or if a process ends."""
+
+        def holds() -> bool:
+            if condition():
+                return True
             self.check()
-            if time.monotonic() > deadline:
-                raise Failed(f"gave up after {seconds:.0f} s waiting for {what}")
-            time.sleep(0.05)
+            return False
+
+        try:
+            wait_until(holds, what, seconds)
+        except AssertionError as error:
+            raise Failed(str(error)) from None
 
     def end(self) -> list[str]:
         """Stop everything, the newest first; what did not end well, in words."""
         bad = []
         for process in reversed(self.processes):
-            status = process.end()
-            if status:
-                bad.append(f"{process.name} ended with status {status}: {process.last_words()}")
+            if process.end():
+                bad.append(process.how_it_ended())
         return bad
 
 

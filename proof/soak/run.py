@@ -214,7 +214,7 @@ class Soak:
 
     async def _ask(self, admin: Admin, second: float) -> None:
         """What the broker says of itself, how fast it and the name server answer, and how long their tables are."""
-        broker = self._cluster.named("broker").ready
+        broker = self._cluster.named("broker").address
 
         async def runtime() -> None:
             self._runtime = await admin.broker_runtime(broker)
@@ -237,7 +237,7 @@ class Soak:
         before = min(time.time() - self._plan.keep, self._accounts.settled_before() - 1)
         aged = await asyncio.to_thread(age_log_files, self._cluster.store, before)
         if aged and self._plan.quick:  # else the broker comes by itself
-            await admin.ask(self._cluster.named("broker").ready, codes.TRIGGER_DELETE_FILES)
+            await admin.ask(self._cluster.named("broker").address, codes.TRIGGER_DELETE_FILES)
         names = sorted(os.listdir(self._cluster.store / "commitlog"))
         if names:
             size = (self._cluster.store / "commitlog" / names[0]).stat().st_size
@@ -249,7 +249,7 @@ class Soak:
     async def _settle(self, admin: Admin) -> bool:
         """Stop the traffic and wait for what is under way; False if the wait was interrupted."""
         for name in ("senders", "churn"):
-            self._cluster.named(name).write_line()
+            self._cluster.named(name).tell("stop")
         deadline = time.monotonic() + SETTLE_S
         left = -1
         while time.monotonic() < deadline:

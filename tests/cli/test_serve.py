@@ -23,8 +23,8 @@ from bolide.cli.output import FAILED, PIPE_CLOSED, UNREACHABLE, USAGE
 from bolide.client import Message
 from bolide.client.blocking import Producer
 from proof.kit.children import start
-from proof.kit.our_processes import PATIENT
 from proof.kit.ports import reserve_port
+from proof.kit.small import PATIENT
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
 

@@ -35,7 +35,7 @@ from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
 from proof.kit.children import start
 from proof.kit.waiting import wait_until
-from tests.spark.broker_process import RestartableBroker, RestartableJavaBroker
+from tests.spark.broker_process import RestartableBroker
 from tests.spark.produce import send
 from tests.spark.simulated_query import POINTS, Plan, fork, run_driver
 
@@ -65,7 +65,7 @@ class Rounds:
 
     def __init__(self, folder: Path, java: bool = False) -> None:
         self._folder = folder
-        self.broker = RestartableJavaBroker(folder) if java else RestartableBroker(folder)
+        self.broker = RestartableBroker(folder, java)
         self._namesrv = self.broker.namesrv.address
         self._sent: dict[int, Counter[bytes]] = {}
 

@@ -18,9 +18,7 @@ from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
-from proof.kit.our_processes import PATIENT
-from proof.kit.ports import reserve_port
-from proof.kit.processes import ChildProcess
+from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import pull_request, send_request
 from tests.plugin_wheel import install_plugin
@@ -54,32 +52,20 @@ class Cluster:
     """A name server and a broker with the wheel on their path."""
 
     def __init__(self, home: Path, wheel: Path, **settings: str) -> None:
-        self.home, self.wheel = home, wheel
-        self.namesrv_addr = f"127.0.0.1:{reserve_port()}"
-        self.namesrv = self._start("namesrv", self.namesrv_addr, {})
-        self.settings = {
-            "storePathRootDir": str(home / "store"),
-            "namesrvAddr": self.namesrv_addr,
+        self.home = home
+        self._environment = {"PYTHONPATH": path_with(wheel), "HOME": str(home)}
+        self.namesrv = OurNameServer(home, environment=self._environment)
+        self.namesrv_addr = self.namesrv.address
+        self._settings = {
             "brokerName": "broker-with-plug-ins",
-            "mappedFileSizeCommitLog": "4194304",
             "flushDiskType": "ASYNC_FLUSH",
             "enablePropertyFilter": "true",
-            **PATIENT,
             **settings,
         }
         self.broker = self.start_broker()
 
-    def start_broker(self) -> ChildProcess:
-        self.address = f"127.0.0.1:{reserve_port()}"
-        return self._start("broker", self.address, self.settings)
-
-    def _start(self, name: str, listen: str, settings: dict[str, str]) -> ChildProcess:
-        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        command = [sys.executable, "-m", "bolide.cli", name, "--listen", listen, *words]
-        environment = {"PYTHONPATH": path_with(self.wheel), "HOME": str(self.home)}
-        process = ChildProcess(command, self.home / f"{name}.out", environment)
-        process.wait_ready("ready")
-        return process
+    def start_broker(self) -> OurBroker:
+        return OurBroker(self.home, self.namesrv_addr, self._settings, environment=self._environment)
 
     def stop(self) -> None:
         for process in (self.broker, self.namesrv):
@@ -210,7 +196,7 @@ def test_an_unknown_name_stops_the_start_and_lists_the_known(
 
 
 async def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Cluster) -> None:
-    client = await ClientConnection.connect(cluster.address)
+    client = await ClientConnection.connect(cluster.broker.address)
     try:
         assert (await client.request(send_request(), PATIENCE)).code == 0
         for _ in range(2):
