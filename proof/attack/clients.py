@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import signal
 import sys
@@ -14,25 +13,18 @@ from typing import Any
 from proof.attack import journal
 from proof.attack.consuming import GROUPS, wanted
 from proof.attack.fault_shim import ROOT
+from proof.attack.supervised import Supervised
+from proof.kit.processes import ChildProcess
 
 
-class Client:
+class Client(Supervised):
     """A client process; one that a fault kills starts again, and continues its journal."""
 
     def __init__(self, name: str, module: str, setup: dict[str, Any], folder: Path) -> None:
-        self.name = name
+        super().__init__(name, folder / f"{name}.log")
         self.module = module
         self.setup = {**setup, "name": name, "journal": str(folder / f"{name}.journal")}
-        self.log = folder / f"{name}.log"
-        self.process: asyncio.subprocess.Process | None = None
         self.problems: list[str] = []
-        self.starts = 0
-        self._task: asyncio.Task[None] | None = None
-        self._over = False
-
-    def begin(self) -> None:
-        """Start, and start again when killed."""
-        self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     async def _supervise(self) -> None:
         while not self._over:
@@ -42,60 +34,31 @@ class Client:
                 setup["first"] += self.starts * 1_000_000 * setup["stride"]
             setup["seed"] += self.starts
             self.starts += 1
-            with self.log.open("ab") as log:
-                self.process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", self.module, json.dumps(setup)),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    cwd=ROOT,  # where `proof` is
-                    start_new_session=True,
-                )
-            status = await self.process.wait()
+            command = [sys.executable, "-m", self.module, json.dumps(setup)]
+            self.process = ChildProcess(command, self.log, cwd=ROOT, fed=True)  # `proof` is there
+            status = await self.process.ended()
             self.process = None
             if status != 0 and status != -signal.SIGKILL:
                 self.problems.append(f"{self.name} ended with status {status}, see {self.log.name}")
                 return
             await asyncio.sleep(0.2)
 
-    def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False when it is down."""
-        if self.process is None or self.process.returncode is not None:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
-        return True
-
     def quiet(self) -> bool:
         """Tell it to send no more; False when it is down. From now on it does not start again."""
         self._over = True
-        if self.process is None or self.process.stdin is None:
+        if self.process is None:
             return False
-        with contextlib.suppress(OSError, RuntimeError):
-            self.process.stdin.write(b"quiet\n")
+        self.process.tell("quiet")
         return True
 
     async def stop(self, patience: float) -> None:
         """End its standard input, and it when that takes too long."""
         self._over = True
-        process = self.process
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError, RuntimeError):
-                process.stdin.close()
-        if self._task is None:
-            return
-        done, _ = await asyncio.wait([self._task], timeout=patience)
-        if not done:
+        if self.process is not None:
+            self.process.close_input()
+        if not await self._ended(patience):
             self.problems.append(f"{self.name} did not close within {patience:.0f} s")
             await self.end()
-
-    async def end(self) -> None:
-        """End it at once, if it still runs."""
-        self._over = True
-        self.signal(signal.SIGKILL)
-        if self._task is not None:
-            await self._task
-            self._task = None
 
 
 @dataclass

@@ -21,8 +21,10 @@ from proof.attack.faults import FAULTS, Cluster
 from proof.attack.journal import Follower
 from proof.attack.operations import Operator, address_of
 from proof.attack.producing import QUEUES, TOPICS
-from proof.attack.servers import Server, broker, free_port, name_server, until
+from proof.attack.servers import Server, broker, name_server
 from proof.attack.verdict import Verdict
+from proof.kit.ports import reserve_port
+from proof.kit.waiting import holds_within
 from proof.ledger import Promises
 
 SMALL_DISK_BYTES: Final = 1 << 30
@@ -58,7 +60,6 @@ class Attack:
         self.plan = plan
         self.say = say
         self.begin = time.monotonic()
-        self.random = random.Random(plan.seed)
         self.interrupted = asyncio.Event()
         self.resumed: float | None = None
         self.drained: float | None = None
@@ -67,14 +68,11 @@ class Attack:
         self._make()
 
     def _make(self) -> None:
-        plan, taken = self.plan, set[int]()
-        folder = plan.folder
+        plan, folder = self.plan, self.plan.folder
         folder.mkdir(parents=True, exist_ok=True)
         self.small_disk = self._mount(folder / "broker-1") if "full-disk" in plan.faults and plan.mount else None
         self.name_servers = [
-            name_server(
-                f"namesrv-{number}", folder / f"namesrv-{number}" / "files", free_port(self.random, taken), plan.seed
-            )
+            name_server(f"namesrv-{number}", folder / f"namesrv-{number}" / "files", reserve_port(), plan.seed)
             for number in (1, 2)
         ]
         addresses = ";".join(map(address_of, self.name_servers))
@@ -82,7 +80,7 @@ class Attack:
             broker(
                 f"broker-{number}",
                 folder / f"broker-{number}" / "store",
-                (free_port(self.random, taken), addresses),
+                (reserve_port(), addresses),
                 sync=number % 2 == 1,
                 seed=plan.seed + number,
             )
@@ -194,7 +192,7 @@ class Attack:
             self.progress.read()
             return holds()
 
-        if not await until(seen, seconds):
+        if not await holds_within(seen, seconds):
             raise RuntimeError(f"gave up after {seconds:.0f} s waiting for {what}; the logs are in {self.plan.folder}")
 
     async def _faults(self) -> None:
@@ -245,7 +243,7 @@ class Attack:
                 done.get((server.name, "orders"), 0.0) > over for server in self.brokers
             )
 
-        if await until(resumed, self.plan.bound):
+        if await holds_within(resumed, self.plan.bound):
             self.resumed = time.monotonic() - over
             self._say_fault(f"all brokers take messages again after {self.resumed:.1f} s")
         told = sum(client.quiet() for client in self.producers)
@@ -261,7 +259,7 @@ class Attack:
                 self._say_fault("-- waiting: " + ", ".join(f"{who} ({count})" for who, count in waiting.items()))
             return self.progress.quiet >= told and not self.progress.waiting()
 
-        if await until(drained, self.plan.bound):
+        if await holds_within(drained, self.plan.bound):
             self.drained = time.monotonic() - over
             self._say_fault(f"everything acknowledged has been consumed after {self.drained:.1f} s")
 

@@ -9,7 +9,6 @@ import os
 import random
 import resource
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -18,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from proof.attack.fault_shim import Page
+from proof.attack.supervised import Supervised
+from proof.kit.processes import READY, ChildProcess
 
-READY: Final = "ready "
 FAILED: Final = 1
 DAMAGED: Final = 2
 STORE_FAILED: Final = 74
@@ -80,23 +80,20 @@ class End:
         return f"ended with status {self.status}: {self.said or 'it said nothing'}"
 
 
-class Server:
+class Server(Supervised):
     """One process of the cluster. `hold` keeps it down after its end; `release` lets it start again."""
 
     def __init__(self, name: str, kind: str, flags: dict[str, object], folder: Path, seed: int) -> None:
-        self.name = name
+        home = folder.parents[1]  # not on the disk that becomes full
+        super().__init__(name, home / f"{name}.log")
         self.kind = kind
         self.flags = flags
         self.folder = folder
-        home = folder.parents[1]  # not on the disk that becomes full
-        self.log = home / f"{name}.log"
         self.page = Page(home / f"{name}.page", seed)
-        self.process: asyncio.subprocess.Process | None = None
         self.ready = asyncio.Event()
         self.ends: list[End] = []
         self.ended: Callable[[Server], None] = lambda server: None
         """Called after each end, before the next start."""
-        self.starts = 0
         self.struck = 0
         """Calls that rules of the page have hit."""
         self.strained = False
@@ -104,16 +101,11 @@ class Server:
         self._wanted: set[int] = set()
         self._released = asyncio.Event()
         self._released.set()
-        self._over = False
-        self._task: asyncio.Task[None] | None = None
+        self._said = ""
         self._random = random.Random(seed)
         self._limits: tuple[int, int] | None = None
 
     # -- life
-
-    def begin(self) -> None:
-        """Start, and start again after each end."""
-        self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     async def _supervise(self) -> None:
         while not self._over:
@@ -129,26 +121,38 @@ class Server:
             self.page.clock(0.0)
         self.strained = False
         hits = self.page.total_hits()
-        with self.log.open("ab") as log:
-            process = self.process = await asyncio.create_subprocess_exec(
-                *self.command(),
-                stdin=asyncio.subprocess.PIPE,  # it ends with us: it follows its standard input
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env=self.environment(),
-                start_new_session=True,
-            )
+        self._said = ""
+        loop = asyncio.get_running_loop()
+        process = self.process = ChildProcess(
+            self.command(),
+            self.log,
+            self.environment(),
+            fed=True,  # it follows its standard input, so it ends with this process
+            heard=lambda line: loop.call_soon_threadsafe(self._hear, line),
+        )
         self.starts += 1
+        asking = asyncio.create_task(self.until_serves(process))
         try:
-            said, served = await self.heard(process)
-            status = await process.wait()
+            status = await process.ended()
+            await asyncio.sleep(0)  # the lines that it heard last
+            served = self.ready.is_set()
         finally:
+            asking.cancel()
             self.ready.clear()
             self.process = None
         self._limits = None
         self.struck = self.page.total_hits()
         wanted = status == -signal.SIGKILL or (status == 0 and process.pid in self._wanted)
-        return End(time.monotonic(), status, said, wanted, self.strained or self.struck > hits, served)
+        return End(time.monotonic(), status, self._said, wanted, self.strained or self.struck > hits, served)
+
+    def _hear(self, line: str) -> None:
+        if line.startswith(READY):
+            self.ready.set()
+        elif line.strip():
+            self._said = line.strip()
+
+    async def until_serves(self, process: ChildProcess) -> None:
+        """Set `ready` once it serves, unless a ready line tells."""
 
     def command(self) -> list[str]:
         """What is run."""
@@ -156,38 +160,15 @@ class Server:
 
     def environment(self) -> dict[str, str]:
         """With what: the shim."""
-        return {**os.environ, **self.page.environment(self.folder)}
-
-    async def heard(self, process: asyncio.subprocess.Process) -> tuple[str, bool]:
-        """Listen until it ends: its last words, and whether it served."""
-        said, served = "", False
-        assert process.stdout is not None
-        while line := await process.stdout.readline():
-            text = line.decode("utf-8", "replace").strip()
-            if text.startswith(READY):
-                served = True
-                self.ready.set()
-            elif text:
-                said = text
-        return said, served
-
-    @property
-    def pid(self) -> int:
-        """Its process id; 0 while it is down."""
-        return self.process.pid if self.process is not None and self.process.returncode is None else 0
+        return self.page.environment(self.folder)
 
     # -- what faults do
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal; False when it is down. After SIGTERM a clean end is wanted."""
-        pid = self.pid
-        if not pid:
-            return False
         if number is signal.SIGTERM:
-            self._wanted.add(pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-        return True
+            self._wanted.add(self.pid)
+        return super().signal(number)
 
     def hold(self) -> None:
         """Do not start it again for now."""
@@ -233,46 +214,17 @@ class Server:
         self._over = True
         self.release()
         told = self.signal(signal.SIGTERM)
-        if self._task is None:
-            return None
-        done, _ = await asyncio.wait([self._task], timeout=patience)
+        begun, done = self._task is not None, await self._ended(patience)
         await self.end()
-        return self.ends[-1].status if told and done and self.ends else None
+        return self.ends[-1].status if begun and told and done and self.ends else None
 
     async def end(self) -> None:
-        """End it at once, if it still runs."""
-        self._over = True
+        """Kill it, if it still runs."""
         self.release()
-        self.signal(signal.SIGKILL)
-        if self._task is not None:
-            await self._task
-            self._task = None
+        begun = self._task is not None
+        await super().end()
+        if begun:
             self.page.close()
-
-
-def free_port(chance: random.Random, taken: set[int]) -> int:
-    """A port below those that systems give to clients, so that nobody else gets it while its server is down."""
-    while True:
-        port = chance.randrange(15_000, 31_000)
-        if port in taken:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        taken.add(port)
-        return port
-
-
-async def until(holds: Callable[[], bool], seconds: float, every: float = 0.05) -> bool:
-    """Wait for a condition; False when it does not hold in time."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(every)
-    return True
 
 
 def name_server(name: str, folder: Path, port: int, seed: int) -> Server:

@@ -14,12 +14,13 @@ from bolide.remoting.bodies.controller import BrokerReplicasInfo, ReplicasInfo
 from proof.attack import journal
 from proof.attack.bookkeeping import CRASHED
 from proof.attack.run import START_SECONDS
-from proof.attack.servers import Server, free_port
+from proof.attack.servers import Server
 from proof.chaos.controlled_faults import CONTROLLED
 from proof.chaos.etcd import Etcd, make_etcd
 from proof.chaos.proxy import Proxy
 from proof.chaos.run import ChaosRun
 from proof.chaos.sets import BEHIND, WORLD, Machine, Set
+from proof.kit.ports import reserve_port
 
 LOOK_S: Final = 0.2
 TOPICS_S: Final = 60.0
@@ -65,17 +66,15 @@ class ControlledRun(ChaosRun):
     def _make(self) -> None:
         self.epochs: dict[str, int] = {}
         super()._make()
-        taken = {proxy.listen[1] + near for proxy in self.proxies for near in (-2, -1, 0, 1)}
-        taken |= {int(str(server.flags["listenPort"])) for server in self.name_servers}
         self.etcd: list[Etcd] = []
         self.controllers: list[Server] = []
         if self.plan.controller == "etcd":
-            self.etcd, ways = make_etcd(self.plan.folder, self.random, taken, MEMBERS, self.plan.seed + 1000)
+            self.etcd, ways = make_etcd(self.plan.folder, MEMBERS, self.plan.seed + 1000)
             self.proxies += ways
         for number in range(1, 3 if self.etcd else 2):
-            self._add_controller(f"controller-{number}", taken)
+            self._add_controller(number)
         for machine in self.machines:
-            ways = self._ways(machine.name, self.controllers, taken)
+            ways = self._ways(machine.name, self.controllers)
             shown = {
                 b"%s:%d" % (proxy.target[0].encode(), proxy.target[1]): b"%s:%d"
                 % (proxy.listen[0].encode(), proxy.listen[1])
@@ -87,25 +86,26 @@ class ControlledRun(ChaosRun):
             machine.server.flags["controllerAddr"] = ";".join(f"{WORLD}:{proxy.listen[1]}" for proxy in ways)
         self.chaos.controllers, self.chaos.etcd = self.controllers, self.etcd
 
-    def _add_controller(self, name: str, taken: set[int]) -> None:
+    def _add_controller(self, number: int) -> None:
+        name = f"controller-{number}"
         folder = self.plan.folder / name / "files"
         folder.mkdir(parents=True, exist_ok=True)
-        ways = self._ways(name, self.etcd, taken)
+        ways = self._ways(name, self.etcd)
         urls = ",".join(f"http://{WORLD}:{proxy.listen[1]}" for proxy in ways)
         flags = {
             **CONTROLLER,
-            "listenPort": free_port(self.random, taken),
+            "listenPort": reserve_port(),
             "controllerStore": f"etcd:{urls}" if ways else f"file:{folder}/sets.json",
             "controllerDLegerSelfId": name,
             "configStorePath": str(folder / "controller.conf"),
         }
-        self.controllers.append(Server(name, "controller", flags, folder, self.plan.seed + 2000 + len(taken)))
+        self.controllers.append(Server(name, "controller", flags, folder, self.plan.seed + 2000 + number))
 
-    def _ways(self, whose: str, servers: list[Server] | list[Etcd], taken: set[int]) -> list[Proxy]:
+    def _ways(self, whose: str, servers: list[Server] | list[Etcd]) -> list[Proxy]:
         ways = [
             Proxy(
                 f"{whose} to {server.name}",
-                (WORLD, free_port(self.random, taken)),
+                (WORLD, reserve_port()),
                 (BEHIND, int(str(server.flags["listenPort"]))),
             )
             for server in servers

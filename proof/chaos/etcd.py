@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import random
 import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
 from proof.attack.fault_shim import ROOT
-from proof.attack.servers import Server, free_port
+from proof.attack.servers import Server
 from proof.chaos.proxy import Proxy
 from proof.chaos.sets import BEHIND, WORLD
+from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
 
 LOOK_S: Final = 0.1
 ASK_S: Final = 2.0
@@ -35,17 +35,14 @@ class Etcd(Server):
 
     def environment(self) -> dict[str, str]:
         """Its calls pass by the shim."""
-        return dict(os.environ)
+        return {}
 
-    async def heard(self, process: asyncio.subprocess.Process) -> tuple[str, bool]:
-        """Ask until it is healthy, then wait for its end."""
-        ended = asyncio.ensure_future(process.wait())
-        while not ended.done() and not await asyncio.to_thread(self._asked, "health"):
-            await asyncio.wait([ended], timeout=LOOK_S)
-        if not ended.done():
+    async def until_serves(self, process: ChildProcess) -> None:
+        """Ask until it is healthy."""
+        while not await asyncio.to_thread(self._asked, "health"):
+            await asyncio.sleep(LOOK_S)
+        if process is self.process and process.running:
             self.ready.set()
-        await ended
-        return "", self.ready.is_set()
 
     async def leads(self) -> bool:
         """Whether it says that it is the leader."""
@@ -71,13 +68,11 @@ def program() -> str:
     return done.stdout.strip()
 
 
-def make_etcd(
-    folder: Path, chance: random.Random, taken: set[int], count: int, seed: int
-) -> tuple[list[Etcd], list[Proxy]]:
+def make_etcd(folder: Path, count: int, seed: int) -> tuple[list[Etcd], list[Proxy]]:
     """The members, and the way of the others to each."""
     path = program()
     names = [f"etcd-{number}" for number in range(1, count + 1)]
-    ports = {name: (free_port(chance, taken), free_port(chance, taken)) for name in names}
+    ports = {name: (reserve_port(), reserve_port()) for name in names}
     peers = ",".join(f"{name}=http://{WORLD}:{peer}" for name, (_, peer) in ports.items())
     members, proxies = [], []
     for number, (name, (port, peer)) in enumerate(ports.items()):

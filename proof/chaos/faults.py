@@ -12,10 +12,11 @@ from typing import Final
 
 from proof.attack import faults as attack
 from proof.attack.faults import Cluster
-from proof.attack.servers import Server, until
+from proof.attack.servers import Server
 from proof.chaos.etcd import Etcd
 from proof.chaos.proxy import Proxy
 from proof.chaos.sets import Set
+from proof.kit.waiting import holds_within
 
 ENDS_S: Final = 20.0
 SERVES_S: Final = 60.0
@@ -100,23 +101,23 @@ async def lose_master(chaos: Chaos, chance: random.Random) -> None:
             chaos.cluster.say(f"lose the master {old.name}; {new.name} takes its place after {down:.1f} s")
             old.hold()
             old.signal(signal.SIGKILL)
-            await until(lambda: old.process is None, ENDS_S)
+            await holds_within(lambda: old.process is None, ENDS_S)
             await asyncio.sleep(down)
         finally:
             # Also when the faults end just now: a set must be left with a master.
             if old.process is None:
                 new.server.hold()
                 new.server.signal(signal.SIGTERM)
-                if not await until(lambda: new.server.process is None, ENDS_S):
+                if not await holds_within(lambda: new.server.process is None, ENDS_S):
                     new.server.signal(signal.SIGKILL)
-                    await until(lambda: new.server.process is None, ENDS_S)
+                    await holds_within(lambda: new.server.process is None, ENDS_S)
                 one.lead(new)
                 one.promoted_at.append(time.monotonic())
             new.server.release()
             if new is not one.master:
                 old.release()
             chaos.moving.discard(one.name)
-        await until(new.server.ready.is_set, SERVES_S)
+        await holds_within(new.server.ready.is_set, SERVES_S)
         try:
             await asyncio.sleep(back)
         finally:

@@ -29,7 +29,7 @@ from proof.attack.journal import Follower
 from proof.attack.operations import Operator
 from proof.attack.run import Attack
 from proof.attack.run import Plan as AttackPlan
-from proof.attack.servers import Server, until
+from proof.attack.servers import Server
 from proof.attack.verdict import Verdict
 from proof.chaos.faults import ENDS_S, FAULTS, Chaos
 from proof.chaos.sets import (
@@ -44,6 +44,7 @@ from proof.chaos.sets import (
     make_set,
     proxied,
 )
+from proof.kit.waiting import holds_within
 from proof.ledger import Promises
 
 REFUSES_S: Final = 25.0
@@ -71,17 +72,15 @@ class ChaosRun(Attack):
         self.plan = plan
 
     def _make(self) -> None:
-        plan, taken, folder = self.plan, set[int](), self.plan.folder
+        plan, folder = self.plan, self.plan.folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.name_servers, places = make_name_servers(folder, self.random, taken, 2, plan.seed)
+        self.name_servers, places = make_name_servers(folder, 2, plan.seed)
         self.sets = [
             self._set_of(
                 make_set(
                     f"broker-{number}",
                     folder,
                     places,
-                    self.random,
-                    taken,
                     slaves=plan.slaves,
                     in_sync=2 - (number + 1) % 2,
                     sync=number % 2 == 1,
@@ -91,7 +90,7 @@ class ChaosRun(Attack):
             for number in range(1, plan.brokers + 1)
         ]
         self.brokers = [one.machines[0].server for one in self.sets]
-        for_clients = proxied("clients", places, self.random, taken)
+        for_clients = proxied("clients", places)
         self.proxies = [*for_clients, *(proxy for machine in self.machines for proxy in machine.proxies)]
         shared = {"namesrv": address_list(for_clients)}
         names = [one.name for one in self.sets]
@@ -224,7 +223,7 @@ class ChaosRun(Attack):
                     self._say_fault(f"{slave.name} has a log of its own and says so: it is emptied")
                     slave.server.hold()
                     slave.server.signal(signal.SIGKILL)
-                    await until(partial(_has_ended, slave.server), ENDS_S)
+                    await holds_within(partial(_has_ended, slave.server), ENDS_S)
                     empty(slave)
                     slave.server.release()
                 if not await self._follows(one, slave, self.plan.bound):

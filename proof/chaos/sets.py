@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from proof.attack.servers import Server, broker, free_port, name_server
+from proof.attack.servers import Server, broker, name_server
 from proof.chaos.proxy import Proxy
+from proof.kit.ports import reserve_port
 
 WORLD: Final = "127.0.0.1"
 """Where everybody looks for brokers and name servers: the proxies."""
@@ -78,13 +78,11 @@ class Set:
                 flags["haListenPort"] = one.port + 1
 
 
-def make_name_servers(
-    folder: Path, chance: random.Random, taken: set[int], count: int, seed: int
-) -> tuple[list[Server], list[tuple[str, int]]]:
+def make_name_servers(folder: Path, count: int, seed: int) -> tuple[list[Server], list[tuple[str, int]]]:
     """Name servers behind no proxy of their own, and where they listen."""
     servers, places = [], []
     for number in range(1, count + 1):
-        port = free_port(chance, taken)
+        port = reserve_port()
         server = name_server(f"namesrv-{number}", folder / f"namesrv-{number}" / "files", port, seed)
         server.flags["bindAddress"] = BEHIND
         servers.append(server)
@@ -92,11 +90,10 @@ def make_name_servers(
     return servers, places
 
 
-def proxied(whose: str, places: list[tuple[str, int]], chance: random.Random, taken: set[int]) -> list[Proxy]:
+def proxied(whose: str, places: list[tuple[str, int]]) -> list[Proxy]:
     """A way of its own to each name server."""
     return [
-        Proxy(f"{whose} to namesrv-{number}", (WORLD, free_port(chance, taken)), place)
-        for number, place in enumerate(places, 1)
+        Proxy(f"{whose} to namesrv-{number}", (WORLD, reserve_port()), place) for number, place in enumerate(places, 1)
     ]
 
 
@@ -109,8 +106,6 @@ def make_set(
     name: str,
     folder: Path,
     places: list[tuple[str, int]],
-    chance: random.Random,
-    taken: set[int],
     *,
     slaves: int,
     in_sync: int,
@@ -121,11 +116,8 @@ def make_set(
     machines = []
     for number in range(slaves + 1):
         shown = name if number == 0 else f"{name}-{'bcdefgh'[number - 1]}"
-        port = free_port(chance, taken)
-        while {port - 2, port - 1, port + 1} & taken:
-            port = free_port(chance, taken)
-        taken |= {port - 2, port + 1}
-        ways = proxied(shown, places, chance, taken)
+        port = reserve_port(1, -2)
+        ways = proxied(shown, places)
         server = broker(shown, folder / shown / "store", (port, address_list(ways)), sync=sync, seed=seed + number)
         server.flags |= {
             "brokerName": name,

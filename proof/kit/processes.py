@@ -43,7 +43,7 @@ class ChildProcess:
         *,
         cwd: Path | None = None,
         fed: bool = False,
-        heard: Callable[[str], None] | None = None,
+        heard: Callable[[str], object] | None = None,
     ) -> None:
         assert log is not None or heard is not None
         self._log = log
@@ -64,7 +64,7 @@ class ChildProcess:
             self._reader = threading.Thread(target=self._read, args=(heard,), name=f"read {self.pid}", daemon=True)
             self._reader.start()
 
-    def _read(self, heard: Callable[[str], None]) -> None:
+    def _read(self, heard: Callable[[str], object]) -> None:
         assert self._child.stdout is not None
         for line in self._child.stdout:
             heard(line.decode("utf-8", "replace"))

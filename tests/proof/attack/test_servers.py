@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import random
 import signal
 import socket
 
 import pytest
 
-from proof.attack.servers import End, free_port
+from proof.attack.servers import End
+from proof.kit.ports import reserve_port
 
 SAID = "the store is damaged"
 
@@ -45,9 +45,7 @@ def test_ends_that_nothing_explains(bad: End) -> None:
 
 
 def test_a_port_is_free_and_given_once() -> None:
-    seed = random.randrange(1 << 30)  # another process may draw the same ports from the same seed
-    taken: set[int] = set()
     with socket.socket() as one:
-        one.bind(("127.0.0.1", free_port(random.Random(seed), set())))
-        ports = [free_port(random.Random(seed), taken) for _ in range(5)]
+        one.bind(("127.0.0.1", reserve_port()))
+        ports = [reserve_port() for _ in range(5)]
         assert len(set(ports)) == 5 and one.getsockname()[1] not in ports

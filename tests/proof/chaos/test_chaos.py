@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -84,8 +83,7 @@ def test_how_much_a_slave_has_is_what_its_master_was_told() -> None:
 
 
 def made(folder: Path, slaves: int, in_sync: int) -> Set:
-    chance = random.Random(1)
-    return make_set("broker-1", folder, [], chance, set(), slaves=slaves, in_sync=in_sync, sync=True, seed=1)
+    return make_set("broker-1", folder, [], slaves=slaves, in_sync=in_sync, sync=True, seed=1)
 
 
 def test_the_settings_of_a_set_follow_its_master(tmp_path: Path) -> None:
