@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import Final
 
 from proof.differential.compare import generalised
@@ -23,23 +19,23 @@ from proof.differential.run import Found, Outcome, Run, shrunk
 from proof.differential.sides import Answer, clusters
 from proof.differential.steps import Step, plainer, to_json
 from proof.differential.steps import load as load_steps
+from proof.kit.command_line import BROKEN, HELD, Pace, Parser, interrupted_once, new_seed, teller
 
 CORPUS: Final = Path(__file__).with_name("corpus")
-ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REPORT_SECONDS: Final = 20.0
+_tell = teller(as_json=True)  # progress, on standard error
 
 
 class Totals:
     """What a run has done so far."""
 
     def __init__(self, entries: list[Entry]) -> None:
-        self.began = time.monotonic()
+        self.pace = Pace(REPORT_SECONDS)
         self.sequences = self.requests = self.probes = 0
         self.ended: Counter[str] = Counter()
         self.hits: Counter[str] = Counter({entry.name: 0 for entry in entries})
         self.unlisted: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
-        self._reported = self.began
 
     def add(self, outcome: Outcome) -> None:
         """Count a sequence."""
@@ -52,10 +48,8 @@ class Totals:
 
     def report(self) -> None:
         """A line of progress, now and then."""
-        now = time.monotonic()
-        if now - self._reported >= REPORT_SECONDS:
-            self._reported = now
-            print(f"{now - self.began:6.0f} s  {self}", file=sys.stderr, flush=True)
+        if self.pace.due():
+            _tell(f"{self.pace.seconds:6.0f} s  {self}")
 
     def __str__(self) -> str:
         return (
@@ -67,30 +61,20 @@ class Totals:
 def main() -> int:
     """Run, and say what was found."""
     arguments = _arguments()
-    for number in ENDINGS:
-        signal.signal(number, _end)
-    seed = arguments.seed if arguments.seed is not None else str(random.SystemRandom().randrange(1 << 32))
+    seed = str(new_seed()) if arguments.seed is None else arguments.seed
     entries = load()
     totals = Totals(entries)
     failed = False
-    with _folder(arguments.folder) as folder:
+    with interrupted_once(), _folder(arguments.folder) as folder:
         try:
             with clusters(folder) as (ours, java):
                 on_step = _trace if arguments.trace else None
                 run = Run(ours, java, entries, "s", counting=arguments.all, on_step=on_step)
                 failed = _sequences(arguments, seed, run, totals)
         except KeyboardInterrupt:
-            print("interrupted: what follows is what was done so far", file=sys.stderr)
+            _tell("interrupted: what follows is what was done so far")
     _say(arguments, seed, totals, failed)
-    return 1 if failed or totals.unlisted else 0
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """End as Ctrl-C does, once: a second signal must not stop the end of the servers."""
-    del number, frame
-    for each in ENDINGS:
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    return BROKEN if failed or totals.unlisted else HELD
 
 
 @contextmanager
@@ -105,16 +89,16 @@ def _folder(kept: Path | None) -> Iterator[Path]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("differential", description=__doc__)
+    parser = Parser("differential", __doc__)
     parser.add_argument("--requests", type=int, default=2000, help="how many requests at least (2000)")
-    parser.add_argument("--seed", help="where the sequences come from; a random one without it")
+    parser.add_seed("where the sequences come from", str)
     parser.add_argument("--first", type=int, default=0, help="number of the first sequence of the seed (0)")
     parser.add_argument("--replay", type=Path, nargs="*", default=[], help="run the sequences of these files instead")
     parser.add_argument("--corpus", action="store_true", help="run the sequences of the corpus instead")
     parser.add_argument("--all", action="store_true", help="count all unlisted differences; do not stop at the first")
     parser.add_argument("--folder", type=Path, help="keep stores and logs of both clusters in this new folder")
     parser.add_argument("--trace", action="store_true", help="print every request with both answers")
-    parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    parser.add_json()
     return parser.parse_args()
 
 
@@ -215,7 +199,7 @@ def told(found: Found) -> str:
 
 
 def _say(arguments: argparse.Namespace, seed: str, totals: Totals, failed: bool) -> None:
-    seconds = time.monotonic() - totals.began
+    seconds = totals.pace.seconds
     for key, count in totals.unlisted.most_common():
         print(f"{count:6}  {key}\n      {totals.examples[key]}")
     verdict = "DIFFERENT" if failed or totals.unlisted else "EQUAL"

@@ -31,10 +31,8 @@ from proof.fuzz.registry import TARGETS
 from proof.fuzz.seeds import CORPUS, ROOT
 from proof.fuzz.target import Target
 from proof.fuzz.watch import Finding, run_watched
+from proof.kit.command_line import BROKEN, HELD, INTERRUPTED, WRONG_USE, Parser, new_seed
 
-FOUND: Final = 1
-WRONG_USE: Final = 2
-INTERRUPTED: Final = 130
 GRACE_S: Final = 600.0
 """A process that is that late is killed, which is a finding: it hangs where no signal reaches it."""
 
@@ -46,18 +44,18 @@ def main(arguments: list[str] | None = None) -> int:
         return replay(Path(options.replay))
     if options.list:
         print("\n".join(TARGETS))
-        return 0
+        return HELD
     named = [name for text in options.only or [""] for name in ([text] if text in TARGETS else TARGETS) if text in name]
     wanted = [TARGETS[name] for name in dict.fromkeys(named)]
     if not wanted:
         print(f"no target is called {' or '.join(options.only)}: --list shows them", file=sys.stderr)
         return WRONG_USE
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "big")
+    seed = new_seed() if options.seed is None else options.seed
     engine = options.engine or ("coverage" if coverage_engine.available() else "plain")
     if not options.json:
         print(f"{engine} engine, seed {seed}, {options.minutes:g} minutes a target, {len(wanted)} targets")
     runs: list[Run] = []
-    status = 0
+    status = HELD
     try:
         for target in wanted:
             runs.append(one_target(target, engine, seed, options.minutes * 60))
@@ -68,21 +66,21 @@ def main(arguments: list[str] | None = None) -> int:
     for run in runs:
         for finding in run.findings.values():
             tell(finding, store_finding(finding), options.json)
-            status = status or FOUND
+            status = status or BROKEN
     conclude(runs, seed, engine, len(wanted), options.json)
     return status
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="make fuzz", description="Fuzz every decoder and every port.")
+    parser = Parser("fuzz", "Fuzz every decoder and every port.")
     parser.add_argument("--minutes", type=float, default=1.0, help="for each target (1)")
     parser.add_argument("--only", action="append", metavar="NAME", help="targets whose name contains this; repeatable")
-    parser.add_argument("--seed", type=int, help="repeats a run of the plain engine; fresh by default")
+    parser.add_seed("repeat a run of the plain engine")
     parser.add_argument("--engine", choices=("coverage", "plain"), help="atheris, where it is installed, or none")
     parser.add_argument("--replay", metavar="FILE", help="run one stored input, and show what happens")
     parser.add_argument("--list", action="store_true", help="show the names of the targets")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with all figures")
+    parser.add_json()
     return parser.parse_args(arguments)
 
 
@@ -179,9 +177,9 @@ def replay(path: Path) -> int:
         target.close()
     if found is None:
         print(f"{path.name}: nothing is wrong with {target.name}")
-        return 0
+        return HELD
     print(f"{found.trace}\n{found}")
-    return FOUND
+    return BROKEN
 
 
 def line_of(run: Run) -> str:

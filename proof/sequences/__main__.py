@@ -1,4 +1,4 @@
-"""`python -m proof.sequences --sequences N --seed S`: random sequences for the Spark pipeline, each judged."""
+"""`make sequences ARGS="--sequences N --seed S"`: random sequences for the Spark pipeline, each judged."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 
+from proof.kit.command_line import BROKEN, HELD, Pace, Parser, folder_of, teller
 from proof.sequences.kinds import ASKED, SHARES, kind_named
 from proof.sequences.runner import Failure, Play, drawn, kept, play, save, shrunk, story
 from proof.sequences.steps import Kind, listen
@@ -21,12 +20,7 @@ from proof.sequences.steps import Kind, listen
 CORPUS = Path(__file__).with_name("corpus")
 TELL_EVERY_S = 10.0
 MOST_FAILURES = 20
-
-
-def tell(line: str) -> None:
-    """One line of progress."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+tell = teller(as_json=True)  # progress, on standard error
 
 
 class Tally:
@@ -39,8 +33,7 @@ class Tally:
         self.steps = 0
         self.failures: list[Failure] = []
         self.left_over: list[tuple[Kind, int]] = []
-        self.began = time.monotonic()
-        self._told = self.began
+        self._pace = Pace(TELL_EVERY_S)
 
     def take(self, kind: Kind, number: int, made: Play) -> None:
         """Count a sequence."""
@@ -49,11 +42,9 @@ class Tally:
         if made.wrong:
             self.left_over.append((kind, number))
             tell(f"{kind.name} sequence {number} went wrong: {made.wrong}")
-        now = time.monotonic()
-        if now - self._told >= TELL_EVERY_S:
-            self._told = now
-            done, seconds = self.done.total(), now - self.began
-            rate = done / seconds
+        if self._pace.due():
+            done = self.done.total()
+            rate = done / self.seconds
             left = (self.total - done) / rate
             tell(f"{done} of {self.total} sequences, {rate:.1f} a second, {left:.0f} s left, {self.wrong} wrong")
 
@@ -65,7 +56,7 @@ class Tally:
     @property
     def seconds(self) -> float:
         """Since the start."""
-        return time.monotonic() - self.began
+        return self._pace.seconds
 
     def verdict(self) -> str:
         """The last line."""
@@ -118,7 +109,7 @@ def sequences(total: int, only: str) -> Iterator[tuple[Kind, int]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; exit status 1 if a sequence went wrong."""
-    parser = argparse.ArgumentParser(prog="proof.sequences", description=__doc__)
+    parser = Parser("sequences", __doc__)
     parser.add_argument("--sequences", type=int, default=500, help="how many (500)")
     parser.add_argument("--seed", type=int, default=1, help="what they are drawn from (1)")
     parser.add_argument("--kind", default="", help=f"one of {', '.join(SHARES)}; all, by their shares")
@@ -127,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--save", type=Path, help="with --only: write the steps to this file of the corpus")
     parser.add_argument("--corpus", action="store_true", help="play the sequences that have found a fault")
     parser.add_argument("--threads", type=int, default=8, help="sequences at once (8): most of each is waiting")
-    parser.add_argument("--json", action="store_true", help="figures as JSON on standard output")
+    parser.add_json()
     given = parser.parse_args(arguments)
     with listen():
         return played(given)
@@ -135,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def played(given: argparse.Namespace) -> int:
     """Do what the command line says."""
-    folder = Path(tempfile.mkdtemp(prefix="sequences-"))
+    folder = folder_of("sequences", None)
     tally = Tally(given.seed, 1 if given.only is not None else given.sequences)
     try:
         if given.corpus:
@@ -152,7 +143,7 @@ def played(given: argparse.Namespace) -> int:
             kind_named(name).close()
         shutil.rmtree(folder, ignore_errors=True)
     sys.stdout.write((tally.as_json() if given.json else tally.verdict()) + "\n")
-    return 1 if tally.wrong else 0
+    return BROKEN if tally.wrong else HELD
 
 
 def one(given: argparse.Namespace, folder: Path) -> int:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import time
 from pathlib import Path
 
+from proof.kit.command_line import BROKEN, HELD, INTERRUPTED, Parser
 from proof.simulation import campaign
 from proof.simulation.swarm import KINDS
 
 
 def main(arguments: list[str]) -> int:
     """Run; 0 if all went well, 1 if a promise was broken, 2 for a wrong argument, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(
-        prog="python -m proof.simulation",
-        description="Simulates clusters under faults, each from one seed, and holds them against the ledger.",
-    )
-    parser.add_argument("--seed", type=int, help="first seed (default: a fresh one)")
+    about = "Simulates clusters under faults, each from one seed, and holds them against the ledger."
+    parser = Parser("simulate", about)
+    parser.add_seed("first seed")
     parser.add_argument("--seeds", type=int, help="how many seeds")
     parser.add_argument("--among", choices=KINDS, help="of these seeds only those with such brokers")
     parser.add_argument("--two-in-sync", action="store_true", help="of these only those with inSyncReplicas = 2")
@@ -33,17 +30,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--shrink-runs", type=int, default=300, help="runs to make a failing plan small (300)")
     parser.add_argument("--corpus", action="store_true", help="run the old failures of corpus.toml")
     parser.add_argument("--only", default="", help="with --corpus: only names that contain this text")
-    parser.add_argument("--json", action="store_true", help="print figures as one line of JSON")
+    parser.add_json()
     wanted = parser.parse_args(arguments)
-    began = time.monotonic()
     try:
-        outcome = campaign.run(wanted, began)
+        outcome = campaign.run(wanted)
     except KeyboardInterrupt:
         print("\nstopped")
-        return 130
+        return INTERRUPTED
     if wanted.json:
         print(json.dumps(outcome.figures()))
-    return 1 if outcome.failed else 0
+    return BROKEN if outcome.failed else HELD
 
 
 if __name__ == "__main__":

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import secrets
-import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from proof.kit.command_line import Pace, new_seed, teller
 from proof.simulation.plan import Plan
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
@@ -29,7 +27,7 @@ STORY_SHOWN: Final = 120
 class Outcome:
     """A campaign so far."""
 
-    began: float
+    pace: Pace = field(default_factory=lambda: Pace(PROGRESS_S))
     seeds: int = 0
     hours: float = 0.0
     processor_s: float = 0.0
@@ -78,18 +76,17 @@ class Outcome:
             "hours": round(self.hours, 3),
             "two_in_sync_hours": round(self.two_in_sync, 3),
             "processor_s": round(self.processor_s, 1),
-            "elapsed_s": round(time.monotonic() - self.began, 1),
+            "elapsed_s": round(self.pace.seconds, 1),
             "failed": self.failed,
             **self.counts,
             "paces": self.paces,
         }
 
 
-def run(wanted: argparse.Namespace, began: float) -> Outcome:
+def run(wanted: argparse.Namespace) -> Outcome:
     """Run what the command line says."""
-    outcome = Outcome(began)
-    shown = began
-    tell = _to_stderr if wanted.json else print
+    outcome = Outcome()
+    tell = teller(wanted.json)
     try:
         for name, plan in _plans(wanted, outcome, tell):
             report = run_plan(plan)
@@ -102,18 +99,12 @@ def run(wanted: argparse.Namespace, began: float) -> Outcome:
                     tell_shrunk(report, wanted.shrink_runs, tell)
                 if not wanted.keep_going:
                     break
-            now = time.monotonic()
-            if now - shown > PROGRESS_S:
-                shown = now
+            if outcome.pace.due():
                 tell(outcome.line())
     finally:
         tell(outcome.line())
     tell(f"FAILED: seeds {', '.join(map(str, outcome.failed))}" if outcome.failed else "every promise was kept")
     return outcome
-
-
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], None]) -> Iterator[tuple[str, Plan]]:
@@ -125,7 +116,7 @@ def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], N
             if wanted.only in entry.name:
                 yield f"--corpus --only {entry.name!r}", entry.plan()
         return
-    first = secrets.randbelow(10**9) if wanted.seed is None else wanted.seed
+    first = new_seed() if wanted.seed is None else wanted.seed
     tell(f"from seed {first}")
     limits = (wanted.hours, wanted.cuts, wanted.minutes, wanted.seeds)
     seeds = wanted.seeds or (SEEDS if not any(limits) else None)
@@ -134,7 +125,7 @@ def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], N
         (seeds is not None and seed - first >= seeds)
         or (wanted.hours and outcome.hours >= wanted.hours)
         or (wanted.cuts and outcome.counts.get("cuts", 0) >= wanted.cuts)
-        or (wanted.minutes and time.monotonic() - outcome.began >= wanted.minutes * 60)
+        or (wanted.minutes and outcome.pace.seconds >= wanted.minutes * 60)
     ):
         seconds = f" --seconds {wanted.seconds:g}" if wanted.seconds else ""
         if wanted.among in (None, kind_of(seed)):

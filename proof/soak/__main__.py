@@ -9,12 +9,12 @@ acknowledged message was consumed. Ctrl-C ends the traffic early and writes the 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import shutil
 import sys
 from pathlib import Path
 
+from proof.kit.command_line import BROKEN, HELD, Parser, teller
 from proof.soak.run import Plan, Result, Soak, linux
 
 HOURS, RATE = 1.0, 25.0
@@ -29,9 +29,7 @@ QUICK_RATE = 40.0
 
 def plan_of(arguments: list[str]) -> Plan:
     """The plan that the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="make soak ARGS=…", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser("soak", __doc__)
     parser.add_argument("--hours", type=float, default=HOURS, help="how long (1)")
     parser.add_argument("--rate", type=float, default=RATE, help="messages a second, of all kinds (25)")
     parser.add_argument("--every", type=float, default=EVERY_S, help="seconds between samples (10)")
@@ -59,7 +57,7 @@ def soak(plan: Plan) -> Result:
     said_every = TERMINAL_S if sys.stdout.isatty() else PIPE_S
 
     async def run() -> Result:
-        return await Soak(plan, lambda line: print(line, flush=True), said_every).run()
+        return await Soak(plan, teller(as_json=False), said_every).run()
 
     return asyncio.run(run())
 
@@ -71,7 +69,7 @@ def main(arguments: list[str]) -> int:
     result = soak(plan)
     print(f"{'good' if result.good else 'BAD'}: {result.verdict}")
     print(f"page: {result.page}")
-    return 0 if result.good else 1
+    return HELD if result.good else BROKEN
 
 
 if __name__ == "__main__":

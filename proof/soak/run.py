@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import platform
-import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +19,7 @@ from bolide import _impl
 from bolide.admin.client import Admin
 from bolide.client import BolideError
 from bolide.remoting import codes
+from proof.kit.command_line import on_interrupt
 from proof.soak.accounts import Accounts, Fault
 from proof.soak.cluster import Cluster, Failed, age_log_files, topics
 from proof.soak.journal import JournalReader
@@ -108,9 +108,7 @@ class Soak:
 
     async def run(self) -> Result:
         """Everything, from the first process to the page."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._interrupt)
+        on_interrupt(self._interrupt)
         trouble: list[str] = []
         settled = False
         try:

@@ -139,7 +139,7 @@ def listed(count: int) -> Plan:
 
 
 def test_hours_with_two_replicas_in_sync_are_told_of() -> None:
-    outcome = Outcome(0.0)
+    outcome = Outcome()
     one, two = (Plan(1, 7200.0, {}, {"slaves": 2, "in_sync": count}, ()) for count in (1, 2))
     for plan in (one, two, Plan(1, 7200.0, {}, {}, ())):
         outcome.add(Report(plan, [], "", plan.seconds, 60.0))

@@ -1,0 +1,66 @@
+"""Reserved ports: one process at a time gives a port away, and a fork does not give away what its parent does."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from proof.kit import ports
+from proof.kit.ports import reserve_port
+
+MANY = """
+from proof.kit.ports import reserve_port
+print(*(reserve_port(1, -2) for _ in range(40)), flush=True)
+input()
+"""
+
+
+def test_processes_side_by_side_reserve_different_ports() -> None:
+    running = [
+        subprocess.Popen([sys.executable, "-c", MANY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    found: list[int] = []
+    for process in running:
+        assert process.stdout is not None
+        found += map(int, process.stdout.readline().split())
+    for process in running:
+        process.communicate("\n")
+    every = [port + near for port in found for near in (-2, 0, 1)]
+    assert len(found) == 120 and len(set(every)) == len(every)
+
+
+def test_a_port_in_use_is_not_reserved_and_a_neighbour_is_not_reserved_again() -> None:
+    first = reserve_port(1)
+    with socket.create_server(("127.0.0.1", first)):
+        assert {first, first + 1}.isdisjoint(reserve_port() for _ in range(5))
+
+
+def test_a_fork_reserves_ports_of_its_own() -> None:
+    reserve_port()  # so that this process owns a block
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, b"%d" % reserve_port())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        theirs = int(pipe.read())
+    mine = reserve_port()
+    assert theirs // ports._BLOCK != mine // ports._BLOCK
+
+
+def test_without_a_block_left_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_LAST", ports._FIRST + ports._BLOCK)
+    fresh = ports._Ports()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports._FIRST))
+        with pytest.raises(OSError, match="no ports from 15000 to 15050 are left"):
+            fresh.reserve((1, -2))
