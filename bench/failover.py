@@ -31,10 +31,10 @@ from bolide.client import Message
 from bolide.client.blocking import Producer
 from bolide.errors import BolideError
 from bolide.remoting import codes
-from proof.interop.controlled_set import SECONDS, ControlledBrokers, Kind
+from proof.interop.controlled_set import ControlledBrokers, Kind
 from proof.interop.java_processes import JavaController
 from proof.kit.our_processes import OurController
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 SETS = "ours/ours,java/java,java/ours,ours/java"
@@ -49,7 +49,7 @@ def served_after(of: ControlledBrokers, master: int, other: int) -> float:
         wire.ask(SEND_MESSAGE_V2, send_ext("T"), b"refused")
     of.kill(master)
     began = time.monotonic()
-    while time.monotonic() - began < SECONDS:
+    while time.monotonic() - began < PROCESS_PATIENCE:
         try:
             with Wire(of.ports[other - 1]) as wire:  # a broker that changes its role may close its connections
                 while wire.ask(SEND_MESSAGE_V2, send_ext("T"), b"after").code != SUCCESS:
@@ -57,7 +57,7 @@ def served_after(of: ControlledBrokers, master: int, other: int) -> float:
                 return time.monotonic() - began
         except (OSError, AssertionError):
             time.sleep(BETWEEN_S)
-    raise Failed(f"broker {other} took no message for {SECONDS} s after the master was killed")
+    raise Failed(f"broker {other} took no message for {PROCESS_PATIENCE:g} s after the master was killed")
 
 
 class Sending:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
-from proof.attack.fault_shim import ROOT
 from proof.attack.servers import Server
 from proof.chaos.proxy import Proxy
 from proof.chaos.sets import BEHIND, WORLD
+from proof.kit.etcd import etcd_program
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 
@@ -59,18 +58,9 @@ class Etcd(Server):
         return {}
 
 
-def program() -> str:
-    """The path of etcd. Raises `RuntimeError`."""
-    script = [str(ROOT / "tools" / "ensure_etcd.sh")]
-    done = subprocess.run(script, stdout=subprocess.PIPE, encoding="utf-8", check=False)
-    if done.returncode:
-        raise RuntimeError("there is no etcd")
-    return done.stdout.strip()
-
-
 def make_etcd(folder: Path, count: int, seed: int) -> tuple[list[Etcd], list[Proxy]]:
     """The members, and the way of the others to each."""
-    path = program()
+    path = etcd_program()
     names = [f"etcd-{number}" for number in range(1, count + 1)]
     ports = {name: (reserve_port(), reserve_port()) for name in names}
     peers = ",".join(f"{name}=http://{WORLD}:{peer}" for name, (_, peer) in ports.items())

@@ -15,7 +15,6 @@ from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS, Wire
 
 SYNC_STATE, EPOCHS = 1006, 1007
-SECONDS = 180
 Kind = Literal["ours", "java"]
 
 

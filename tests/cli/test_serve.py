@@ -24,7 +24,8 @@ from bolide.client import Message
 from bolide.client.blocking import Producer
 from proof.kit.children import start
 from proof.kit.ports import reserve_port
-from proof.kit.small import PATIENT
+from proof.kit.processes import ChildProcess
+from proof.kit.small import PATIENT, SMALL_LOG
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
 
@@ -37,17 +38,13 @@ class CommandLine:
 
     def __init__(self, folder: Path) -> None:
         namesrv, broker = str(reserve_port()), str(reserve_port())
-        self.process = start(
+        settings = {"flushDiskType": "ASYNC_FLUSH", "recallMessageEnable": "true", **SMALL_LOG, **PATIENT}
+        self.process = ChildProcess(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", namesrv,
-             "--broker-port", broker, "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",
-             "--set", "mappedFileSizeCommitLog=67108864",
-             *(word for key, value in PATIENT.items() for word in ("--set", f"{key}={value}"))],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+             "--broker-port", broker, *(word for key in settings for word in ("--set", f"{key}={settings[key]}"))],
+            folder / "standalone.out",
         )  # fmt: skip
-        assert self.process.stdout is not None
-        self.ready = self.process.stdout.readline().strip()
-        words = self.ready.split()
-        assert words[:1] == ["ready"]
+        words = self.process.wait_ready("ready namesrv=").split()
         self.namesrv = dict(word.split("=", 1) for word in words[1:])["namesrv"]
         # The first message waits for the log's room: on a busy disk longer than the three seconds a verb gives it.
         with Producer("first", self.namesrv, timeout=60) as producer:
@@ -61,20 +58,12 @@ class CommandLine:
             input=text, capture_output=True, text=True, env=environment, timeout=240, check=False,
         )  # fmt: skip
 
-    def stop(self) -> int:
-        """SIGTERM, and the exit status."""
-        self.process.terminate()
-        status = self.process.wait(180)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return status
-
 
 @pytest.fixture(scope="module")
 def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     started = CommandLine(tmp_path_factory.mktemp("cli"))
     yield started
-    assert started.stop() == 0
+    assert started.process.stop() == 0
 
 
 def test_lines_go_in_and_come_out(line: CommandLine) -> None:

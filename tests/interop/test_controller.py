@@ -25,7 +25,6 @@ from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs"), pytest.mark.slow]
 
 SYNC_STATE = 1006
-SECONDS = 180
 """For what takes a second here: a loaded machine, and steps of five and ten seconds in Java's brokers."""
 
 

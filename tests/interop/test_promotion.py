@@ -26,7 +26,6 @@ Kind = Literal["ours", "java"]
 SETTINGS = {"mappedFileSizeCommitLog": str(1 << 20), "maxMessageSize": "65536", "fastPortEnable": "true"}
 MASTER = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
 SLAVE = {"brokerRole": "SLAVE", "brokerId": "1"}
-SECONDS = 120
 TRAFFIC = 50
 """As many more acknowledged messages before the next step."""
 

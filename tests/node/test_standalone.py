@@ -24,6 +24,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
+from proof.kit.processes import ChildProcess
 from proof.kit.waiting import PATIENCE, wait_until
 from tests.node.brokers import send_request
 
@@ -39,36 +40,27 @@ sys.exit(run_standalone(sys.argv[1], namesrv_port, broker_port, flags=flags, rep
 """
 
 
-class Running:
-    """A standalone process and what it said."""
+class Running(ChildProcess):
+    """A standalone process and its addresses by name."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
-        self.process = process
-        self.log = log
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("ready "), log.read_text()
-        self.addresses = dict(word.split("=", 1) for word in line.split()[1:])
+    def __init__(self, folder: Path, replicas: int) -> None:
+        ports = [str(reserve_port(1)), str(reserve_port(1, 10, 11))]
+        command = [sys.executable, "-c", PROGRAM, folder / "store", *ports, str(replicas)]
+        super().__init__(command, folder / "log")
+        self.addresses = dict(word.split("=", 1) for word in self.wait_ready("ready namesrv=").split()[1:])
 
     def children(self) -> list[int]:
-        task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        task = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(number) for number in task.read_text().split()]
 
 
 @contextmanager
 def standalone(folder: Path, replicas: int = 1) -> Iterator[Running]:
-    log = folder / "log"
-    ports = [str(reserve_port(1)), str(reserve_port(1, 10, 11))]
-    command = [sys.executable, "-c", PROGRAM, str(folder / "store"), *ports, str(replicas)]
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-    ):
-        try:
-            yield Running(process, log)
-        finally:
-            process.terminate()
-            process.wait(END)
+    running = Running(folder, replicas)
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 def ask(address: str, command: Command) -> Command | None:
@@ -98,12 +90,12 @@ def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_pa
         assert first is not None and first.code == codes.REQUEST_CODE_NOT_SUPPORTED
         old = max(running.children())
         os.kill(old, signal.SIGKILL)
-        wait_until(lambda: "started again" in running.log.read_text(), "the line that the broker starts again")
+        wait_until(lambda: "started again" in running.output(), "the line that the broker starts again")
         wait_until(lambda: ask(broker, unknown) is not None, "an answer of the broker that came back")
         left = running.children()
         assert old not in left and len(left) == 2
-        running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(END) == STOPPED
+        running.signal(signal.SIGINT)
+        assert running.wait() == STOPPED
         assert not (tmp_path / "store" / "abort").exists()
 
 
@@ -120,7 +112,7 @@ def test_a_set_of_two_goes_on_when_its_master_is_killed(tmp_path: Path) -> None:
         assert set(running.addresses) == {"namesrv", "controller", "broker-a-1", "broker-a-2"}
         wait_until(lambda: stored("broker-a-1")() or stored("broker-a-2")(), "one of them is master")
         master, slave = ("broker-a-1", "broker-a-2") if stored("broker-a-1")() else ("broker-a-2", "broker-a-1")
-        wait_until(lambda: "in sync are [1, 2]" in running.log.read_text(), "both in sync")
+        wait_until(lambda: "in sync are [1, 2]" in running.output(), "both in sync")
         os.kill(pid_of(running, master), signal.SIGKILL)
         wait_until(stored(slave), "the other one is master")
 
@@ -135,8 +127,8 @@ def pid_of(running: Running, name: str) -> int:
 def test_children_end_with_their_parent(tmp_path: Path) -> None:
     with standalone(tmp_path) as running:
         children = running.children()
-        running.process.kill()
-        running.process.wait(END)
+        running.signal(signal.SIGKILL)
+        running.wait()
         wait_until(lambda: not any(Path(f"/proc/{number}").exists() for number in children), "the end of the children")
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import ssl
-import subprocess
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from proof.kit.etcd import EtcdMissing, etcd_program
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 from proof.kit.waiting import wait_until
@@ -23,22 +21,14 @@ SKIP_OPTIONAL = "BOLIDE_SKIP_OPTIONAL"
 """Set where tests that need what is not there are skipped."""
 
 
-@cache
 def program() -> str:
-    """The program: `ETCD`, or the one on PATH, or the one that tools/ensure_etcd.sh unpacks."""
-    cache = Path(os.environ.get("BOLIDE_CACHE") or Path(__file__).parents[3] / ".cache")
-    unpacked = cache / "etcd" / "usr" / "bin" / "etcd"
-    found = os.environ.get("ETCD") or shutil.which("etcd") or (str(unpacked) if unpacked.is_file() else "")
-    if not found:
-        script = Path(__file__).parents[3] / "tools" / "ensure_etcd.sh"
-        done = subprocess.run([script], stdout=subprocess.PIPE, encoding="utf-8", timeout=300, check=False)
-        found = done.stdout.strip()
-    if not found:
-        missing = "needs etcd 3.4 or newer; run tools/ensure_etcd.sh"
+    """The path of etcd. Without one the test fails, or is skipped if the run asked for it."""
+    try:
+        return etcd_program()
+    except EtcdMissing as error:
         if os.environ.get(SKIP_OPTIONAL):
-            pytest.skip(missing)
-        pytest.fail(f"{missing}, or leave such tests out with --skip-optional", pytrace=False)
-    return found
+            pytest.skip(str(error))
+        pytest.fail(f"{error}, or leave such tests out with --skip-optional", pytrace=False)
 
 
 class EtcdMember(ChildProcess):
