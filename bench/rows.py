@@ -11,6 +11,8 @@ from bench.loads import Fill, Loaded
 from bench.stopping import Failed
 from bench.subject import Subject
 
+from proof.kit.small import NEVER_BUSY
+
 Figures = dict[str, float]
 Measure = Callable[[Subject], Figures]
 
@@ -58,8 +60,7 @@ class Row:
 # A pull answers 32 messages as shipped, with either broker; both are told to answer what they are asked for.
 # No send may be refused because a broker that is not warm is slow.
 _LONG_PULLS = {
-    "brokerFastFailureEnable": "false",
-    "osPageCacheBusyTimeOutMills": "60000",
+    **NEVER_BUSY,
     "maxTransferCountOnMessageInMemory": "1024",
     "maxTransferBytesOnMessageInMemory": str(8 << 20),
     "maxTransferCountOnMessageInDisk": "1024",

@@ -13,7 +13,7 @@ from proof.interop.jvm_flags import UNVERIFIED
 from proof.kit.our_processes import conf_file
 from proof.kit.ports import reserve_port
 from proof.kit.processes import AnsweringProcess, ChildProcess
-from proof.kit.small import SMALL_LOG
+from proof.kit.small import NEVER_BUSY, SMALL_LOG
 from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 
@@ -39,9 +39,6 @@ _IDLE = {
     "transactionOpBatchInterval": "86400000",
     "transactionMetricFlushInterval": "200",
 }
-# As shipped it refuses a send that has waited for its turn 200 ms: behind the making of a topic, or of a log file, on a
-# slow disk. Clients of 4.9 do not try again, a bare socket neither, and a retry goes to another queue than was meant.
-_PATIENT = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}
 # RebalanceService looks for the queues of a new retry topic this often; its default of 20 s is most of a test's time.
 _QUICK_REBALANCE = "-Drocketmq.client.rebalance.waitInterval=1000"
 _BINARY_HEADER = "-Drocketmq.serialize.type=ROCKETMQ"
@@ -120,7 +117,7 @@ class JavaBroker(ChildProcess):
             "storePathRootDir": str(self.store),
             "storePathCommitLog": str(self.store / "commitlog"),
             "fileReservedTime": "100000",
-            **({**_IDLE, **_PATIENT, **SMALL_LOG} if flags is None else {}),
+            **({**_IDLE, **NEVER_BUSY, **SMALL_LOG} if flags is None else {}),
             **(settings or {}),
         }
         conf = conf_file(home / "broker.conf", values)

@@ -13,6 +13,7 @@ from bench.stopping import Failed
 
 from proof.kit.our_processes import OurBroker
 from proof.kit.records import Stored, stored
+from proof.kit.small import NEVER_BUSY
 from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
@@ -23,8 +24,7 @@ LIMIT = 240.0
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     # The generator counts what is refused, and does not send it again.
-    settings = {"flushDiskType": "ASYNC_FLUSH", "brokerFastFailureEnable": "false", "enablePropertyFilter": "true"}
-    settings["osPageCacheBusyTimeOutMills"] = "60000"
+    settings = {"flushDiskType": "ASYNC_FLUSH", "enablePropertyFilter": "true", **NEVER_BUSY}
     server = OurBroker(tmp_path_factory.mktemp("broker"), "", settings)
     yield server
     server.stop()

@@ -14,12 +14,11 @@ from bench.servers import BolideBroker
 from bench.stopping import Failed
 from bench.subject import Scale, Subject
 
-from proof.kit.small import SMALL_LOG
+from proof.kit.small import NEVER_BUSY, SMALL_LOG
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 SMALL = Scale(240.0, 0.0, count=300, crowd=30, share=0.01, level=1, lead=2.0, watch=0.2, answers=40)
 BROKER_ROWS = [row for row in all_rows() if not row.group.clients]
-PATIENT = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}
 OLD_SHAPES = [
     f"send {shape} {body} B {flush}"
     for flush in ("async", "sync")
@@ -35,7 +34,7 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sub
     try:
         for group in groups(BROKER_ROWS):
             home = tmp_path_factory.mktemp("broker")
-            server = BolideBroker(home, group.flush, 180.0, settings={**SMALL_LOG, **PATIENT, **group.settings})
+            server = BolideBroker(home, group.flush, 180.0, settings={**SMALL_LOG, **NEVER_BUSY, **group.settings})
             found[group.name] = Subject("bolide", server, SMALL)
         yield found
     finally:

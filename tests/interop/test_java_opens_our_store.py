@@ -9,6 +9,7 @@ from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker
 from proof.kit.records import Stored, stored
+from proof.kit.small import ROLLING, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import (
     PULL_MESSAGE,
@@ -26,12 +27,8 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 TOPIC = "moving"
 QUEUES = 4
 COUNT = 200
-# Small files, so that log, queues and index roll over several times.
 SETTINGS = {
-    "mappedFileSizeCommitLog": "65536",
-    "mappedFileSizeConsumeQueue": "400",
-    "maxHashSlotNum": "100",
-    "maxIndexNum": "200",
+    **by_key(ROLLING),
     "transactionCheckInterval": "3600000",
     "timerWheelEnable": "false",
 }

@@ -10,6 +10,7 @@ from proof.interop.java_processes import JavaBroker, JavaClient
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.records import stored
+from proof.kit.small import ROLLING, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
@@ -19,12 +20,8 @@ UPDATE_CONSUMER_OFFSET = 15
 QUERY_CONSUMER_OFFSET = 14
 GET_MAX_OFFSET = 30
 ON = {"enableLmq": "true", "enableMultiDispatch": "true"}
-# Small files, so that log and queues roll over several times.
 SETTINGS = ON | {
-    "mappedFileSizeCommitLog": "65536",
-    "mappedFileSizeConsumeQueue": "400",
-    "maxHashSlotNum": "100",
-    "maxIndexNum": "200",
+    **by_key(ROLLING),
     "timerWheelEnable": "false",
     "flushDiskType": "ASYNC_FLUSH",
 }

@@ -18,12 +18,12 @@ from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
-from tests.interop.pairs import VERSIONS, Broker, assert_equal
+from tests.interop.pairs import SMALL, VERSIONS, Broker, assert_equal
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 Kind = Literal["ours", "java"]
-SETTINGS = {"mappedFileSizeCommitLog": str(1 << 20), "maxMessageSize": "65536", "fastPortEnable": "true"}
+SETTINGS = {**SMALL, "fastPortEnable": "true"}
 MASTER = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
 SLAVE = {"brokerRole": "SLAVE", "brokerId": "1"}
 TRAFFIC = 50

@@ -16,6 +16,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
 from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.small import SMALL, by_key
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
@@ -24,9 +25,7 @@ SETTINGS = {
     "enableConsumeQueueExt": "true",
     "enableCalcFilterBitMap": "true",
     "filterSupportRetry": "true",
-    "mappedFileSizeCommitLog": "1048576",
-    "mappedFileSizeConsumeQueue": "2000",
-    "mappedFileSizeConsumeQueueExt": "4096",
+    **by_key(SMALL),
 }
 COUNT = 12
 WITH_EXT = "SQL92 filters with ext"

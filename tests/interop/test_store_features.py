@@ -16,17 +16,14 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.small import SMALL, by_key
 from proof.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 COUNT = 12
 SETTINGS = {
-    "mappedFileSizeCommitLog": "1048576",
-    "mappedFileSizeConsumeQueue": "2000",
-    "mappedFileSizeConsumeQueueExt": "4096",
-    "maxHashSlotNum": "1000",
-    "maxIndexNum": "4000",
+    **by_key(SMALL),
     "enablePropertyFilter": "true",
     "enableConsumeQueueExt": "true",
     "enableCalcFilterBitMap": "true",

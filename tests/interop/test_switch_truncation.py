@@ -12,11 +12,11 @@ from proof.interop.controlled_set import ControlledBrokers, Kind
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurController
 from proof.kit.waiting import wait_until
-from tests.interop.pairs import FILE
+from tests.interop.pairs import SMALL
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
 
-SETTINGS = {"mappedFileSizeCommitLog": str(FILE), "maxMessageSize": "65536", "slaveReadEnable": "true"}
+SETTINGS = {**SMALL, "slaveReadEnable": "true"}
 BODY = 40 << 10
 TAIL = 40
 """So many bodies are more than a file."""

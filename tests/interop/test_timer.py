@@ -15,6 +15,7 @@ from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wa
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.records import Stored, stored
+from proof.kit.small import SMALL, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
@@ -25,10 +26,8 @@ TOPIC = "timed"
 RECALL_MESSAGE = 370
 ROUND_MS = 16_000
 SETTINGS = {
-    "mappedFileSizeCommitLog": "1048576",
+    **by_key(SMALL),
     "mappedFileSizeTimerLog": "520",
-    "maxHashSlotNum": "100",
-    "maxIndexNum": "400",
     "transactionCheckInterval": "3600000",
     "timerRollWindowSlot": str(ROUND_MS // 1000),
     "recallMessageEnable": "true",

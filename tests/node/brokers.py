@@ -12,6 +12,7 @@ from bolide.node.broker import BrokerNode
 from bolide.node.process.node_world import NodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.testing.broker import SMALL
 from bolide.transport.client import ClientConnection
 
 SYNCED: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 60_000}
@@ -21,16 +22,7 @@ SYNCED: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout":
 def options(folder: Path, **more: Any) -> BrokerOptions:
     """A broker of small files; it answers without a wait for the disk, and refuses no send because the machine stood
     still, unless told otherwise."""
-    settings: dict[str, Any] = {
-        "listen_port": 0,
-        "mapped_file_size_commit_log": 4 * 1024 * 1024,
-        "max_hash_slot_num": 5000,
-        "max_index_num": 20000,
-        "flush_disk_type": "ASYNC_FLUSH",
-        "wait_time_mills_in_send_queue": 60_000,
-        "os_page_cache_busy_time_out_mills": 60_000,
-    }
-    return BrokerOptions(store_path_root_dir=str(folder), **{**settings, **more})
+    return BrokerOptions(store_path_root_dir=str(folder), **{**SMALL, "listen_port": 0, **more})
 
 
 @asynccontextmanager

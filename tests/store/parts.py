@@ -15,16 +15,11 @@ from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.reput import Reput
 from bolide.store.segments import HandleCache
+from proof.kit.small import TINY, shape_of
 from tests.layout.records import message_of
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
-SHAPE = StoreShape(
-    commit_log_segment_size=4096,
-    consume_queue_segment_size=200,
-    consume_queue_ext_segment_size=256,
-    index_slots=16,
-    index_entries=20,
-)
+SHAPE = shape_of(TINY, mapped_file_size_consume_queue_ext=256, max_index_num=20)
 FROM_FILES = StoreOptions(tail_cache_bytes=0)
 
 

@@ -14,10 +14,11 @@ from bolide.store.message_store import Appended, MessageStore
 from bolide.store.options import StoreOptions
 from bolide.store.read_result import FOUND, Wanted
 from bolide.testing.files import SimulatedFiles
+from proof.kit.small import TINY, shape_of
 from tests.layout.records import message_of
 
 ROOT = "/data/store"
-SHAPE = StoreShape(commit_log_segment_size=4096, consume_queue_segment_size=200, index_slots=16, index_entries=64)
+SHAPE = shape_of(TINY)
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 START = 1_700_000_000_000
 SYNC = StoreOptions(flush_disk_type="SYNC_FLUSH")

@@ -6,12 +6,12 @@ import pytest
 from librt.strings import BytesWriter
 
 from bolide.layout.record import APART, encode_record
-from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed
 from bolide.store.options import StoreOptions
+from proof.kit.small import TINY, shape_of
 from tests.store.scenario import START, Machine, message, missing
 
-BIG = StoreShape(commit_log_segment_size=1 << 20, consume_queue_segment_size=200, index_slots=16, index_entries=64)
+BIG = shape_of(TINY, mapped_file_size_commit_log=1 << 20)
 LONG = StoreOptions(max_message_size=200_000)
 
 

@@ -14,6 +14,7 @@ from bolide.store.files import FileFailed
 from bolide.store.inspect import shape_of
 from bolide.store.message_store import Appended, BrokerMessage, MessageStore
 from bolide.store.verify import verify_store
+from proof.kit.small import TINY
 from tests.layout.records import message_of
 from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine
 
@@ -142,14 +143,7 @@ def test_verify_misses_a_light_unit_and_says_what_it_does_not_check() -> None:
     for number in range(9):
         turn(m, put(number, "%LMQ%a"))
     m.store.close(m.now)
-    options = ShapeOptions(
-        mapped_file_size_commit_log=4096,
-        mapped_file_size_consume_queue=200,
-        max_hash_slot_num=16,
-        max_index_num=64,
-        enable_lmq=True,
-        enable_multi_dispatch=True,
-    )
+    options = ShapeOptions(**TINY, enable_lmq=True, enable_multi_dispatch=True)
     assert shape_of(m.files, ROOT, options) == LMQ
     (note,) = verify_store(m.files, ROOT, SHAPE).notes
     assert note.startswith("1 light queues (LMQ) are not checked")

@@ -9,6 +9,7 @@ import pytest
 from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.inspect import inspect_store, shape_of
 from bolide.store.verify import verify_store
+from proof.kit.small import TINY
 from tests.store.scenario import ROOT, SHAPE, Machine, message
 
 EXT = replace(SHAPE, enable_consume_queue_ext=True, consume_queue_ext_segment_size=256)
@@ -58,10 +59,7 @@ def test_inspect_agrees_with_the_store() -> None:
         ("T", 1, 23),
         ("T", 2, 23),
     ]
-    options = ShapeOptions(
-        mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=200, max_hash_slot_num=16, max_index_num=64
-    )
-    assert shape_of(machine.files, ROOT, options) == SHAPE
+    assert shape_of(machine.files, ROOT, ShapeOptions(**TINY)) == SHAPE
 
 
 def test_a_store_is_read_by_its_files_where_a_queue_file_ends_within_an_entry() -> None:

@@ -17,8 +17,6 @@ SETTINGS = {
     "transactionTimeOut": "1000",
     "transactionCheckMax": "1000",
     "flushDiskType": "ASYNC_FLUSH",
-    "mappedFileSizeCommitLog": str(64 << 20),
-    "mappedFileSizeConsumeQueue": "600000",
 }
 
 

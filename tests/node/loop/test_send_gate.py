@@ -22,11 +22,7 @@ from bolide.world.clocks import steady_ms
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import SYNCED, options, pull_request, send_request
 
-PATIENT = {
-    "wait_time_mills_in_send_queue": 60_000,
-    "os_page_cache_busy_time_out_mills": 60_000,
-    "max_parked_send_millis": 60_000,
-}
+PATIENT = {"max_parked_send_millis": 60_000}
 
 
 @asynccontextmanager

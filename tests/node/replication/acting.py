@@ -20,7 +20,7 @@ from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import options
-from tests.node.replication.parts import FILE
+from tests.node.replication.parts import SMALL
 
 
 class ActingSet:
@@ -34,8 +34,7 @@ class ActingSet:
     async def start(self, name: str, number: int, **more: Any) -> BrokerNode:
         """A broker with a store of its own: the master under number 0."""
         settings: dict[str, Any] = {
-            "mapped_file_size_commit_log": FILE,
-            "max_message_size": 16 * 1024,
+            **SMALL,
             "broker_role": "SLAVE" if number else "SYNC_MASTER",
             "broker_id": number,
             "ha_listen_port": reserve_port(),

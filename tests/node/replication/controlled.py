@@ -15,7 +15,7 @@ from bolide.node.namesrv import NamesrvNode
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import until
 from tests.node.brokers import options
-from tests.node.replication.parts import FILE
+from tests.node.replication.parts import SMALL
 
 QUICK = {
     "sync_broker_metadata_period": 200,
@@ -48,8 +48,7 @@ class ControlledSet:
     async def start(self, name: str, **more: Any) -> BrokerNode:
         """A broker with a store of its own."""
         settings = {
-            "mapped_file_size_commit_log": FILE,
-            "max_message_size": 16 * 1024,
+            **SMALL,
             "enable_controller_mode": True,
             "controller_addr": self.controller.address,
             "namesrv_addr": self.names.address,

@@ -17,6 +17,7 @@ from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import options, send_request
 
 FILE = 64 * 1024
+SMALL = {"mapped_file_size_commit_log": FILE, "max_message_size": 16 * 1024}
 WAITS_MS = 30_000
 """How long a master waits for slaves: one that is about to connect, on a machine that stands still, too."""
 
@@ -25,8 +26,7 @@ WAITS_MS = 30_000
 async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
     """A running broker; it is stopped in the end, unless it was."""
     settings = {
-        "mapped_file_size_commit_log": FILE,
-        "max_message_size": 16 * 1024,
+        **SMALL,
         "ha_send_heartbeat_interval": 200,
         "ha_housekeeping_interval": 600_000,
     }

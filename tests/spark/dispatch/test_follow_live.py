@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
-from bolide.declaration import options_of
-from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.verify.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
 from proof.kit.children import start
+from proof.kit.our_processes import conf_file
+from proof.kit.small import by_key, shape_of
 from proof.kit.waiting import wait_until
 from tests.spark.dispatch.derived import contents
 from tests.spark.in_session import verb
@@ -29,8 +29,8 @@ from tests.spark.produce import send
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.xdist_group("spark")]
 
 SIZES = {
-    "mappedFileSizeCommitLog": 1 << 18, "mappedFileSizeConsumeQueue": 20 * 100, "maxHashSlotNum": 1_000,
-    "maxIndexNum": 700,
+    "mapped_file_size_commit_log": 1 << 18, "mapped_file_size_consume_queue": 20 * 100, "max_hash_slot_num": 1_000,
+    "max_index_num": 700,
 }  # fmt: skip
 
 
@@ -51,20 +51,14 @@ class Live:
 @pytest.fixture(params=["bolide", pytest.param("java", marks=pytest.mark.java)])
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
     if request.param == "bolide":
-        with Broker(
-            str(tmp_path / "store"),
-            mapped_file_size_commit_log=SIZES["mappedFileSizeCommitLog"],
-            mapped_file_size_consume_queue=SIZES["mappedFileSizeConsumeQueue"],
-            max_hash_slot_num=SIZES["maxHashSlotNum"],
-            max_index_num=SIZES["maxIndexNum"],
-        ) as broker:
+        with Broker(str(tmp_path / "store"), **SIZES) as broker:
             yield Live(broker, None, broker.namesrv_addr, tmp_path / "store")
         return
     from proof.interop.java_processes import JavaBroker, JavaNameServer
 
     namesrv = JavaNameServer(tmp_path / "namesrv")
     try:
-        java = JavaBroker(tmp_path / "broker", namesrv.address, {key: str(value) for key, value in SIZES.items()})
+        java = JavaBroker(tmp_path / "broker", namesrv.address, by_key(SIZES))
         try:
             yield Live(java, namesrv, namesrv.address, java.store)
         finally:
@@ -101,8 +95,7 @@ def state_of(out: Path) -> int:
 def test_a_live_log_is_streamed_and_followed(
     spark: Any, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conf = tmp_path / "shape.conf"
-    conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
+    conf = conf_file(tmp_path / "shape.conf", by_key(SIZES))
     out = tmp_path / "followed"
     sent: set[str] = set()
 
@@ -145,7 +138,7 @@ def test_a_live_log_is_streamed_and_followed(
     last = verb(monkeypatch, *following(live.store, out, conf, "--update"))
     assert last.exit_code == 0, last.output
     assert "stopped at physical offset" in last.stderr
-    shape = StoreShape.of(options_of(ShapeOptions, {key: str(value) for key, value in SIZES.items()}))
+    shape = shape_of(SIZES)
     report = dispatch_store(spark, str(live.store), shape, out=str(tmp_path / "fresh"))
     assert report.records >= 1_200
     made, expected = contents(out), contents(tmp_path / "fresh")
