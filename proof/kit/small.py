@@ -38,6 +38,12 @@ SMALL: Final[Fields] = {
 SMALL_LOG: Final = {"mappedFileSizeCommitLog": str(64 << 20)}
 """Bolide reserves the disk blocks of a log file when it creates it: 1 GiB with the default."""
 
+QUICK_CHECKS: Final = {
+    "transactionCheckInterval": "1000",
+    "transactionTimeOut": "1000",
+    "transactionCheckMax": "1000",
+}
+"""Open transactions are checked each second, and none is given up: a round counts, too, while no producer is there."""
 PATIENT: Final = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}
 """The broker rejects no send because a busy machine stalled."""
 NEVER_BUSY: Final = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 import sys
 import time
 from collections import Counter
 
+from proof.kit.command_line import BROKEN, HELD, Parser, new_seed
 from proof.mutations.bench import Bench, Judge
 from proof.mutations.mutation import SOURCES, Mutation, MutationError, mutations, sample
 
@@ -19,7 +19,7 @@ def chosen_from(listed: list[Mutation], wanted: argparse.Namespace) -> list[Muta
     if not chosen:
         raise MutationError(f"no mutation has {wanted.only!r} in its title")
     if wanted.sample is not None:
-        seed = secrets.randbelow(1 << 31) if wanted.seed is None else wanted.seed
+        seed = new_seed() if wanted.seed is None else wanted.seed
         count = len(chosen)
         chosen = sample(chosen, wanted.sample, seed)
         print(f"{len(chosen)} of {count} mutations, drawn by --sample {wanted.sample} --seed {seed}", flush=True)
@@ -76,14 +76,14 @@ def main(arguments: list[str]) -> int:
 
     The result is also 1 if a mutation does not fit the sources, or if a test fails without any mutation.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m proof.mutations",
-        description="Injects known bugs into copies of the sources, one at a time. At least 95 of 100 must make one of "
-        "their tests fail. With --known-faults the simulation must find every known fault.",
+    parser = Parser(
+        "mutations",
+        "Injects known bugs into copies of the sources, one at a time. At least 95 of 100 must make one of their\n"
+        "tests fail. With --known-faults the simulation must find every known fault.",
     )
     parser.add_argument("--only", default="", help="only titles (file and name) that contain this text")
     parser.add_argument("--sample", type=int, metavar="COUNT", help="draw this number of mutations")
-    parser.add_argument("--seed", type=int, help="seed of the sample (default: a fresh one)")
+    parser.add_seed("seed of the sample")
     parser.add_argument("--workers", type=int, default=2, help="number of copies in use at a time (2)")
     parser.add_argument(
         "--known-faults", action="store_true", help="inject the known faults, which simulated seeds must find"
@@ -110,11 +110,11 @@ def main(arguments: list[str]) -> int:
         survivors = run(chosen, judge, wanted.workers)
     except MutationError as error:
         print(f"mutations: {error}", file=sys.stderr)
-        return 1
+        return BROKEN
     show(chosen, survivors, time.monotonic() - began)
     if judge.broken:
         print(f"{len(judge.broken)} tests fail without a mutation: {', '.join(judge.broken)}")
-    return 0 if not judge.broken and len(survivors) <= (1 - judge.enough) * len(chosen) else 1
+    return HELD if not judge.broken and len(survivors) <= (1 - judge.enough) * len(chosen) else BROKEN
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Protocol
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.testing.broker import Broker
+from proof.kit.waiting import wait_until
 from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
 from proof.sequences.plain import Row, parse
 
@@ -258,7 +259,7 @@ class Brokers:
             def reached(ext: dict[str, str] = ext, end: int = end) -> bool:
                 return int(server.ask(GET_MAX_OFFSET, ext).ext["offset"]) >= end
 
-            until(reached)
+            wait_until(reached, f"offset {end} of {topic}:{queue_id}")
 
     def set_topic(self, server: Server, topic: str, queues: int) -> None:
         """Create or change a topic on one broker; returns when the name server says so."""
@@ -267,7 +268,7 @@ class Brokers:
             "perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
         }  # fmt: skip
         server.ask(UPDATE_TOPIC, ext)
-        until(lambda: self.route(topic).get(server.name) == queues)
+        wait_until(lambda: self.route(topic).get(server.name) == queues, f"the route of {topic} at {server.name}")
 
     def delete_topic(self, topic: str) -> None:
         """Delete it on all brokers that run, and in the name server."""
@@ -276,7 +277,7 @@ class Brokers:
             server.ask(DELETE_IN_BROKER, {"topic": topic})
         with Wire(int(self.address.rpartition(":")[2]), PATIENCE_S) as wire:
             wire.ask(DELETE_IN_NAMESRV, {"topic": topic})
-        until(lambda: not self.route(topic))
+        wait_until(lambda: not self.route(topic), f"{topic} without a route")
 
     def route(self, topic: str) -> dict[str, int]:
         """Read queues by broker, as the name server has them."""
@@ -299,12 +300,3 @@ class Brokers:
                 assert answer.code == 0, (topic, one.queue_id, answer.code, answer.remark)
                 ends[int(answer.ext["queueId"])] = int(answer.ext["queueOffset"]) + 1
         self.settle(server, topic, ends)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition. Raises TimeoutError."""
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > end:
-            raise TimeoutError("a condition did not come about")
-        time.sleep(0.005)

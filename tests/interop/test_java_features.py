@@ -10,6 +10,7 @@ import pytest
 from proof.interop.java_processes import DriverError, Java, wait_registered
 from proof.interop.matrix import to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.small import QUICK_CHECKS
 from proof.kit.waiting import wait_until
 from tests.interop.asked_back import asked_while_open
 
@@ -21,9 +22,7 @@ SETTINGS = {
     "flushDiskType": "ASYNC_FLUSH",
     "enablePropertyFilter": "true",
     "traceTopicEnable": "true",
-    "transactionCheckInterval": "1000",
-    "transactionTimeOut": "1000",
-    "transactionCheckMax": "1000",
+    **QUICK_CHECKS,
 }
 
 

@@ -16,7 +16,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.small import SMALL, by_key
+from proof.kit.small import QUICK_CHECKS, SMALL, by_key
 from proof.kit.waiting import wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
@@ -28,11 +28,9 @@ SETTINGS = {
     "enableConsumeQueueExt": "true",
     "enableCalcFilterBitMap": "true",
     "traceTopicEnable": "true",
-    "transactionTimeOut": "1000",
-    "transactionCheckMax": "1000",
+    **QUICK_CHECKS,
 }
 PATIENT = SETTINGS | {"transactionCheckInterval": "3600000"}
-QUICK = SETTINGS | {"transactionCheckInterval": "1000"}
 
 
 class Move(NamedTuple):
@@ -92,7 +90,7 @@ def moved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 before = leave_open(client)
             finally:
                 client.close()
-        with running(move.second, move.version, home, namesrv, QUICK):
+        with running(move.second, move.version, home, namesrv, SETTINGS):
             client = JavaClient(home / "second", namesrv.address, BROKER_VERSION)
             try:
                 yield Moved(client, before)

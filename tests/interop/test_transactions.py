@@ -13,15 +13,14 @@ from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BR
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
+from proof.kit.small import QUICK_CHECKS
 from proof.kit.waiting import until
 from tests.interop.asked_back import asked_while_open
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 QUICK = {
-    "transactionCheckInterval": "1000",
-    "transactionTimeOut": "1000",
-    "transactionCheckMax": "1000",  # a round counts, too, while no producer is there yet to be asked
+    **QUICK_CHECKS,
     "flushDiskType": "ASYNC_FLUSH",
 }
 EXECUTE, CHECK = "crucuu", "..r.cu"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, MqAdmin
+from proof.kit.small import QUICK_CHECKS
 
 SETTINGS = {
     "enablePropertyFilter": "true",
@@ -13,9 +14,7 @@ SETTINGS = {
     "enableLmq": "true",
     "enableMultiDispatch": "true",
     "recallMessageEnable": "true",
-    "transactionCheckInterval": "1000",
-    "transactionTimeOut": "1000",
-    "transactionCheckMax": "1000",
+    **QUICK_CHECKS,
     "flushDiskType": "ASYNC_FLUSH",
 }
 
