@@ -57,7 +57,7 @@ def served_after(of: ControlledBrokers, master: int, other: int) -> float:
                 return time.monotonic() - began
         except (OSError, AssertionError):
             time.sleep(BETWEEN_S)
-    raise Failed(f"broker {other} took no message for {PROCESS_PATIENCE:g} s after the master was killed")
+    raise Failed(f"broker {other} accepted no message for {PROCESS_PATIENCE:g} s after the master was killed")
 
 
 class Sending:

@@ -48,7 +48,7 @@ def until(
     parts: list[Part],
     tick: Callable[[], None] | None = None,
 ) -> None:
-    """Wait for a condition. Raises SystemExit with what was waited for, or with the part that failed."""
+    """Wait for a condition. Raises SystemExit with `what`, or with the part that failed."""
 
     def holds() -> bool:
         if condition():

@@ -290,7 +290,7 @@ def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
 
 
 def tests_are_leaves(path: PurePosixPath, text: str) -> Iterator[str]:
-    """Nothing imports a test module, and nothing outside tests/ imports tests."""
+    """No module imports a test module, and no module outside tests/ imports tests."""
     outside = path.parts[0] != "tests"
     for node in ast.walk(tree(text)):
         modules: list[str] = []

@@ -35,7 +35,7 @@ class Client(Supervised):
             setup["seed"] += self.starts
             self.starts += 1
             command = [sys.executable, "-m", self.module, json.dumps(setup)]
-            self.process = ChildProcess(command, self.log, cwd=ROOT, fed=True)  # `proof` is there
+            self.process = ChildProcess(command, self.log, cwd=ROOT, fed=True)  # it contains `proof`
             status = await self.process.ended()
             self.process = None
             if status != 0 and status != -signal.SIGKILL:

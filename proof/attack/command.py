@@ -1,4 +1,4 @@
-"""What the command lines of attack and chaos share."""
+"""The common part of the command lines of attack and chaos."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proof.kit.command_line import BROKEN, HELD, WRONG_USE, Parser, Say, on_inte
 
 
 def parser_of(tool: str, about: str | None, *, bound: float, pause: float) -> Parser:
-    """The options of both."""
+    """Return a parser with the options of both."""
     parser = Parser(tool, about)
     parser.add_argument("--minutes", type=float, default=2.0, help="how long faults happen (default: 2)")
     parser.add_seed("repeat the faults of an earlier run")
@@ -26,7 +26,7 @@ def parser_of(tool: str, about: str | None, *, bound: float, pause: float) -> Pa
         "--bound", type=float, default=bound, help=f"seconds to resume in at the end (default: {bound:g})"
     )
     parser.add_argument("--pause", type=float, default=pause, help="mean seconds between messages of a task")
-    parser.add_argument("--at-once", type=int, default=2, help="faults that may happen at once (default: 2)")
+    parser.add_argument("--at-once", type=int, default=2, help="faults that may happen at the same time (default: 2)")
     parser.add_argument("--only-brokers", action="store_true", help="leave name servers and clients alone")
     parser.add_argument("--folder", type=Path, help="where stores and logs are (default: a new temporary one)")
     parser.add_argument("--keep", action="store_true", help="keep that folder also when all is well")
@@ -35,7 +35,7 @@ def parser_of(tool: str, about: str | None, *, bound: float, pause: float) -> Pa
 
 
 def chosen(parser: argparse.ArgumentParser, given: str | None, known: Collection[str]) -> list[str]:
-    """The names of the faults: those given, or all. Ends the program if one is unknown."""
+    """Return the names of the given faults, or of all. Exits if a name is unknown."""
     faults = list(known) if given is None else [name.strip() for name in given.split(",") if name.strip()]
     unknown = sorted(set(faults) - set(known))
     if unknown or not faults:
@@ -44,7 +44,7 @@ def chosen(parser: argparse.ArgumentParser, given: str | None, known: Collection
 
 
 def options_of(plan: Plan, *more: str) -> list[str]:
-    """The options that repeat a plan, in a folder of its own; `more` are those of one tool."""
+    """Return the options that repeat a plan in another folder. `more` are options of one tool."""
     return [
         f"--seed {plan.seed}",
         f"--minutes {plan.seconds / 60:g}",
@@ -58,7 +58,7 @@ def options_of(plan: Plan, *more: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Command:
-    """A run of `tool`, and what is said of it. `make` makes the run, `lines` are about its verdict."""
+    """A run of `tool`. `make` creates the run, `lines` returns what the tool adds to the summary."""
 
     tool: str
     plan: Plan
@@ -67,7 +67,7 @@ class Command:
     lines: Callable[[Verdict], list[str]] = lambda found: []
 
     def carry_out(self, *, as_json: bool, keep: bool) -> int:
-        """Run it until its end or an interruption, print the verdict, and return the exit status."""
+        """Run until the end or an interruption, print the findings, and return the exit status."""
         say = teller(as_json)
         room_for_descriptors()
         try:
@@ -102,7 +102,7 @@ class Command:
 
 
 def summary(found: Verdict, interrupted: bool) -> list[str]:
-    """Figures and verdict, for a person."""
+    """Return the figures and the findings as lines of text."""
     figures = found.figures
     drained = figures["drained_after"]
     consumed = f"all consumed after {drained} s"

@@ -134,7 +134,7 @@ class Server(Supervised):
         asking = asyncio.create_task(self.until_serves(process))
         try:
             status = await process.ended()
-            await asyncio.sleep(0)  # the lines that it heard last
+            await asyncio.sleep(0)  # `_hear` runs for the last lines
             served = self.ready.is_set()
         finally:
             asking.cancel()
@@ -152,7 +152,7 @@ class Server(Supervised):
             self._said = line.strip()
 
     async def until_serves(self, process: ChildProcess) -> None:
-        """Set `ready` once it serves, unless a ready line tells."""
+        """Set `ready` once it serves. Does nothing for a server with a ready line."""
 
     def command(self) -> list[str]:
         """What is run."""

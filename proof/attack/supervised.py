@@ -1,4 +1,4 @@
-"""A process of an attack, which starts again however it ends."""
+"""Restarts a process of an attack after each end."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Supervised(ABC):
         self.process: ChildProcess | None = None
         self.starts = 0
         self._over = False
-        """It does not start again."""
+        """Whether the process is not restarted."""
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Start it, and start it again after each end."""
+        """Start it, and restart it after each end."""
         self._task = asyncio.create_task(self._supervise(), name=self.name)
 
     @abstractmethod
     async def _supervise(self) -> None:
-        """Run one process after the other until `_over`."""
+        """Run processes, one at a time, until `_over`."""
 
     @property
     def pid(self) -> int:

@@ -65,7 +65,7 @@ def options_of(plan: Plan) -> list[str]:
 
 
 def lines(found: Verdict) -> list[str]:
-    """What chaos adds to a verdict."""
+    """Return what chaos adds to the summary."""
     figures = found.figures
     return [f"masters replaced: {figures['promotions']}; emptied as diverged: {figures['refused_and_emptied']}"]
 

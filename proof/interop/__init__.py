@@ -1,1 +1,1 @@
-"""RocketMQ's own programs, and what runs them beside ours."""
+"""RocketMQ's programs: jars, servers, clients, its integration tests, and the matrix of compatibility."""

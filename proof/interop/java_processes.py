@@ -186,7 +186,7 @@ class DriverError(Exception):
 
 
 class _Driver(AnsweringProcess):
-    """A Java program that reads one command per line and answers each with a line that is a JSON object."""
+    """A Java program that reads commands and writes a JSON object after each."""
 
     def __init__(self, home: Path, version: str, flags: Iterable[str], words: Iterable[str]) -> None:
         _prepare(home)

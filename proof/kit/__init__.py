@@ -1,1 +1,1 @@
-"""What proof tools, tests and benchmarks share: processes, ports, waiting, a plain client, settings, command lines."""
+"""Shared by proof tools, tests and benchmarks: processes, ports, waits, a plain client, settings, command lines."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 HELD: Final = 0
 BROKEN: Final = 1
-"""A promise was broken, or something else was found."""
+"""The run has findings."""
 WRONG_USE: Final = 2
 """Wrong arguments, or the run could not be made."""
 INTERRUPTED: Final = 130
@@ -93,7 +93,7 @@ def on_interrupt(call: Callable[[], object]) -> None:
 
 @contextmanager
 def interrupted_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGINT, SIGTERM and SIGHUP, and ignore further ones: the end must not be cut short."""
+    """Raise KeyboardInterrupt at SIGINT, SIGTERM or SIGHUP, and ignore later signals, so that the cleanup completes."""
 
     def end(number: int, frame: FrameType | None) -> None:
         for each in _ENDINGS:

@@ -11,7 +11,7 @@ _SCRIPT: Final = Path(__file__).resolve().parents[2] / "tools" / "ensure_etcd.sh
 
 
 class EtcdMissing(RuntimeError):
-    """This machine has no etcd, and none could be fetched."""
+    """etcd is not installed and could not be fetched."""
 
 
 @cache

@@ -14,7 +14,7 @@ from proof.kit.waiting import PROCESS_PATIENCE
 
 _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
 _BESIDE = {"fastPortEnable": "true", "brokerRole": "SYNC_MASTER", "enableControllerMode": "true"}
-"""With one of these settings, or with `haListenPort`, a broker also listens at ports beside its own."""
+"""With one of these settings, or with `haListenPort`, a broker also listens at neighbouring ports."""
 
 
 def conf_file(path: Path, settings: Mapping[str, str]) -> Path:
@@ -37,7 +37,7 @@ class _Daemon(ChildProcess):
         python: str = sys.executable,
         seconds: float = PROCESS_PATIENCE,
     ) -> None:
-        # A setting in the caller's environment must not steer what is tested or measured.
+        # The caller's settings must not change a test or a measurement.
         cleared = {name: None for name in os.environ if name.startswith("BOLIDE_") and name not in _KEPT}
         command = [python, "-m", "bolide.cli", kind, *words]
         super().__init__(command, home / f"{kind}.out", {**cleared, **(environment or {})})
@@ -46,7 +46,7 @@ class _Daemon(ChildProcess):
 
 
 class OurNameServer(_Daemon):
-    """`bolide namesrv`; `settings` are in its file, by Java key."""
+    """`bolide namesrv` with `settings` by Java key."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class OurNameServer(_Daemon):
 
 
 class OurController(_Daemon):
-    """`bolide controller`, with its decisions in `home/sets.json`; `settings` by Java key."""
+    """`bolide controller` with `settings` by Java key. It stores its decisions in `home/sets.json`."""
 
     def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         values = {"controllerStore": f"file:{home}/sets.json", **(settings or {})}
@@ -69,11 +69,11 @@ class OurController(_Daemon):
 
 
 class OurBroker(_Daemon):
-    """`bolide broker` named `broker-a` of `DefaultCluster`; its store is `home/store`.
+    """`bolide broker` named `broker-a` of `DefaultCluster`, with its store in `home/store`.
 
-    `settings` are added to broker.conf, by Java key. With an empty `namesrv` it registers nowhere. Its log files are
-    small, and it is patient, unless it is to run `as_shipped`. `python` is that of another environment, to measure the
-    Bolide in it. `environment` adds variables.
+    `settings` are added to broker.conf, by Java key. With an empty `namesrv` it does not register. `as_shipped` omits
+    the small log files and the patience of a broker under test. `python` may belong to another environment, to measure
+    the Bolide in it. `environment` adds variables.
     """
 
     def __init__(

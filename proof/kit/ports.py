@@ -1,11 +1,11 @@
-"""Ports for servers that cannot choose their own.
+"""Reserves ports for servers that cannot choose one.
 
 Start a server of Bolide with port 0: it reports its port in its ready line. Reserve a port for RocketMQ's Java servers,
-for a server that starts again at its address, and for one that also listens at ports beside its own.
+for a server that restarts at its address, and for one that also listens at neighbouring ports.
 
-The ports from 15000 to 32000 are divided into blocks. They are below those that the kernel gives to outgoing
-connections. A process owns a block while it keeps the block's first port bound, so that no other process on this
-machine, of this test run or of another, reserves a port of the same block.
+The ports from 15000 to 32000 are divided into blocks. The kernel uses higher ports for outgoing connections. A process
+owns a block while it keeps the block's first port bound. No other process on this machine, in this test run or in
+another, reserves ports of that block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class _Ports:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owned: list[socket.socket] = []
+        self.held: list[int] = []
+        """Descriptors of the sockets that keep the blocks."""
         self._rest: list[int] = []
 
     def reserve(self, distances: tuple[int, ...]) -> int:
@@ -43,9 +44,9 @@ class _Ports:
     def _take_block(self, distances: tuple[int, ...]) -> range:
         for first in random.sample(range(_FIRST, _LAST, _BLOCK), (_LAST - _FIRST) // _BLOCK):
             try:
-                self._owned.append(_bound(first))
+                self.held.append(_bound(first).detach())  # open until this process ends
             except OSError:
-                continue  # another process owns it
+                continue  # another process owns the block
             return range(first + 1, first + _BLOCK)
         raise OSError(f"no ports from {_FIRST} to {_LAST} are left for a port with its neighbours {distances}")
 
@@ -76,12 +77,17 @@ def _start_afresh() -> None:
     _ports = _Ports()
 
 
-os.register_at_fork(after_in_child=_start_afresh)  # a fork must not give away what its parent gives away
+os.register_at_fork(after_in_child=_start_afresh)  # a fork and its parent must not give away the same ports
+
+
+def held_descriptors() -> frozenset[int]:
+    """Return the descriptors that this process keeps open to own its blocks."""
+    return frozenset(_ports.held)
 
 
 def reserve_port(*distances: int) -> int:
-    """Return a port of 127.0.0.1 that no process on this machine reserves again while this one lives.
+    """Return a port of 127.0.0.1 that no process on this machine reserves again until this process ends.
 
-    The ports at the given distances from it are reserved with it. Raises OSError if no port is left.
+    The ports at the given distances from it are reserved, too. Raises OSError if no port is left.
     """
     return _ports.reserve(distances)

@@ -92,7 +92,7 @@ class ChildProcess:
         return self._child.poll()
 
     def output(self) -> str:
-        """Return what it has written to its log so far."""
+        """Return its log since its start."""
         with self.log.open("rb") as file:
             file.seek(self._begin)
             return file.read().decode("utf-8", "replace")
@@ -119,7 +119,7 @@ class ChildProcess:
 
         try:
             wait_until(written, f"{text!r} in {self.log}", seconds)
-        except BaseException:  # Ctrl-C too: nobody else knows the child yet
+        except BaseException:  # Ctrl-C too: the caller has no reference to the child yet
             self.kill()
             raise
         return found[0].rstrip()
@@ -130,7 +130,7 @@ class ChildProcess:
         try:
             self._child.stdin.write(f"{line}\n".encode())
             self._child.stdin.flush()
-        except (BrokenPipeError, ValueError):  # a pipe without a reader, or one that is closed
+        except (BrokenPipeError, ValueError):  # the pipe has no reader, or is closed
             return False
         return True
 
@@ -218,7 +218,7 @@ class ReportingProcess(ChildProcess):
 
 
 class AnsweringProcess(ChildProcess):
-    """A program that reads one command per line and answers each with a line that is a JSON object.
+    """A program that reads one command per line and writes a JSON object in one line after each.
 
     Other lines of its output are ignored, because libraries print some.
     """
@@ -241,16 +241,16 @@ class AnsweringProcess(ChildProcess):
             self._ignored.append(line.strip())
 
     def last_words(self, lines: int = _LAST_LINES) -> str:
-        """Return the last lines that are not answers, as one line."""
+        """Return the last ignored lines, or the last lines of its log, as one line."""
         return " | ".join(self._ignored) if self._log is None else super().last_words(lines)
 
     def ask(self, command: str, seconds: float = PROCESS_PATIENCE) -> dict[str, Any]:
-        """Run one command and return its answer. Raises AssertionError if the program ends or does not answer."""
+        """Run one command and return its object. Raises AssertionError if the program ends or writes none in time."""
         self.tell(command)
         return self.answer(command, seconds)
 
     def answer(self, what: str, seconds: float = PROCESS_PATIENCE) -> dict[str, Any]:
-        """Return the next answer."""
+        """Return the next object. `what` is for the error."""
         try:
             line = self._answers.get(timeout=seconds)
         except queue.Empty:

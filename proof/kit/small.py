@@ -34,7 +34,7 @@ SMALL: Final[Fields] = {
     "max_hash_slot_num": 1000,
     "max_index_num": 4000,
 }
-"""Queues roll; the log holds all messages of a test."""
+"""Queues roll; one log file is enough for a test."""
 SMALL_LOG: Final = {"mappedFileSizeCommitLog": str(64 << 20)}
 """Bolide reserves the disk blocks of a log file when it creates it: 1 GiB with the default."""
 
@@ -43,12 +43,12 @@ QUICK_CHECKS: Final = {
     "transactionTimeOut": "1000",
     "transactionCheckMax": "1000",
 }
-"""Open transactions are checked each second, and none is given up: a round counts, too, while no producer is there."""
+"""Open transactions are checked every second. The limit of checks is high because a check without a producer counts."""
 PATIENT: Final = {"waitTimeMillsInSendQueue": "60000", "osPageCacheBusyTimeOutMills": "60000"}
 """The broker rejects no send because a busy machine stalled."""
 NEVER_BUSY: Final = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}
-"""The broker rejects no send because it waited. With its defaults Java's rejects one after 200 ms, as when it creates a
-topic or a log file on a slow disk; clients of 4.9 do not retry, and a retry goes to another queue than was meant."""
+"""The broker rejects no send because of its waiting time. By default Java's broker rejects a send after 200 ms, e.g.
+while it creates a topic or a log file on a slow disk. Clients of 4.9 do not retry, and a retry uses another queue."""
 
 
 def by_key(fields: Fields) -> dict[str, str]:
@@ -57,5 +57,5 @@ def by_key(fields: Fields) -> dict[str, str]:
 
 
 def shape_of(fields: Fields, **more: Any) -> StoreShape:
-    """Return the shape of a store with these sizes; `more` are further fields of `ShapeOptions`."""
+    """Return the shape of a store with these sizes and `more` fields of `ShapeOptions`."""
     return StoreShape.of(ShapeOptions(**{**fields, **more}))

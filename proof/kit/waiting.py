@@ -10,16 +10,17 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PATIENCE: Final = 60.0
-"""Seconds for what happens in this process: longer than a busy core or a slow disk stalls, and shorter than the
-expiries by which a broker or a name server would bring some of it about, too."""
+"""Limit in seconds for events in this process. Stalls of a busy core or a slow disk are shorter; the expiries of a
+broker or a name server, which could cause the same event, are longer."""
 PROCESS_PATIENCE: Final = 180.0
-"""Seconds for what other processes do, JVMs included: shorter than a test's own timeout."""
+"""Limit in seconds for events in other processes, JVMs included. The timeout of a test is longer."""
 _POLL_SECONDS: Final = 0.01
 
 
 def wait_until(condition: Callable[[], object], what: str = "", seconds: float = PROCESS_PATIENCE) -> None:
-    """Poll until `condition` holds. Raises AssertionError with `what`, or with the place of the condition, if it does
-    not hold within `seconds`.
+    """Poll until `condition` holds.
+
+    Raises AssertionError with `what`, or with the place of the condition, if it does not hold within `seconds`.
     """
     deadline = time.monotonic() + seconds
     while not condition():
@@ -45,7 +46,7 @@ async def holds_within(condition: Callable[[], object], seconds: float, every: f
 
 
 async def until_answered(ask: Callable[[], Awaitable[T]], wanted: T, seconds: float = PATIENCE) -> None:
-    """Ask until the answer is `wanted`. Raises AssertionError with the last answer if it is not within `seconds`."""
+    """Call `ask` until it returns `wanted`. Raises AssertionError with the last result after `seconds`."""
     deadline = time.monotonic() + seconds
     while (answer := await ask()) != wanted:
         assert time.monotonic() < deadline, f"{answer!r} is still not {wanted!r} after {seconds:g} s"

@@ -10,7 +10,7 @@ from proof.kit.ports import reserve_port
 
 
 class RestartableBroker:
-    """A name server, and a broker that starts again on its store and its port."""
+    """A name server, and a broker that restarts with its store and its port."""
 
     def __init__(self, home: Path, java: bool = False) -> None:
         self._home = home / "broker"
@@ -20,7 +20,7 @@ class RestartableBroker:
         self.process = self._start()
 
     def restart(self) -> None:
-        """Start the broker again after `kill`."""
+        """Restart the broker after `kill`."""
         self.process = self._start()
 
     def kill(self) -> None:

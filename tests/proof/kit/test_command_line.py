@@ -1,4 +1,4 @@
-"""What the command lines of proof tools share."""
+"""The common part of the command lines of proof tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from proof.kit.command_line import Pace, Parser, folder_of, interrupted_once, teller
 
 
-def test_options_that_tools_share(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shared_options_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     parser = Parser("attack", "About it.\n\n    as it is")
     parser.add_seed("repeat a run")
     parser.add_json()
@@ -25,18 +25,18 @@ def test_options_that_tools_share(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_progress_keeps_out_of_the_figures(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_and_figures_use_different_streams(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     teller(as_json)("half of it")
     out, errors = capsys.readouterr()
     assert (out, errors) == (("", "half of it\n") if as_json else ("half of it\n", ""))
 
 
-def test_a_line_is_due_once_in_a_while() -> None:
+def test_a_line_is_due_after_its_interval() -> None:
     assert not Pace(3600).due()
     assert Pace(0).due()
 
 
-def test_a_run_has_the_given_folder_or_one_of_its_own(tmp_path: Path) -> None:
+def test_a_run_uses_the_given_folder_or_a_temporary_one(tmp_path: Path) -> None:
     assert folder_of("soak", tmp_path / "a" / ".." / "b") == tmp_path / "b"
     made = folder_of("soak", None)
     assert made.is_dir() and made.name.startswith("bolide-soak-")
@@ -44,7 +44,7 @@ def test_a_run_has_the_given_folder_or_one_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_second_signal_does_not_cut_the_end_short(number: signal.Signals) -> None:
+def test_a_second_signal_does_not_interrupt_the_cleanup(number: signal.Signals) -> None:
     before, ended = signal.getsignal(number), False
     with interrupted_once():
         try:

@@ -1,4 +1,4 @@
-"""Reserved ports: one process at a time gives a port away, and a fork does not give away what its parent does."""
+"""Reserved ports: processes, and a fork and its parent, never reserve the same one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_port_in_use_is_not_reserved_and_a_neighbour_is_not_reserved_again() -
         assert {first, first + 1}.isdisjoint(reserve_port() for _ in range(5))
 
 
-def test_a_fork_reserves_ports_of_its_own() -> None:
+def test_a_fork_reserves_ports_of_another_block() -> None:
     reserve_port()  # so that this process owns a block
     read, write = os.pipe()
     child = os.fork()
@@ -57,7 +57,7 @@ def test_a_fork_reserves_ports_of_its_own() -> None:
     assert theirs // ports._BLOCK != mine // ports._BLOCK
 
 
-def test_without_a_block_left_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reserving_fails_without_a_free_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_LAST", ports._FIRST + ports._BLOCK)
     fresh = ports._Ports()
     with socket.socket() as other:

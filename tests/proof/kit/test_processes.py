@@ -1,4 +1,4 @@
-"""Child processes: their ready line, their answers, and their end."""
+"""Child processes: the ready line, commands and their results, the end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_the_ready_line_is_returned_and_an_earlier_start_does_not_count(tmp_path
     assert log.read_text().count("ready it") == 2 and "127.0.0.1:1" not in process.output()
 
 
-def test_a_child_that_ends_before_it_is_ready_is_told_with_its_output(tmp_path: Path) -> None:
+def test_the_error_has_the_output_of_a_child_that_ends_before_it_is_ready(tmp_path: Path) -> None:
     process = ChildProcess(python("print('no room'); raise SystemExit(3)"), tmp_path / "log")
     with pytest.raises(AssertionError, match=r"ended \(3\):\nno room"):
         process.wait_ready()
 
 
-def test_a_child_that_does_not_get_ready_is_killed(tmp_path: Path) -> None:
+def test_a_child_that_does_not_become_ready_is_killed(tmp_path: Path) -> None:
     process = ChildProcess(python("input()"), tmp_path / "log", fed=True)
     with pytest.raises(AssertionError, match="waited 0.05 s in vain for 'ready ' in"):
         process.wait_ready(seconds=0.05)
@@ -60,14 +60,14 @@ raise SystemExit(len(input()))
     assert process.failure() == f"reporter ended with status 4: it wrote nothing to {process.log}"
 
 
-def test_answers_are_objects_and_other_lines_are_ignored() -> None:
+def test_results_are_objects_and_other_lines_are_ignored() -> None:
     program = AnsweringProcess(python("for line in iter(input, 'end'): print('noise\\n{\"got\": \"%s\"}' % line)"))
     assert [program.ask(word) for word in ("one", "two")] == [{"got": "one"}, {"got": "two"}]
     with pytest.raises(AssertionError, match=r"the program ended \(0\) at end: noise \| noise"):
         program.ask("end")
 
 
-def test_a_program_that_does_not_answer_is_killed() -> None:
+def test_a_program_without_a_result_is_killed() -> None:
     program = AnsweringProcess(python("input(); input()"))
     with pytest.raises(AssertionError, match=r"no answer within 0.05 s to well\?"):
         program.ask("well?", 0.05)

@@ -1,4 +1,4 @@
-"""Waits name what they waited for."""
+"""Errors of waits name the condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_wait_ends_when_the_condition_holds() -> None:
     assert next(tries) == 6
 
 
-def test_a_wait_in_vain_says_for_what_or_where() -> None:
+def test_the_error_of_a_wait_names_the_condition_or_its_place() -> None:
     with pytest.raises(AssertionError, match=r"waited 0.01 s in vain for the end"):
         wait_until(lambda: False, "the end", 0.01)
     with pytest.raises(AssertionError, match=r"in vain for the condition at .*test_waiting.py:\d+"):
@@ -24,7 +24,7 @@ def test_a_wait_in_vain_says_for_what_or_where() -> None:
     assert not asyncio.run(holds_within(lambda: False, 0.01))
 
 
-def test_the_last_answer_is_told() -> None:
+def test_the_error_of_a_wait_has_the_last_result() -> None:
     async def ask() -> int:
         return 1
 
