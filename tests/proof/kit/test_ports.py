@@ -58,9 +58,11 @@ def test_a_fork_reserves_ports_of_another_block() -> None:
 
 
 def test_reserving_fails_without_a_free_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_LAST", ports._FIRST + ports._BLOCK)
+    first = reserve_port()
+    monkeypatch.setattr(ports, "_FIRST", first)
+    monkeypatch.setattr(ports, "_LAST", first + ports._BLOCK)
     fresh = ports._Ports()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", ports._FIRST))
-        with pytest.raises(OSError, match="no ports from 15000 to 15050 are left"):
+        other.bind(("127.0.0.1", first))
+        with pytest.raises(OSError, match=f"no ports from {first} to {first + ports._BLOCK} are left"):
             fresh.reserve((1, -2))
