@@ -19,6 +19,7 @@ from bolide import _impl
 from proof.interop.jvm_flags import UNVERIFIED
 from proof.kit.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
+from tests.leaks import Leaks
 from tests.node.controller.etcds import SKIP_OPTIONAL
 from tests.runner import again, groups, long_tests, times
 from tests.runner.schedule import HeavyBesideLight
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Matrix(), "bolide-matrix")
     times.register(config)
     again.register(config)
+    config.pluginmanager.register(Leaks(), "bolide-leaks")
     if config.getoption("--skip-optional"):
         os.environ[SKIP_OPTIONAL] = "1"
 

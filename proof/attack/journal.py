@@ -53,6 +53,10 @@ class Journal:
         line = json.dumps([time.monotonic(), what, *fields], separators=(",", ":"))
         os.write(self._fd, line.encode() + b"\n")
 
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
     def next_serial(self) -> str:
         """A name that ties two lines of this process together."""
         self._serial += 1

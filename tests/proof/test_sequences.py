@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def test_sequences_end_well(kind: str, count: int, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_what_was_found_stays_mended(path: Path, tmp_path: Path) -> None:
     name, number, steps = kept(path)
-    assert play(kind_named(name), number, list(enumerate(steps)), tmp_path).wrong == ""
+    with closing(kind_named(name)) as kind:
+        assert play(kind, number, list(enumerate(steps)), tmp_path).wrong == ""
 
 
 def test_a_sequence_is_drawn_from_its_seed_alone() -> None:

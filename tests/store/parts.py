@@ -23,7 +23,15 @@ SHAPE = shape_of(TINY, mapped_file_size_consume_queue_ext=256, max_index_num=20)
 FROM_FILES = StoreOptions(tail_cache_bytes=0)
 
 
-class ColdFiles(RealFiles):
+class OwnFiles(RealFiles):
+    """Real files that close with this object: tests leave their stores as a crash leaves them."""
+
+    def __del__(self) -> None:
+        for handle in list(self._paths):
+            self.close(handle)
+
+
+class ColdFiles(OwnFiles):
     """Real files of which nothing is in memory until it was warmed."""
 
     def __init__(self) -> None:
@@ -46,7 +54,7 @@ class ColdFiles(RealFiles):
         self.warmed.update((path, at) for at in range(offset, offset + size))
 
 
-class TracedFiles(RealFiles):
+class TracedFiles(OwnFiles):
     """Real files that remember the very objects they gave out."""
 
     def __init__(self) -> None:
@@ -90,7 +98,7 @@ class Parts:
     def __init__(
         self, root: Path, shape: StoreShape = SHAPE, options: StoreOptions | None = None, files: Files | None = None
     ) -> None:
-        self.files = files if files is not None else RealFiles()
+        self.files = files if files is not None else OwnFiles()
         self.root = root
         self.shape = shape
         self.handles = HandleCache(self.files, 8)

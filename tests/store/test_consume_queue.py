@@ -15,13 +15,13 @@ from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
 from bolide.store.files import RealFiles
 from bolide.store.segments import HandleCache
-from tests.store.parts import ColdFiles
+from tests.store.parts import ColdFiles, OwnFiles
 
 UNITS = 10
 
 
 def open_queue(folder: Path, files: RealFiles | None = None, ext: bool = False) -> ConsumeQueue:
-    files = files or RealFiles()
+    files = files or OwnFiles()
     handles = HandleCache(files, 3)
     extension = ConsumeQueueExt(files, f"{folder}/ext/T/0", 256, handles) if ext else None
     return ConsumeQueue(files, f"{folder}/cq/T/0", "T", 0, UNITS * 20, handles, extension)
@@ -375,7 +375,7 @@ TestQueueModel = QueueModel.TestCase
 
 
 def test_a_crash_leaves_no_old_units_behind_the_end_wherever_they_are(tmp_path: Path) -> None:
-    files = RealFiles()
+    files = OwnFiles()
     handles = HandleCache(files, 3)
     size = 300_000 * 20
     queue = ConsumeQueue(files, f"{tmp_path}/T/0", "T", 0, size, handles)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from bolide.layout.ext_unit import ext_address
 from bolide.store.consume_queue_ext import ConsumeQueueExt
-from bolide.store.files import RealFiles
 from bolide.store.segments import HandleCache
+from tests.store.parts import OwnFiles
 
 BITMAP = bytes(range(14))
 
 
 def open_ext(folder: Path) -> ConsumeQueueExt:
-    files = RealFiles()
+    files = OwnFiles()
     return ConsumeQueueExt(files, f"{folder}/ext/T/0", 110, HandleCache(files, 2))
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from bolide.dispatch.row import Dispatch
 from bolide.store.consume_queues import AT_ONCE, FEW, MAX_WAITING, OLDEST, QUEUE_COST, ConsumeQueues
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.files import FileFailed
 from bolide.store.segments import HandleCache
 from bolide.testing.files import SimulatedFiles
-from tests.store.parts import SHAPE, Parts, put_of
+from tests.store.parts import SHAPE, OwnFiles, Parts, put_of
 
 
 def record(topic: str, queue_id: int, queue_offset: int, physical_offset: int, sys_flag: int = 0) -> Dispatch:
@@ -30,7 +30,7 @@ def record(topic: str, queue_id: int, queue_offset: int, physical_offset: int, s
 
 
 def open_queues(root: Path, limit: int = 4) -> ConsumeQueues:
-    files = RealFiles()
+    files = OwnFiles()
     return ConsumeQueues(files, str(root), SHAPE, HandleCache(files, limit))
 
 
@@ -201,7 +201,7 @@ def test_a_deleted_topic_leaves_nothing_and_may_come_back(tmp_path: Path) -> Non
 
 
 def test_bitmaps_are_asked_for_when_switched_on(tmp_path: Path) -> None:
-    files = RealFiles()
+    files = OwnFiles()
     shape = replace(SHAPE, enable_consume_queue_ext=True, enable_calc_filter_bit_map=True)
     asked: list[Dispatch] = []
 

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from bolide.dispatch.row import Dispatch
 from bolide.layout.hashes import index_hash, java_hash
 from bolide.layout.shape import StoreShape
-from bolide.store.files import RealFiles
 from bolide.store.index_file import continue_hash, key_hash
 from bolide.store.index_service import IndexService
 from bolide.store.segments import HandleCache
-from tests.store.parts import SHAPE
+from tests.store.parts import SHAPE, OwnFiles
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data/protocol/vectors.json").read_text("utf-8"))
 NOW = 1_763_700_000_123
@@ -27,7 +26,7 @@ EVER = 1 << 60
 
 
 def open_index(root: Path, shape: StoreShape = SHAPE) -> IndexService:
-    files = RealFiles()
+    files = OwnFiles()
     return IndexService(files, str(root), shape, HandleCache(files, 4))
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bolide.store.files import DiskFull, RealFiles
+from bolide.store.files import DiskFull
 from bolide.store.log_tail import LogTail
 from bolide.store.options import StoreOptions
 from bolide.store.read import QueueReader
-from tests.store.parts import SHAPE, Parts, put_of
+from tests.store.parts import SHAPE, OwnFiles, Parts, put_of
 
 
 @given(
@@ -57,7 +57,7 @@ def test_what_is_too_large_is_not_kept_and_ends_what_was() -> None:
     assert tail.view(1_005, 5) is not None
 
 
-class CountedFiles(RealFiles):
+class CountedFiles(OwnFiles):
     """Real files that count what is read of them."""
 
     def __init__(self) -> None:

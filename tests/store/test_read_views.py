@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from bolide.layout.hashes import tags_code
 from bolide.layout.record import decode_records
-from bolide.store.files import RealFiles
 from bolide.store.options import StoreOptions
 from bolide.store.read import QueueReader
-from tests.store.parts import SHAPE, Parts, put_of
+from tests.store.parts import SHAPE, OwnFiles, Parts, put_of
 
 QUEUES = 3
 TAGS = "abc"
@@ -38,7 +37,7 @@ SHAPES = {
 }
 
 
-class SomeViews(RealFiles):
+class SomeViews(OwnFiles):
     """Real files that refuse a part of the views: as many in seven as is said."""
 
     def __init__(self) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bolide.store.files import FileFailed, RealFiles
-from tests.store.parts import Parts, put_of
+from bolide.store.files import FileFailed
+from tests.store.parts import OwnFiles, Parts, put_of
 
 
 def units(parts: Parts, topic: str = "T", queue_id: int = 0) -> list[int]:
@@ -143,7 +143,7 @@ def test_a_deleted_beginning_is_passed_over(tmp_path: Path) -> None:
     assert parts.reput.skipped_bytes == 4096
 
 
-class FullDisk(RealFiles):
+class FullDisk(OwnFiles):
     """Files of which those with `closed` in their path cannot be opened while `full`."""
 
     full = False

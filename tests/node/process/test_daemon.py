@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -46,11 +47,29 @@ class Scripted:
 
 
 @pytest.fixture(autouse=True)
-def signals_as_before() -> Iterator[None]:
+def process_as_before() -> Iterator[None]:
+    """A daemon leaves its signals and its settings of memory to the end of its process."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    thresholds = gc.get_threshold()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+def status_of(make: Callable[[], Scripted]) -> int:
+    """The exit status of a daemon, whose loop is closed: it leaves that to the end of its process, too."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def noted() -> Scripted:
+        loops.append(asyncio.get_running_loop())
+        return make()
+
+    try:
+        return run_daemon(noted, "broker x")
+    finally:
+        loops[0].close()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +89,7 @@ def test_what_ends_a_daemon_is_its_status(
         nodes.append(Scripted(**script))  # type: ignore[arg-type] # one dictionary for three kinds of argument
         return nodes[0]
 
-    assert run_daemon(make, "broker x") == status
+    assert status_of(make) == status
     assert capsys.readouterr().out == "ready broker x 127.0.0.1:1\n"
     assert nodes[0].stops == 1
 
@@ -99,7 +118,7 @@ def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
         os.kill(os.getpid(), signal.SIGHUP)
 
     node = HangsUp()
-    assert run_daemon(lambda: node, "broker x") == STOPPED
+    assert status_of(lambda: node) == STOPPED
     assert (node.stops, node.reloads) == (1, 0 if terminal else 1)
 
 
@@ -122,5 +141,5 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
 def test_a_daemon_that_cannot_start_says_nothing_on_standard_output(
     error: BaseException, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_daemon(lambda: Scripted(fails=error), "broker x") == status
+    assert status_of(lambda: Scripted(fails=error)) == status
     assert capsys.readouterr().out == ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from proof.attack import journal
@@ -38,6 +39,7 @@ def test_what_was_acknowledged_is_awaited_until_its_groups_accept_it(tmp_path: P
     progress.read()
     assert progress.waiting() == []
     assert (progress.sent, progress.counts) == (4, {"done": 4, "consumed": 6})
+    book.close()
 
 
 def test_a_transaction_is_awaited_only_if_it_commits(tmp_path: Path) -> None:
@@ -46,6 +48,7 @@ def test_a_transaction_is_awaited_only_if_it_commits(tmp_path: Path) -> None:
     for number in numbers:
         book.note(journal.SEND, number, "trans", 10, "", "", {}, "half", 0.0, "")
         book.note(journal.DONE, [number], "", "", 0, 0)
+    book.close()
     progress = Progress([Follower(tmp_path / "journal")])
     progress.read()
     assert [number for _, number, _ in sorted(progress.waiting())] == [one for one in numbers if journal.commits(one)]
@@ -53,11 +56,13 @@ def test_a_transaction_is_awaited_only_if_it_commits(tmp_path: Path) -> None:
 
 def test_the_torn_last_line_of_a_killed_process_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    Journal(path).note(journal.READY, "first")
+    with closing(Journal(path)) as book:
+        book.note(journal.READY, "first")
     with path.open("ab") as file:
         file.write(b'[1.0,"don')
     follower = Follower(path)
     assert [entry[2] for entry in follower.entries()] == ["first"]
-    Journal(path).note(journal.READY, "lost with the torn line")
-    Journal(path).note(journal.READY, "second")
+    for name in ("lost with the torn line", "second"):
+        with closing(Journal(path)) as book:
+            book.note(journal.READY, name)
     assert [entry[2] for entry in follower.entries()] == ["second"]

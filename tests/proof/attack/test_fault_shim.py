@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,9 @@ def call(name, work):
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Page:
-    return Page(tmp_path / "page", seed=1)
+def page(tmp_path: Path) -> Iterator[Page]:
+    with closing(Page(tmp_path / "page", seed=1)) as made:
+        yield made
 
 
 def run(page: Page, folder: Path, code: str) -> tuple[int, list[list[Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,5 +30,6 @@ def test_a_refusal_that_leaves_it_open_is_noted_as_unknown(tmp_path: Path, code:
     producer = Producer("g", "127.0.0.1:1")
     sender = TransactionProducer("g", "127.0.0.1:1", Decider())
     traffic = Traffic(Setup("p", "127.0.0.1:1", str(book), 1, 1, 1, 1.0), producer, sender)
-    traffic.failed([7], ResponseError("refused", code, remark))
+    with closing(traffic.journal):
+        traffic.failed([7], ResponseError("refused", code, remark))
     assert [json.loads(line)[1:3] for line in book.read_text().splitlines()] == [[noted, [7]]]

@@ -116,19 +116,19 @@ def write_all(
     out: OutputFiles, parts: list[PartSummary], state: DerivedState, shape: StoreShape
 ) -> tuple[DerivedState, list[Skipped]]:
     """The second stage of the job, without Spark; large files in two pieces."""
-    files = PartFiles([part.file for part in parts])
-    names = index_names(parts, files, state, shape)
-    for task in index_tasks(files, state, names, out.path(""), shape, 2):
-        assert task.piece is not None
-        write_index(out, files, task.piece, shape)
-    ends = {}
-    skipped: list[Skipped] = []
-    for task in bundles(parts, state.queues, 3):
-        for queue in task.queues:
-            written = write_queue(out, files, queue, shape)
-            ends[queue.topic, queue.queue_id] = written.end
-            skipped += written.skipped
-    after = next_state(parts, files, state, names, ends, shape)
+    with PartFiles([part.file for part in parts]) as files:
+        names = index_names(parts, files, state, shape)
+        for task in index_tasks(files, state, names, out.path(""), shape, 2):
+            assert task.piece is not None
+            write_index(out, files, task.piece, shape)
+        ends = {}
+        skipped: list[Skipped] = []
+        for task in bundles(parts, state.queues, 3):
+            for queue in task.queues:
+                written = write_queue(out, files, queue, shape)
+                ends[queue.topic, queue.queue_id] = written.end
+                skipped += written.skipped
+        after = next_state(parts, files, state, names, ends, shape)
     for name in set(state.index) - set(after.index):
         Path(out.path(f"index/{name}")).unlink()
     out.sync()
