@@ -191,6 +191,11 @@ class Broker:
             self._broker = broker = BrokerNode(options, world=RealNodeWorld(self._files))
             try:
                 await broker.start()
+                if options.namesrv_addr == namesrv.address and not options.enable_controller_mode:
+                    # A broker waits 3 s for its registration, and then starts without it.
+                    async with asyncio.timeout(PATIENCE_S):
+                        while not any(map(namesrv.knows_topic, broker.parts.topics.table)):
+                            await asyncio.sleep(0.005)
                 # Reserve the blocks of the log now. With the first message that would block the loop, for long on a
                 # busy disk, and tests give their first message little time.
                 broker.store.log.segments.create_at(broker.store.end_offset)
