@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 
 from proof.differential.__main__ import told
 from proof.differential.generate import sequence
-from proof.differential.listed import load
+from proof.differential.listed import Entry, load
 from proof.differential.run import Run
 from proof.differential.sides import Side, clusters
 from proof.differential.steps import load as load_steps
@@ -21,7 +22,9 @@ from proof.kit.children import start
 from proof.kit.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
-CORPUS = sorted((ROOT / "proof" / "differential" / "corpus").glob("*.json"))
+FOLDER = ROOT / "proof" / "differential" / "corpus"
+CORPUS = sorted(FOLDER.glob("*.json"))
+LOOKS = 4
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("java-brokers")]
 
@@ -40,8 +43,18 @@ def test_what_was_different_once_is_equal_or_listed(both: tuple[Side, Side]) -> 
         outcome = run.sequence(load_steps(file))
         assert outcome.found is None, f"make differential ARGS='--replay {file}'\n{told(outcome.found)}"
         hits.update(outcome.hits)
-    missed = {entry.name for entry in entries if not hits[entry.name] and not entry.unseen}
+    missed = {entry.name for entry in entries if not hits[entry.name] and not entry.unseen and not shown(run, entry)}
     assert missed == set(), "listed differences that the corpus does not show: are they still there?"
+
+
+def shown(run: Run, entry: Entry) -> bool:
+    """Whether another run of its own sequence shows it: one that depends on the moment may need some.
+
+    Java takes a sample of its rates every 10 s. If it does so between the two requests of that sequence, the rates are
+    equal.
+    """
+    file = FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', entry.name.lower())}.json"
+    return file.exists() and any(entry.name in run.sequence(load_steps(file)).hits for _ in range(LOOKS))
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -19,8 +19,6 @@ from bolide.spark.session import daemon, session
 
 def test_local_sessions_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
-        monkeypatch.setenv(name, "set by the session unless it is set")
     assert session._settings("local[1]", {}, tmp_path)["spark.python.daemon.module"] == daemon.__name__
 
 
