@@ -21,7 +21,7 @@ from proof.kit.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
 from tests.leaks import Leaks
 from tests.node.controller.etcds import SKIP_OPTIONAL
-from tests.runner import again, groups, long_tests, times
+from tests.runner import again, groups, judges, long_tests, times
 from tests.runner.schedule import HeavyBesideLight
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
@@ -96,8 +96,9 @@ def _java_home_or_path() -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose among the long tests, then group the heavy ones."""
+    """Choose among the long tests, mark those that judge, then group the heavy ones."""
     long_tests.deselect(config, items)
+    judges.mark(items)
     groups.assign(items)
 
 

@@ -29,7 +29,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import uvloop
 
-from tests.client.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE
 
 DESCRIPTORS = Path("/proc/self/fd")
 TASKS = Path("/proc/self/task")
