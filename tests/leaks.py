@@ -29,6 +29,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import uvloop
 
+from proof.kit.ports import held_descriptors
 from proof.kit.waiting import PATIENCE
 
 DESCRIPTORS = Path("/proc/self/fd")
@@ -116,9 +117,10 @@ class Leaks:
 
 def opened() -> dict[object, str]:
     """What is open now, by its identity."""
+    ports = held_descriptors()
     found: dict[object, str] = {thread: f"thread {thread.name}" for thread in threading.enumerate()}
     found.update({task: f"task {task.get_name()}, which is pending" for task in _forgotten_tasks()})
-    found.update({("descriptor", number, what): what for number, what in _descriptors()})
+    found.update({("descriptor", number, what): what for number, what in _descriptors() if number not in ports})
     found.update({("child", number): f"child process {number}" for number in _children()})
     return found
 
