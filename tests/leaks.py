@@ -181,11 +181,15 @@ def _is_owned(key: object, what: str, before: dict[object, str]) -> bool:
 
 
 def _without_blocking_client(more: dict[object, str]) -> dict[object, str]:
-    """The first blocking client of a process starts a thread with a loop, which lasts as long as the process."""
-    if not any(isinstance(key, threading.Thread) and key.name == "bolide-client" for key in more):
-        return more
-    loop = ("thread bolide-client", "anon_inode:", "pipe:", "/dev/null")
-    return {key: what for key, what in more.items() if not what.startswith(loop)}
+    """Leave out what belongs to the blocking clients: a thread with a loop, from their first use on.
+
+    libuv opens /dev/null for a loop with its first stream.
+    """
+    names = [thread.name for thread in threading.enumerate()]
+    theirs = ("/dev/null",) if "bolide-client" in names else ()
+    if any(isinstance(key, threading.Thread) and key.name == "bolide-client" for key in more):
+        theirs += ("thread bolide-client", "anon_inode:", "pipe:")
+    return {key: what for key, what in more.items() if not what.startswith(theirs)}
 
 
 _STARTERS: WeakKeyDictionary[threading.Thread, threading.Thread] = WeakKeyDictionary()

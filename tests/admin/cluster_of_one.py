@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bolide.admin import Admin
-from bolide.client import Producer
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin, Producer
 
 TOPIC = "T"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, Producer, ResponseError
+from bolide.client import Message, ResponseError
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin, Producer
 
 ADMIN = '{"username":"admin","password":"admin-secret"}'
 

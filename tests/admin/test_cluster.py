@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin import Admin
 from bolide.admin.cluster import BrokerRow
 from bolide.client import ClientStateError, NoQueue, ResponseError
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.client.patient import Admin
 from tests.node.replication.controlled import controlled
 
 

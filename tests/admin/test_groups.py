@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, PushConsumer, ResponseError
+from bolide.client import Message, ResponseError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until, until_answered
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.client.patient import PushConsumer
 
 
 async def test_create_list_delete(bolide_broker: Broker) -> None:

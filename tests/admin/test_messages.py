@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, MessageQueue, PushConsumer, ResponseError
+from bolide.client import Message, MessageQueue, ResponseError
 from bolide.layout.errors import MessageIdError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.client.patient import PushConsumer
 
 
 async def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:

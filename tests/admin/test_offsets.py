@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, MessageQueue, PushConsumer
+from bolide.client import Message, MessageQueue
 from bolide.client.messages.errors import NoQueue
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.client.patient import Admin, PushConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin import Admin
 from bolide.admin.drain import only_at
 from bolide.admin.rolling import Rolling, RollingStep, StepFailed, StepKind, restart_plan
-from bolide.client import BolideError, Message, NoQueue, Producer, PushConsumer
+from bolide.client import BolideError, Message, NoQueue
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import until
+from tests.client.patient import Admin, Producer, PushConsumer
 from tests.node.brokers import options
 from tests.node.replication.controlled import controlled
 

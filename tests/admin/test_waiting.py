@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, Producer, ResponseError
+from bolide.client import Message, ResponseError
 from bolide.layout.names import TRACE_TOPIC
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until_answered
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.client.patient import Producer
 
 
 async def test_timed_messages_are_counted_by_topic(bolide_broker: Broker) -> None:

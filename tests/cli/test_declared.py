@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
 from tests.cli.access import Signed, guarded
+from tests.client.patient_blocking import Producer
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Producer
 
 
 def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Producer
 
 
 def test_people_see_words_and_programs_see_json(bolide_broker: Broker) -> None:

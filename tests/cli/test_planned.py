@@ -10,13 +10,12 @@ from pathlib import Path
 from click.testing import Result
 from typer.testing import CliRunner
 
-from bolide.admin import Admin as AsyncAdmin
-from bolide.admin.blocking import Admin
 from bolide.cli.cluster import app
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until_answered
+from tests.client.patient import Admin as AsyncAdmin
+from tests.client.patient_blocking import Admin, Producer
 from tests.node.replication.controlled import ControlledSet, controlled
 
 

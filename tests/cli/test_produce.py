@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from bolide.client.blocking import PullConsumer
 from bolide.testing.broker import Broker
 from proof.kit import children
+from tests.client.patient_blocking import PullConsumer
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "kill"])

@@ -21,11 +21,11 @@ import pytest
 
 from bolide.cli.output import FAILED, PIPE_CLOSED, UNREACHABLE, USAGE
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from proof.kit.children import start
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 from proof.kit.small import PATIENT, SMALL_LOG
+from tests.client.patient_blocking import Producer
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
 
@@ -47,7 +47,7 @@ class CommandLine:
         words = self.process.wait_ready("ready namesrv=").split()
         self.namesrv = dict(word.split("=", 1) for word in words[1:])["namesrv"]
         # The first message waits for the log's room: on a busy disk longer than the three seconds a verb gives it.
-        with Producer("first", self.namesrv, timeout=60) as producer:
+        with Producer("first", self.namesrv) as producer:
             producer.send(Message("First", b"x"))
 
     def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:

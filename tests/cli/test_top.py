@@ -19,11 +19,10 @@ from contextlib import contextmanager
 import pytest
 from typer.testing import CliRunner
 
-from bolide.admin.blocking import Admin
 from bolide.cli.main import load
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin, Producer
 
 DEADLINE_S = 60.0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bolide.client import MessageQueue, PullConsumer, PushConsumer
+from bolide.client import MessageQueue
+from tests.client.patient import PullConsumer, PushConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
 Q0, Q1 = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)

@@ -22,11 +22,11 @@ from bolide.client import (
     TransactionState,
     blocking,
 )
-from bolide.client.blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
 
 INSIDE = {"instance", "loop", "topics", "topic_missing", "finished", "check_transaction"} | {

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from bolide.client import Message, Producer
+from bolide.client import Message
 from bolide.console.app import Console, ConsoleOptions
 from bolide.testing.broker import Broker
 from bolide.world.clocks import now_ms
+from tests.client.patient import Producer
 
 T = TypeVar("T")
 

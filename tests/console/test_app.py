@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
-from bolide.admin import Admin
 from bolide.client import Message
 from bolide.console.app import HEADERS
 from bolide.console.sessions import COOKIE, FAILURES, IDLE_S
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin
 from tests.console.browsing import NASTY, Browser, browsing, send, shown
 
 ADMIN = '{"username":"admin","password":"admin-secret"}'

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, PushConsumer
+from bolide.client import Message
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Admin, PushConsumer
 from tests.console.browsing import NASTY, send
 from tests.console.chromium import DESKTOP, PHONE, Window, serving, window
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from fastavro import schemaless_writer
 
-from bolide.admin import Admin
-from bolide.client import DEAD_LETTER, Message, MessageQueue, PushConsumer, ReceivedMessage, RetryLater, TopicNotFound
+from bolide.client import DEAD_LETTER, Message, MessageQueue, ReceivedMessage, RetryLater, TopicNotFound
 from bolide.console.avro import AvroSchemas, avro_text
 from bolide.console.body_text import MOST
 from bolide.console.render import link
 from bolide.errors import ConfigError
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of
 
 PATIENCE = 60.0

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bolide.admin import Admin
 from bolide.client import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.console.body_text import MOST, body_text, hex_lines, preview
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin
 from tests.console.browsing import send
 
 

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, PushConsumer
+from bolide.client import Message
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PATIENCE, until
+from tests.client.patient import Admin, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of
 
 TOPIC, GROUP = "orders", "billing"

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.client import Message, MessageQueue
 from bolide.errors import BolideError
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.our_processes import OurNameServer
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import until, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
+from tests.client.patient import Admin, Producer, PushConsumer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 

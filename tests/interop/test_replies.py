@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
+from bolide.client import Message, ReceivedMessage
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
 from proof.interop.matrix import to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
+from tests.client.patient import Producer, PushConsumer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
@@ -23,7 +24,7 @@ async def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
     answer = java.call("request", topic=theirs, body="abc")
     assert (answer["body"], answer["topic"]) == ("cba", "DefaultCluster_REPLY_TOPIC")
     assert answer["properties"]["PUSH_REPLY_TIME"]
-    async with Producer("asker", namesrv, timeout=60) as producer:
+    async with Producer("asker", namesrv) as producer:
         message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 120)
         assert message.body == b"y" + b"x" * 5000
     consumer = PushConsumer(ours, namesrv, start_from="first")

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
+from bolide.client import Message, ReceivedMessage
 from bolide.client.tracing.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.testing.broker import Broker
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, source_folder, tool
 from proof.interop.java_processes import MqAdmin
 from proof.interop.matrix import PROGRAM, marked
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PushConsumer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 

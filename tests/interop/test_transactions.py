@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
+from bolide.client import Message, ReceivedMessage, TransactionState
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.small import QUICK_CHECKS
 from proof.kit.waiting import until
+from tests.client.patient import PushConsumer, TransactionProducer
 from tests.interop.asked_back import asked_while_open
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
@@ -132,7 +133,7 @@ async def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathF
         got.append(message)
 
     try:
-        async with TransactionProducer("txp", namesrv.address, listener, timeout=60) as producer:
+        async with TransactionProducer("txp", namesrv.address, listener) as producer:
             for number in range(len(EXECUTE)):
                 message = Message("tx", b"tx", keys=f"tx-{number}", properties={"number": str(number)})
                 result = await producer.send_in_transaction(message, number)

@@ -11,19 +11,10 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.client import Admin
-from bolide.client import (
-    Message,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-    TransactionProducer,
-    TransactionState,
-    blocking,
-)
+from bolide.client import Message, ReceivedMessage, TransactionState, blocking
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, TransactionProducer
 
 NOBODY = "127.0.0.1:1"
 

@@ -21,18 +21,15 @@ from bolide.client import (
     Message,
     MessageQueue,
     MessageRefused,
-    Producer,
-    PullConsumer,
-    PushConsumer,
     RequestTimeout,
     ResponseError,
     SendFailed,
-    TransactionProducer,
     TransactionState,
     sql,
 )
 from bolide.errors import BolideError, ConnectionLost
 from bolide.testing.broker import Broker
+from tests.client.patient import Producer, PullConsumer, PushConsumer, TransactionProducer
 
 NOBODY = "127.0.0.1:1"
 wrong: Any = None

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bolide.admin.blocking import Admin
 from bolide.client import Message
 from bolide.errors import BolideError
 from bolide.layout.record import decode_records
@@ -35,6 +34,7 @@ from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
 from proof.kit.children import start
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Admin
 from tests.spark.broker_process import RestartableBroker
 from tests.spark.produce import send
 from tests.spark.simulated_query import POINTS, Plan, fork, run_driver
@@ -223,7 +223,7 @@ class Rounds:
             time.sleep(0.01)
 
     def _topics(self, seed: int, queues: int) -> None:
-        with Admin(self._namesrv, timeout=60) as admin:
+        with Admin(self._namesrv) as admin:
             for topic in (f"In{seed}", f"Out{seed}"):
                 admin.create_topic(topic, queues=queues)
 

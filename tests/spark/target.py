@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bolide.admin.blocking import Admin
 from bolide.client import Message, SendResult
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 
 SEGMENT = 1 << 20
@@ -33,7 +33,7 @@ class Target:
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
         """Create a topic; returns when the name server routes to it."""
-        with Admin(self.namesrv_addr, timeout=60) as admin:
+        with Admin(self.namesrv_addr) as admin:
             admin.create_topic(topic, queues=queues)
 
     def send(self, messages: Sequence[Message]) -> list[SendResult]:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.blocking import Admin
-from bolide.client import Message, MessageQueue, Producer
+from bolide.client import Message, MessageQueue
 from bolide.layout.columns import chain_starts
 from bolide.spark.data_source import RocketMQReader
 from bolide.spark.errors import DataLost
@@ -23,6 +22,8 @@ from bolide.spark.source.ranges import Range
 from bolide.spark.source.rows import RowMaker
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
+from tests.client.patient import Producer
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 from tests.spark.schemas import SCHEMA
 from tests.spark.target import Target
@@ -119,7 +120,7 @@ def test_positions(rocketmq: Target, topic: str) -> None:
     assert len(Loaded(rocketmq, topic, endingOffsets=offsets.replace("-2", "-1")).rows) == 5 + ends[1]
     assert len(Loaded(rocketmq, "", assign=json.dumps({topic: {broker: [1]}})).rows) == ends[1]
     group = f"g_{topic}"[:60]
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         admin.create_group(group)
         admin.set_group_offset(group, MessageQueue(topic, broker, 0), 3)
     # The other queue was never committed: a batch read then begins at its first message.

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from bolide.cli.pipeline.verbs import app
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Producer
 from tests.plugin_wheel import install_plugin
 
 

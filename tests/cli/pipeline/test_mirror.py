@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bolide.admin.blocking import Admin
 from bolide.cli.pipeline.mirror import make_groups, make_topics
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin
 
 
 def test_missing_topics_and_groups_are_made_once(bolide_broker: Broker) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import PullConsumer, PushConsumer, ResponseError, sql
+from bolide.client import ResponseError, sql
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
+from tests.client.patient import PullConsumer, PushConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

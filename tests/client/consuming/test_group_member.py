@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import PullConsumer
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import until
+from tests.client.patient import PullConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

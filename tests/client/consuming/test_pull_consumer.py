@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from bolide.client import ArgumentError, Message, MessageQueue, Producer, PullConsumer, PullStatus, TopicNotFound
+from bolide.client import ArgumentError, Message, MessageQueue, PullStatus, TopicNotFound
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.client.consumer_parts import Q0, Q1, fill, pull_consumer
+from tests.client.patient import Producer, PullConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, MessageQueue, Producer, ReceivedMessage, sql
+from bolide.client import Message, MessageQueue, ReceivedMessage, sql
 from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
+from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
 

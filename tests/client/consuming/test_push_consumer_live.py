@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, RetryLater, sql
+from bolide.client import Message, ReceivedMessage, RetryLater, sql
 from bolide.client.consuming.strategies import avg, machine_room, machine_room_nearby
 from bolide.node.broker import BrokerNode
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Admin, Producer, PushConsumer
 from tests.node.brokers import options
 
 
@@ -71,7 +71,7 @@ async def test_consumers_read_in_their_machine_room(bolide_broker: Broker, tmp_p
     def shares(members: list[PushConsumer]) -> list[list[tuple[str, int]]]:
         return [sorted((q.broker_name, q.queue_id) for q in member.assignment()) for member in members]
 
-    producer = Producer("P", bolide_broker.namesrv_addr, timeout=60)  # its first message makes the west's log
+    producer = Producer("P", bolide_broker.namesrv_addr)  # its first message makes the west's log
     async with strict[0], strict[1], near[0], near[1], producer:
         await until(lambda: shares(strict) == [[("east@a", 0)], [("east@a", 1)]], "the queues of one room")
         both = [[("east@a", 0), ("east@a", 1)], [("west@b", 0), ("west@b", 1)]]

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bolide.client import Message, Producer
+from bolide.client import Message
 from bolide.client.instance.name_servers import (
     DOMAIN,
     ENVIRONMENT,
@@ -22,6 +22,7 @@ from bolide.client.instance.name_servers import (
 from bolide.client.instance.options import ClientOptions
 from bolide.errors import ArgumentError, ConfigError, ConnectionLost
 from bolide.testing.broker import Broker
+from tests.client.patient import Producer
 
 
 class AddressServer:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bolide.client import Message, MessageRefused, Producer, PushConsumer, ReceivedMessage, ResponseError
+from bolide.client import Message, MessageRefused, ReceivedMessage, ResponseError
 from bolide.client.instance.request_reply import Replies, received_reply
 from bolide.errors import RequestTimeout
 from bolide.layout.message_id import encode_host
@@ -14,6 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.testing.broker import Broker
+from tests.client.patient import Producer, PushConsumer
 
 
 async def test_a_request_is_answered() -> None:

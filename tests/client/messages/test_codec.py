@@ -10,20 +10,12 @@ import msgspec
 import pydantic
 import pytest
 
-from bolide.client import (
-    CodecError,
-    JsonCodec,
-    Message,
-    MessageRefused,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-)
+from bolide.client import CodecError, JsonCodec, Message, MessageRefused, ReceivedMessage
 from bolide.client.messages.codec import CodecChoice, PydanticCodec, find_codec, value_of, with_body
 from bolide.errors import ArgumentError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PullConsumer, PushConsumer
 
 
 class Order(msgspec.Struct):

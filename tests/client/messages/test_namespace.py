@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import (
-    ArgumentError,
-    ConsumeResult,
-    Message,
-    NamespaceHook,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    RpcCall,
-)
+from bolide.client import ArgumentError, ConsumeResult, Message, NamespaceHook, RpcCall
 from bolide.client.messages.namespace import check_namespace, with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PullConsumer, PushConsumer
 
 
 @pytest.mark.parametrize(

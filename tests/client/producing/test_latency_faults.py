@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, Producer
+from bolide.client import Message
 from bolide.client.producing.latency_faults import LatencyFaults, penalty
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -45,7 +46,7 @@ async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
     with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = refuse
-        async with Producer("P", first.address, latency_faults=latency_faults, timeout=60) as producer:
+        async with Producer("P", first.address, latency_faults=latency_faults) as producer:
             assert (producer.faults is not None) == latency_faults
             producer.faults = FailuresAlone() if latency_faults else None
             for _ in range(20):

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bolide.client import (
-    Message,
-    MessageQueue,
-    MessageRefused,
-    Producer,
-    ResponseError,
-    SendResult,
-    SendStatus,
-    TopicNotFound,
-)
+from bolide.client import Message, MessageQueue, MessageRefused, ResponseError, SendResult, SendStatus, TopicNotFound
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.producing.many import MOST, MOST_BYTES, results_of
 from bolide.client.tracing.interceptor import Interceptor, SendCall
@@ -28,6 +19,7 @@ from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import until
+from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
 ALLOWED_S = 3.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, Producer, PullConsumer, SendResult, SendStatus
+from bolide.client import Message, SendResult, SendStatus
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
+from tests.client.patient import Producer, PullConsumer
 
 
 async def test_everything_sent_is_there_once(bolide_broker: Broker) -> None:

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bolide.client import Message, Producer, SendResult
+from bolide.client import Message, SendResult
 from bolide.client.messages.hooks import RpcCall
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
 GENEROUS = 30.0

@@ -15,11 +15,9 @@ from bolide.client import (
     Interceptor,
     Message,
     MessageRefused,
-    PushConsumer,
     ReceivedMessage,
     SendCall,
     SendStatus,
-    TransactionProducer,
     TransactionState,
 )
 from bolide.layout.message_id import decode_offset_message_id
@@ -28,6 +26,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
 from tests.layout.records import record_bytes
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, TooFast
+from bolide.client import Message, ReceivedMessage, TooFast
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PushConsumer
 
 
 class Notes(Interceptor):

@@ -11,21 +11,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from bolide.client import (
-    Message,
-    MessageRefused,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-    RetryLater,
-    TransactionProducer,
-    TransactionState,
-    blocking,
-)
+from bolide.client import Message, MessageRefused, ReceivedMessage, RetryLater, TransactionState, blocking
 from bolide.client.tracing.otel import OpenTelemetry
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PullConsumer, PushConsumer, TransactionProducer
 
 
 class Telemetry:

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bolide.client import Message, MessageRefused, Producer, PullConsumer, PushConsumer, ReceivedMessage, RetryLater
+from bolide.client import Message, MessageRefused, ReceivedMessage, RetryLater
 from bolide.client.tracing.prometheus import PrometheusMetrics
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PullConsumer, PushConsumer
 
 
 async def test_sends_and_listeners_are_counted_and_timed(bolide_broker: Broker) -> None:

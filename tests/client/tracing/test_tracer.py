@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from bolide.client import (
-    Message,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-    RetryLater,
-    TransactionProducer,
-    TransactionState,
-)
+from bolide import client
+from bolide.client import Message, ReceivedMessage, RetryLater, TransactionState
 from bolide.client.messages.send_result import SendResult, send_result
 from bolide.client.tracing.interceptor import SendCall
 from bolide.client.tracing.trace import DELAYED, FAILED, HALF, NORMAL, SUCCESS, TraceContext, decode_trace
@@ -26,6 +18,7 @@ from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PullConsumer, PushConsumer, TransactionProducer
 
 
 async def traces(namesrv: str, count: int) -> tuple[list[TraceContext], list[str]]:
@@ -199,11 +192,11 @@ async def test_a_full_buffer_drops() -> None:
     assert sum(len(decode_trace(item.body.decode())) for item in sink.sent) == MAX_WAITING
 
 
-@pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
+@pytest.mark.parametrize("kind", [client.Producer, client.PushConsumer, client.PullConsumer])
 def test_traces_go_by_the_options_of_the_client_they_are_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "not an address")
-    client = kind("G", "127.0.0.1:1", trace=True, instance_name="other", namespace="ns")
-    (tracer,) = client.interceptors if kind is Producer else client._interceptors
-    options = client.options if kind is Producer else client._member.options
+    traced = kind("G", "127.0.0.1:1", trace=True, instance_name="other", namespace="ns")
+    (tracer,) = traced.interceptors if kind is client.Producer else traced._interceptors
+    options = traced.options if kind is client.Producer else traced._member.options
     assert tracer._sender.options is options and options.namespace == "ns"
-    assert tracer._sender.group == f"_INNER_TRACE_PRODUCER-G-{'PRODUCE' if kind is Producer else 'CONSUME'}"
+    assert tracer._sender.group == f"_INNER_TRACE_PRODUCER-G-{'PRODUCE' if kind is client.Producer else 'CONSUME'}"

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from bolide.admin import Admin
-from bolide.client import PushConsumer, ReceivedMessage, TopicNotFound
+from bolide.client import ReceivedMessage, TopicNotFound
 from bolide.client.messages.subscription import Selector
 from proof.kit.waiting import until
+from tests.client.patient import PushConsumer
 
 PATIENCE = 120.0
 """Seconds; a Java broker on a busy machine takes its time."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bolide.client import Message, Producer, SendFailed
+from bolide.client import Message, SendFailed
 from bolide.client.instance.options import ConnectionOptions
 from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OF_OURS, marked
 from proof.kit.our_processes import OurNameServer
-from tests.interop.our_client.receiving import PATIENCE, bodies, received
+from tests.client.patient import Producer
+from tests.interop.our_client.receiving import bodies, received
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -53,7 +54,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @marked(OF_OURS, "access keys")
 async def test_keys_are_asked_for(guarded: str) -> None:
     async def send(keys: ConnectionOptions) -> None:
-        async with Producer("P", guarded, timeout=PATIENCE, **keys) as producer:
+        async with Producer("P", guarded, **keys) as producer:
             await producer.send(Message("Guarded", b"by keys"))
 
     await send(KEYS)

@@ -8,21 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import (
-    Message,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-    TransactionProducer,
-    TransactionState,
-)
+from bolide.client import Message, ReceivedMessage, TransactionState
 from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
 from bolide.client.tracing.trace import TraceContext, decode_trace
 from bolide.layout.names import TRACE_TOPIC
 from proof.interop.matrix import OF_OURS, marked
 from proof.kit.waiting import until
+from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
@@ -32,8 +24,8 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 @marked(OF_OURS, "query by key and id")
 async def test_queries(cluster: JavaCluster, topic: str) -> None:
     async with (
-        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        Producer("P", cluster.namesrv) as producer,
+        Admin(cluster.namesrv) as admin,
     ):
         sent = [await producer.send(Message(topic, b"%d" % n, keys=["all", f"key-{n}"])) for n in range(5)]
         await routed(admin, topic)
@@ -62,8 +54,8 @@ async def test_queries(cluster: JavaCluster, topic: str) -> None:
 async def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
     group = f"{topic}-group"
     async with (
-        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        Producer("P", cluster.namesrv) as producer,
+        Admin(cluster.namesrv) as admin,
     ):
         for number in range(8):
             await producer.send(Message(topic, b"%d" % number))
@@ -88,8 +80,8 @@ async def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> 
     consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", suspend=1.0)
     consumer.subscribe(topic, "*", lambda message: seen.append(message.body))
     async with (
-        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        Producer("P", cluster.namesrv) as producer,
+        Admin(cluster.namesrv) as admin,
     ):
         for number in range(6):
             await producer.send(Message(topic, b"%d" % number))
@@ -107,8 +99,8 @@ async def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str
     consumer = PushConsumer(group, cluster.namesrv, start_from="first", concurrency=7)
     consumer.subscribe(topic, "A", lambda message: seen.append(message.body))
     async with (
-        Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
-        Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        Producer("P", cluster.namesrv) as producer,
+        Admin(cluster.namesrv) as admin,
         consumer,
     ):
         sent = await producer.send(Message(topic, b"x", tags="A"))
@@ -143,7 +135,7 @@ async def test_traces_of_ours_at_a_java_broker(cluster: JavaCluster, topic: str)
     seen: list[ReceivedMessage] = []
     consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", trace=True)
     consumer.subscribe(topic, "*", seen.append)
-    producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), timeout=PATIENCE, trace=True)
+    producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), trace=True)
     async with producer, consumer:
         sent = await producer.send(Message(topic, b"12345", tags="A", keys=f"{topic}-key"))
         decided = await producer.send_in_transaction(Message(topic, b"yes", keys=f"{topic}-yes"))
@@ -193,7 +185,7 @@ async def test_discovery(cluster: JavaCluster, topic: str, monkeypatch: pytest.M
     thread.start()
 
     async def send() -> None:
-        async with Producer("P", timeout=PATIENCE) as producer:
+        async with Producer("P") as producer:
             await producer.send(Message(topic, b"x"))
 
     try:

@@ -11,22 +11,12 @@ from typing import Any
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import (
-    ConsumeResult,
-    Message,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    ReceivedMessage,
-    ResponseError,
-    RetryLater,
-    sql,
-)
+from bolide.client import ConsumeResult, Message, ReceivedMessage, ResponseError, RetryLater, sql
 from bolide.client.consuming.strategies import avg, avg_by_circle, consistent_hash
 from bolide.client.messages.listener import DEAD_LETTER
 from proof.interop.matrix import OF_OURS, marked
 from proof.kit.waiting import until
+from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
@@ -35,7 +25,7 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
 async def send(cluster: JavaCluster, topic: str, count: int, **more: Any) -> None:
     """Messages "0", "1", ... with tag T0 or T1 and the property n."""
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         outcomes = await producer.send_many(
             Message(topic, b"%d" % number, tags=f"T{number % 2}", properties={"n": str(number)}, **more)
             for number in range(count)
@@ -123,7 +113,7 @@ async def test_order_is_kept_when_a_member_leaves(cluster: JavaCluster, topic: s
             return ConsumeResult.SUCCESS
 
         member.subscribe(topic, "*", take)
-    async with members["a"], Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with members["a"], Producer("P", cluster.namesrv) as producer:
         await members["b"].start()
         await until(lambda: [len(m.assignment()) for m in members.values()] == [2, 2], "an even share", PATIENCE)
         for number in range(60):
@@ -158,7 +148,7 @@ async def test_retry_then_dead_letter(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "ack, nack and delay of each message")
 async def test_each_message_has_its_own_outcome(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"good"))
         queue = (await producer.queues(topic))[0]
         await producer.send_batch([Message(topic, body) for body in (b"busy", b"bad", b"fine")], queue=queue)
@@ -197,10 +187,10 @@ async def test_broadcasting_keeps_its_offsets_here(cluster: JavaCluster, topic: 
     async with members[0], members[1]:
         await until(lambda: all(len(both[name]) == 10 for name in "ab"), "all of it twice", PATIENCE)
     assert sorted(both["a"]) == sorted(both["b"]) == numbers(10)
-    async with Admin(cluster.namesrv, timeout=PATIENCE) as admin:
+    async with Admin(cluster.namesrv) as admin:
         assert await admin.topic_groups(topic) == []  # the broker has no offsets of the group
     assert len(glob(f"{tmp_path}/*/{topic}-group/offsets.json")) == 2
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"more"))
     got = await received(cluster.namesrv, topic, 1, model="broadcasting", instance_name="a", offset_folder=tmp_path)
     assert bodies(got) == ["more"]
@@ -232,7 +222,7 @@ async def test_java_goes_on_by_our_file_of_offsets_and_we_by_its(cluster: JavaCl
 async def test_a_group_goes_on_where_it_was(cluster: JavaCluster, topic: str) -> None:
     await send(cluster, topic, 8)
     assert bodies(await received(cluster.namesrv, topic, 8)) == numbers(8)
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"more"))
     assert bodies(await received(cluster.namesrv, topic, 1)) == ["more"]
 
@@ -269,12 +259,12 @@ async def test_lite_pull(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "lite pull of assigned queues", "seek by offset and time")
 async def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"other"))
         queue = max(await producer.queues(topic))
         for number in range(10):
             last = await producer.send(Message(topic, b"%d" % number), queue=queue)
-    async with Admin(cluster.namesrv, timeout=PATIENCE) as admin:
+    async with Admin(cluster.namesrv) as admin:
         await routed(admin, topic)
     async with PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first") as puller:
         await puller.assign([queue])

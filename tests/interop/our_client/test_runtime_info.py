@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, Producer
+from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin, Producer
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, received, routed
+from tests.interop.our_client.receiving import received, routed
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -22,7 +22,7 @@ BY_CHANCE = re.compile(r"scheduleMessageOffset_|remainHowManyDataToCommit")
 
 async def loaded(namesrv: str, broker: str, topic: str) -> tuple[dict[str, str], dict[str, str]]:
     """Runtime info before and after some messages that were sent and consumed."""
-    async with Producer("P", namesrv, timeout=PATIENCE) as producer, Admin(namesrv, timeout=PATIENCE) as admin:
+    async with Producer("P", namesrv) as producer, Admin(namesrv) as admin:
         before = await admin.broker_runtime(broker)
         for number in range(COUNT):
             await producer.send(Message(topic, b"%d" % number))

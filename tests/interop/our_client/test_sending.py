@@ -13,12 +13,9 @@ import pytest
 from bolide.client import (
     Message,
     MessageQueue,
-    Producer,
-    PushConsumer,
     ReceivedMessage,
     ResponseError,
     SendStatus,
-    TransactionProducer,
     TransactionState,
     blocking,
     lmq,
@@ -27,6 +24,7 @@ from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_MASK, TYPE_
 from bolide.remoting.recall_handle import encode_recall_handle
 from proof.interop.matrix import OF_OURS, marked
 from proof.kit.waiting import until
+from tests.client.patient import Producer, PushConsumer, TransactionProducer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received
 
@@ -36,7 +34,7 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 @marked(OF_OURS, "send sync")
 async def test_send(cluster: JavaCluster, topic: str) -> None:
     message = Message(topic, "ä body".encode(), tags="A", keys=["k1", "k2"], properties={"größe": "5"}, flag=7)
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         result = await producer.send(message)
     assert (result.status, result.queue.broker_name) == (SendStatus.SEND_OK, "broker-a")
     (got,) = await received(cluster.namesrv, topic, 1)
@@ -48,7 +46,7 @@ async def test_send(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "send async")
 async def test_submit(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         futures = [producer.submit(Message(topic, b"%d" % number)) for number in range(50)]
         many = await producer.send_many(Message(topic, b"%d" % number) for number in range(50, 100))
         results = [await future for future in futures] + many
@@ -59,7 +57,7 @@ async def test_submit(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "send oneway")
 async def test_oneway(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"0"))  # makes the topic: a oneway send learns nothing from a refusal
         for number in range(1, 10):
             await producer.send_oneway(Message(topic, b"%d" % number))
@@ -69,7 +67,7 @@ async def test_oneway(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "send batch")
 async def test_batch(cluster: JavaCluster, topic: str) -> None:
     messages = [Message(topic, b"%d" % number, tags="T", keys=f"key-{number}") for number in range(20)]
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         result = await producer.send_batch(messages)
     got = await received(cluster.namesrv, topic, 20)
     assert [message.queue_offset for message in got] == list(range(20))
@@ -82,7 +80,7 @@ async def test_batch(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "send by selector")
 async def test_selectors(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"0"))
         last = max(await producer.queues(topic))
         chosen = await producer.send(Message(topic, b"1"), queue=last)
@@ -100,7 +98,7 @@ async def test_selectors(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "compression {kind}")
 async def test_compression(cluster: JavaCluster, topic: str, kind: str) -> None:
     body = b"a body that can be made shorter " * 400
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE, compression=kind) as producer:
+    async with Producer("P", cluster.namesrv, compression=kind) as producer:
         await producer.send(Message(topic, body))
     (got,) = await received(cluster.namesrv, topic, 1)
     assert got.body == body
@@ -114,7 +112,7 @@ async def test_delay_level(cluster: JavaCluster, topic: str) -> None:
     arrived: dict[bytes, float] = {}
     consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first")
     consumer.subscribe(topic, "*", lambda message: arrived.setdefault(message.body, time.monotonic()))
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"now"))
         async with consumer:
             await until(lambda: arrived, "the first", PATIENCE)
@@ -126,7 +124,7 @@ async def test_delay_level(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "arbitrary delay", "recall")
 async def test_delays_of_any_length(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         begin = time.time()
         for delay in (1.5, 3):
             await producer.send(Message(topic, b"%d ms" % (delay * 1000), delay=delay))
@@ -150,7 +148,7 @@ async def test_delays_of_any_length(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "namespaces")
 async def test_namespaces(cluster: JavaCluster, topic: str) -> None:
     for tenant in ("one", "two"):
-        async with Producer("P", cluster.namesrv, timeout=PATIENCE, namespace=tenant) as producer:
+        async with Producer("P", cluster.namesrv, namespace=tenant) as producer:
             await producer.send(Message(topic, tenant.encode()))
     for tenant in ("one", "two"):
         (got,) = await received(cluster.namesrv, topic, 1, namespace=tenant)
@@ -160,7 +158,7 @@ async def test_namespaces(cluster: JavaCluster, topic: str) -> None:
 
 @marked(OF_OURS, "light queues")
 async def test_light_queues(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with Producer("P", cluster.namesrv) as producer:
         for number in range(6):
             rooms = ["even"] if number % 2 == 0 else ["odd", "third"] if number % 3 == 0 else ["odd"]
             await producer.send(
@@ -200,7 +198,7 @@ class Payments:
 async def test_transactions(cluster: JavaCluster, topic: str) -> None:
     listener = Payments()
     open_ones = {"yes": "COMMIT", "no": "ROLLBACK", "late-yes": "UNKNOWN", "late-no": "UNKNOWN"}
-    async with TransactionProducer(f"{topic}-group", cluster.namesrv, listener, timeout=PATIENCE) as producer:
+    async with TransactionProducer(f"{topic}-group", cluster.namesrv, listener) as producer:
         for key, state in open_ones.items():
             result = await producer.send_in_transaction(Message(topic, key.encode(), tags="A", keys=key), state)
             assert (result.sent.status, result.state.name) == (SendStatus.SEND_OK, state)
@@ -221,7 +219,7 @@ async def test_request(cluster: JavaCluster, topic: str) -> None:
         await consumer.reply_to(message, b"%d" % (2 * int(message.body)))
 
     consumer.subscribe(topic, "*", double)
-    async with consumer, Producer(f"{topic}-askers", cluster.namesrv, timeout=PATIENCE) as producer:
+    async with consumer, Producer(f"{topic}-askers", cluster.namesrv) as producer:
         answers = await asyncio.gather(
             *(producer.request(Message(topic, b"%d" % number), PATIENCE) for number in range(5))
         )
@@ -235,7 +233,7 @@ class Order(msgspec.Struct):
 
 @marked(OF_OURS, "typed bodies")
 async def test_values(cluster: JavaCluster, topic: str) -> None:
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE, codec=Order) as producer:
+    async with Producer("P", cluster.namesrv, codec=Order) as producer:
         await producer.send(Message(topic, value=Order("coffee", 2)))
     seen: list[Order] = []
     consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", codec=Order)
@@ -248,7 +246,7 @@ async def test_values(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "the binary header")
 async def test_every_request_with_the_binary_header(cluster: JavaCluster, topic: str) -> None:
     # A group of its own and a client of its own: other tests' connections speak JSON.
-    async with Producer("P", cluster.namesrv, timeout=PATIENCE, binary_header=True, instance_name="b") as producer:
+    async with Producer("P", cluster.namesrv, binary_header=True, instance_name="b") as producer:
         result = await producer.send(Message(topic, "ä".encode(), keys="k", properties={"größe": "5"}))
         await producer.send_batch([Message(topic, b"1"), Message(topic, b"2")], queue=result.queue)
         await producer.send_oneway(Message(topic, b"3"))
@@ -259,7 +257,7 @@ async def test_every_request_with_the_binary_header(cluster: JavaCluster, topic:
 
 @marked(OF_OURS, "blocking client")
 def test_without_an_event_loop(cluster: JavaCluster, topic: str) -> None:
-    with blocking.Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
+    with blocking.Producer("P", cluster.namesrv) as producer:
         producer.send(Message(topic, b"1"))
         producer.send_batch([Message(topic, b"2"), Message(topic, b"3")])
     with blocking.PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first") as consumer:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin import Admin
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message
 from bolide.client.consuming.strategies import find_strategy
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.subscription import selector
@@ -20,6 +19,7 @@ from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import PATIENCE, until
+from tests.client.patient import Admin, Producer, PushConsumer
 from tests.node.brokers import pull_request, send_request
 from tests.plugin_wheel import install_plugin
 
@@ -85,7 +85,7 @@ def lines_of(path: Path) -> list[str]:
 
 async def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
     journal, seen = cluster.home / "journal", []
-    async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+    async with Producer("flights", cluster.namesrv_addr) as producer:
         for city in ("Hangzhou", "Berlin", "Hanoi"):
             message = Message("Flights", city.encode(), properties={"city": city})
             assert (await producer.send(message)).queue_offset >= 0
@@ -114,7 +114,7 @@ async def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(clus
     journal = cluster.home / "journal"
 
     async def send(*bodies: bytes) -> None:
-        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+        async with Producer("flights", cluster.namesrv_addr) as producer:
             for body in bodies:
                 await producer.send(Message("Flights", body))
 
@@ -146,7 +146,7 @@ async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     picks = "+bolide.dispatchers=journal,+bolide.hooks=guard"
 
     async def send(*bodies: bytes) -> None:
-        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+        async with Producer("flights", cluster.namesrv_addr) as producer:
             for topic in ("Flights", "Trains"):
                 for body in bodies:
                     await producer.send(Message(topic, body))
@@ -168,7 +168,7 @@ async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     await until(lambda: len(lines_of(journal / "lines")) == 3, "the journal after the restart")
     async with Admin(cluster.namesrv_addr) as admin:
         await admin.create_topic("Flights", queues=1, attributes="-bolide.dispatchers,-bolide.hooks", wait=False)
-    async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
+    async with Producer("flights", cluster.namesrv_addr) as producer:
         await producer.send(Message("Flights", b"four", properties={"gate": "closed"}))
     cluster.stop()
     assert lines_of(journal / "lines") == ["Flights 0 one", "Flights 1 two", "Flights 2 three"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bolide.admin.client import Admin
 from bolide.broker.core.options import BrokerOptions
-from bolide.client import Message, Producer
+from bolide.client import Message
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.routes.name_servers import name_server_context
 from bolide.node.settings.config import load_options
+from tests.client.patient import Admin, Producer
 from tests.node.brokers import options
 from tests.transport.certificates import Certificate, have_openssl
 
@@ -43,7 +43,7 @@ async def test_broker_client_and_admin_reach_an_enforcing_name_server(
     await node.start()
     try:
         context = ssl.create_default_context(cafile=certificate.cert)
-        async with Producer("p", namesrv.address, ssl=context, timeout=60) as producer:
+        async with Producer("p", namesrv.address, ssl=context) as producer:
             assert (await producer.send(Message("Tls", b"x"))).queue_offset == 0
         async with Admin(namesrv.address, ssl=context) as admin:
             assert "Tls" in await admin.topics()

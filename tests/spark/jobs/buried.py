@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bolide.client import PushConsumer, RetryLater
+from bolide.client import RetryLater
+from tests.client.patient import PushConsumer
 
 GROUP = "Failing"
 

@@ -8,9 +8,9 @@ import sys
 from pyspark.sql import SparkSession
 
 from bolide.client import Message
-from bolide.client.blocking import Producer
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.archive import archive, read_back
+from tests.client.patient_blocking import Producer
 
 
 def main(namesrv: str, out: str) -> None:

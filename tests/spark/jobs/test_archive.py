@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.blocking import Admin
 from bolide.cli.pipeline.run import batch_source
 from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.archive import archive, read_back
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -70,7 +70,7 @@ def test_a_topic_made_anew_is_not_joined_to_what_was_archived(
     bolide_broker.create_topic("T", queues=1)
     send(bolide_broker.namesrv_addr, [Message("T", b"old%d" % n) for n in range(4)])
     archive(spark, out, options)
-    with Admin(bolide_broker.namesrv_addr, timeout=60) as admin:
+    with Admin(bolide_broker.namesrv_addr) as admin:
         admin.delete_topic("T")
     bolide_broker.create_topic("T", queues=1)
     send(bolide_broker.namesrv_addr, [Message("T", b"new%d" % n) for n in range(6)])

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from bolide.admin.blocking import Admin
 from bolide.client import Message
 from bolide.spark.errors import DataLost
 from bolide.spark.jobs.archive import where_live_begins
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 from tests.spark.source.created_again import OPEN, read_up_to
 
@@ -20,7 +20,7 @@ def test_a_topic_made_anew_has_no_seam_with_what_was_archived(bolide_broker: Bro
     OPEN.pop().stop()
     live = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
     assert json.loads(where_live_begins(live, end)) == {"T": {"broker-a": {"0": 9}}}
-    with Admin(bolide_broker.namesrv_addr, timeout=60) as admin:
+    with Admin(bolide_broker.namesrv_addr) as admin:
         admin.delete_topic("T")
     bolide_broker.create_topic("T", queues=1)
     send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(14)])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.client import Admin
 from bolide.client import Message, MessageQueue
 from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.mirror import MIRRORED, mirror, translate_offsets
 from bolide.testing.broker import Broker
+from tests.client.patient import Admin
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import bolide.spark
-from bolide.admin.blocking import Admin
-from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.client import Message, MessageQueue
 from bolide.layout.names import TRACE_TOPIC
 from bolide.spark.jobs.archive import archive, read_back
 from bolide.spark.jobs.files import export_topic, import_files
@@ -21,6 +20,8 @@ from bolide.spark.jobs.replay import replay
 from bolide.spark.jobs.stats import stats
 from bolide.spark.jobs.trace import trace_rows
 from proof.kit.waiting import wait_until
+from tests.client.patient import Producer, PushConsumer
+from tests.client.patient_blocking import Admin
 from tests.spark.jobs.buried import bury, failed_sends
 from tests.spark.target import Target
 
@@ -60,7 +61,7 @@ def test_a_stream_is_copied_exactly_once_and_its_group_knows(
 ) -> None:
     out = f"{topic}_out"
     rocketmq.create_topic(out, queues=2)
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         admin.create_group(topic)
 
     def copy() -> None:
@@ -78,7 +79,7 @@ def test_a_stream_is_copied_exactly_once_and_its_group_knows(
         (tmp_path / "commits" / name).unlink(missing_ok=True)
     copy()
     assert numbers(load(spark, rocketmq, out, COUNT)) == list(range(COUNT))
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         assert admin.consumer_progress(topic, topic).lag <= 25  # the last batch of a run is not told
     assert load(spark, rocketmq, out, COUNT).where("transaction_state = 'commit'").count() == COUNT
 
@@ -143,7 +144,7 @@ def test_mirrored_with_a_group(
     assert done.messages == COUNT
     rows = load(spark, rocketmq, f"m_{topic}", COUNT).collect()
     assert sorted(int(row.body) for row in rows) == list(range(COUNT))
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         admin.create_group(group)
         admin.set_group_offset(group, MessageQueue(topic, rocketmq.broker_name, 1), 4)
         admin.set_group_offset(group, MessageQueue(topic, rocketmq.broker_name, 2), 10_000)
@@ -166,7 +167,7 @@ def test_dead_letters_return(
     group, target = f"g_{topic}"[:60], {"namesrv": rocketmq.namesrv_addr}
     asyncio.run(bury(rocketmq.namesrv_addr, COUNT, topic, group))
     letters = f"%DLQ%{group}"
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         wait_until(lambda: letters in admin.topics(), f"the name server knows {letters}")
 
     def dead() -> Counter[int]:
@@ -196,7 +197,7 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
 
         consumer = PushConsumer(f"c_{topic}"[:60], rocketmq.namesrv_addr, start_from="first", trace=True)
         consumer.subscribe(topic, "*", take)
-        producer = Producer(f"p_{topic}"[:60], rocketmq.namesrv_addr, trace=True, timeout=60)
+        producer = Producer(f"p_{topic}"[:60], rocketmq.namesrv_addr, trace=True)
         async with producer, consumer:
             sent = await producer.send(Message(topic, b"traced", tags="A", keys="k1"))
             await asyncio.wait_for(arrived.wait(), 120)

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.blocking import Admin
-from bolide.client import Message, Producer, SendStatus
+from bolide.client import Message, SendStatus
 from bolide.errors import BolideError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
 from proof.interop.controlled_set import ControlledBrokers
 from proof.kit.our_processes import OurController
 from proof.kit.waiting import wait_until
+from tests.client.patient import Producer
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 from tests.spark.sink_rounds import records
 
@@ -110,7 +111,7 @@ def in_queues(namesrv: str, topic: str) -> list[list[bytes]]:
 
 def begun(namesrv: str) -> list[bytes]:
     """Make both topics; the bodies that In has then."""
-    with Admin(namesrv, timeout=60) as admin:
+    with Admin(namesrv) as admin:
         for topic in ("In", "Out"):
             admin.create_topic(topic, queues=QUEUES)
     bodies = [b"%06d" % number for number in range(BEFORE)]

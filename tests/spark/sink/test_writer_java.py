@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from bolide.admin.blocking import Admin
 from bolide.layout.properties import parse_properties_bytes
 from bolide.spark.errors import ClusterUnavailable, RowRefused
 from bolide.spark.sink.committing import CommitParts
@@ -20,6 +19,7 @@ from bolide.spark.sink.messages import Task
 from bolide.transport.blocking import Pending
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Admin
 from tests.spark.sink_rounds import bodies, commit, records, stream_writer, write
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
 @pytest.fixture
 def options(cluster: list[Any], request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     topic = f"T{zlib.crc32(request.node.name.encode())}"
-    with Admin(cluster[0].address, timeout=60) as admin:
+    with Admin(cluster[0].address) as admin:
         admin.create_topic(topic, queues=3)
     return {
         "namesrv": cluster[0].address,

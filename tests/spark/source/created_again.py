@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bolide.admin.blocking import Admin
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin
 from tests.spark.source.checkpoints import produce, rows, stored
 from tests.spark.target import Target
 
@@ -41,7 +41,7 @@ def read_up_to(target: Target | Broker, topic: str, count: int) -> dict[str, Any
 
 
 def make_anew(target: Target | Broker, topic: str, count: int) -> None:
-    with Admin(target.namesrv_addr, timeout=60) as admin:
+    with Admin(target.namesrv_addr) as admin:
         admin.delete_topic(topic)
     target.create_topic(topic, queues=1)
     produce(target, topic, count)

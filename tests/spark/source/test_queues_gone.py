@@ -11,7 +11,6 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bolide.admin.blocking import Admin
 from bolide.client import Message
 from bolide.spark.data_source import RocketMQDataSource
 from bolide.spark.errors import DataLost
@@ -20,6 +19,7 @@ from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
 from tests.spark.source.checkpoints import stored
 from tests.spark.target import Target
@@ -57,7 +57,7 @@ def read_some(opened: list[RocketMQStreamReader], target: Broker | Target, topic
 
 
 def delete_topic(namesrv: str, topic: str) -> None:
-    with Admin(namesrv, timeout=60) as admin:
+    with Admin(namesrv) as admin:
         admin.delete_topic(topic)
         wait_until(lambda: topic not in admin.topics(), "the name server forgets the topic")
 
@@ -84,7 +84,7 @@ def test_a_deleted_topic(opened: list[RocketMQStreamReader], caplog: pytest.LogC
 def test_a_broker_that_is_down(opened: list[RocketMQStreamReader]) -> None:
     with Broker() as namesrv:
         with Broker(broker_name="broker-b", namesrv_addr=namesrv.namesrv_addr) as second:
-            with Admin(namesrv.namesrv_addr, timeout=60) as admin:
+            with Admin(namesrv.namesrv_addr) as admin:
                 admin.create_topic("T", queues=1, broker="broker-b")
             send(namesrv.namesrv_addr, [Message("T", b"m%d" % number) for number in range(5)])
             first = reader_of(opened, namesrv.namesrv_addr, "T", True)

@@ -17,13 +17,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bolide.admin.blocking import Admin
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Admin
 from tests.spark.source.checkpoints import produce, rows, stored
 from tests.spark.target import Target
 
@@ -168,7 +168,7 @@ def test_the_group_shows_progress_as_soon_as_a_batch_is_done(rocketmq: Target, t
     rocketmq.create_topic(topic, queues=2)
     produce(rocketmq, topic, 10)
     group = f"g_{topic}"[:60]
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         admin.create_group(group)
     reader = stream(rocketmq, subscribe=topic, startingOffsets="earliest", group=group, commitOffsets="true")
     start = stored(reader.initialOffset())
@@ -176,7 +176,7 @@ def test_the_group_shows_progress_as_soon_as_a_batch_is_done(rocketmq: Target, t
     assert len(rows(reader, start, end)) == 10
     produce(rocketmq, topic, 3)
     reader.latestOffset(end, ALL)
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         progress = admin.consumer_progress(group, topic)
     assert progress.lag == 3
     from_group = stream(rocketmq, subscribe=topic, startingOffsets="group", group=group).initialOffset()
@@ -188,7 +188,7 @@ def test_a_topic_made_anew_is_data_loss_or_a_new_beginning(rocketmq: Target, top
     produce(rocketmq, topic, 9)
     reader = stream(rocketmq, subscribe=topic, startingOffsets="earliest")
     end = stored(reader.latestOffset(reader.initialOffset(), ALL))
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         admin.delete_topic(topic)
     rocketmq.create_topic(topic, queues=1)
     produce(rocketmq, topic, 4)

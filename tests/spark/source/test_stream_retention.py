@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from bolide.admin.blocking import Admin
 from bolide.client import Message, MessageQueue
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
@@ -22,6 +21,7 @@ from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.transport.blocking import ClientConnection
 from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Admin
 from tests.spark.schemas import SCHEMA
 from tests.spark.target import SEGMENT, Target
 
@@ -67,7 +67,7 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
     delete_full_files(rocketmq)
     # Java looks at its files for the first time a minute after its start, and so comes late among the tests.
     wait_until(lambda: len(files()) <= 2, "the broker deletes files", 300)
-    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+    with Admin(rocketmq.namesrv_addr) as admin:
         wait_until(lambda: admin.begin_offset(queue) == sum(place < files()[0] for place in places), "its queues know")
         low = admin.begin_offset(queue)
     assert 5 < low < COUNT
