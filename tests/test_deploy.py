@@ -51,7 +51,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
         await server.start()
         node = BrokerNode(options(folder / "store", namesrv_addr=server.address, **prom))
         await node.start()
-        client = await ClientConnection.connect(node.address)
+        client = await ClientConnection.connect(node.address, PATIENCE)
         for request in (send_request(), send_request("%DLQ%g"), pull_request()):
             await client.request(request, PATIENCE)
         committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "1"}

@@ -55,7 +55,7 @@ def test_the_page_has_every_code_once() -> None:
 async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
     async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, client):
         found = await answered(client)
-        fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
+        fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}", PATIENCE)
         try:
             slow = {code for code, cells in listed().items() if cells[6] == "main"}
             assert await answered(fast) == found - slow
@@ -68,7 +68,7 @@ async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
 async def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
     node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         found = await answered(client)
     finally:
@@ -84,7 +84,7 @@ async def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
     )
     node = ControllerNode(options)
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         found = await answered(client)
     finally:

@@ -14,6 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.testing.broker import SMALL
 from bolide.transport.client import ClientConnection
+from proof.kit.waiting import PATIENCE
 
 SYNCED: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 60_000}
 """For a test that is about the wait for the disk, which may be a slow one."""
@@ -32,7 +33,7 @@ async def broker(
     node = BrokerNode(options(folder, **more), world=world)
     await node.start()
     try:
-        client = await ClientConnection.connect(node.address)
+        client = await ClientConnection.connect(node.address, PATIENCE)
         try:
             yield node, client
         finally:

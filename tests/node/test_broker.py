@@ -138,7 +138,7 @@ async def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_b
     files = BrokenSync()
     node = BrokerNode(options(tmp_path, **SYNCED), world=RealNodeWorld(files))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     assert (await client.request(send_request(), PATIENCE)).code == 0
     files.broken = True
     refused = await client.request(send_request(), PATIENCE)
@@ -147,7 +147,7 @@ async def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_b
     assert isinstance(node.failure, FileFailed)
     assert (await client.request(send_request(), PATIENCE)).code == codes.SERVICE_NOT_AVAILABLE
     with pytest.raises(ConnectionLost):
-        await ClientConnection.connect(node.address)
+        await ClientConnection.connect(node.address, PATIENCE)
     client.close()
     await client.wait_closed()
     await node.stop()
@@ -158,7 +158,7 @@ async def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_
     files = BrokenSync()
     node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     assert (await client.request(send_request(), PATIENCE)).code == 0
     commit = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": "0", "commitOffset": "1"}
     assert (await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 1, commit), PATIENCE)).code == 0
@@ -172,7 +172,7 @@ async def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_
 
 async def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
     async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, _client):
-        fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
+        fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}", PATIENCE)
         assert (await fast.request(send_request(), PATIENCE)).code == 0
         refused = await fast.request(pull_request(), PATIENCE)
         assert (refused.code, refused.remark) == (3, " request type 11 not supported")
@@ -195,7 +195,7 @@ async def test_silent_connections_are_found_and_busy_ones_are_not(tmp_path: Path
 async def test_too_many_connections_are_refused(tmp_path: Path) -> None:
     async with broker(tmp_path, max_connections=1) as (node, client):
         await client.request(send_request(), PATIENCE)
-        second = await ClientConnection.connect(node.address)
+        second = await ClientConnection.connect(node.address, PATIENCE)
         with pytest.raises(ConnectionLost):
             await second.request(send_request(), PATIENCE)
         assert (await client.request(send_request(), PATIENCE)).code == 0

@@ -238,7 +238,7 @@ async def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(t
 
     server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
     await server.start()
-    names = await ClientConnection.connect(server.address)
+    names = await ClientConnection.connect(server.address, PATIENCE)
     async with broker(tmp_path / "master", namesrv_addr=server.address) as (master, client):
         assert (await send(client)).code == 0
         slave_settings = {"broker_role": SLAVE, "broker_id": 1, "namesrv_addr": server.address}

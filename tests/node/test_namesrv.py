@@ -40,7 +40,7 @@ TRIES = 40
 async def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path) -> None:
     node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         ext = {"namespace": "N", "key": "k"}
         put = make_request(codes.PUT_KV_CONFIG, 0, {**ext, "value": "v" * VALUE})
@@ -68,12 +68,12 @@ async def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, ca
     conf = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_connections": 1}
     node = NamesrvNode(NamesrvOptions(listen_port=0, **conf))  # type: ignore[arg-type]  # keywords of the struct
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     ask = make_request(codes.GET_KVLIST_BY_NAMESPACE, 0, {"namespace": "N"})
     try:
         await client.request(ask, PATIENCE)
         for _ in range(TRIES):
-            second = await ClientConnection.connect(node.address)
+            second = await ClientConnection.connect(node.address, PATIENCE)
             with pytest.raises(ConnectionLost):
                 await second.request(ask, PATIENCE)
             await second.wait_closed()
@@ -92,7 +92,7 @@ async def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_pa
     loaded, kept = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
     node = NamesrvNode(loaded.options, conf=kept)
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         for body in (b"orderMessageEnable=true\n", b"needWaitForService=true\nwaitSecondsForService=7\n"):
             assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
@@ -117,7 +117,7 @@ async def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> N
         NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")), conf=f"{tmp_path}/kept.conf"
     )
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         body = b"maxConnections=1\n"
         assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), PATIENCE)).code == 0
@@ -144,7 +144,7 @@ async def test_a_value_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "fresh" / "kvConfig.json"
     node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         for number in range(3):
             ext = {"namespace": "N", "key": f"k{number}", "value": "v"}
@@ -167,7 +167,7 @@ async def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_trie
     disk = Failing()
     node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), world=RealNodeWorld(disk))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         disk.full = True
         put = make_request(codes.PUT_KV_CONFIG, 0, {"namespace": "N", "key": "k", "value": "v"})
@@ -198,7 +198,7 @@ async def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_befor
         await node.start()
     (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), PATIENCE)
     assert answer.ext()["value"] == "before"
     client.close()
@@ -270,7 +270,7 @@ async def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None
         )
         node = NamesrvNode(options)
         await node.start()
-        clients = [await ClientConnection.connect(node.address) for _ in range(2)]
+        clients = [await ClientConnection.connect(node.address, PATIENCE) for _ in range(2)]
         try:
             for number, addr in ((1, broker.address), (0, "127.0.0.1:1")):
                 peer = FakeBroker(World(), broker_id=number, addr=addr).topic("T")

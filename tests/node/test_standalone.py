@@ -65,7 +65,7 @@ def standalone(folder: Path, replicas: int = 1) -> Iterator[Running]:
 
 def ask(address: str, command: Command) -> Command | None:
     async def one() -> Command:
-        client = await ClientConnection.connect(address)
+        client = await ClientConnection.connect(address, PATIENCE)
         try:
             return await client.request(command, PATIENCE)
         finally:

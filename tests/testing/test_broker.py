@@ -14,11 +14,12 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.testing import Broker
 from bolide.transport.client import ClientConnection
+from proof.kit.waiting import PATIENCE
 
 
 def ask(address: str, command: Command) -> Command:
     async def one() -> Command:
-        client = await ClientConnection.connect(address)
+        client = await ClientConnection.connect(address, PATIENCE)
         try:
             return await client.request(command, 60)
         finally:

@@ -12,13 +12,14 @@ from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from tests.client.patient import patient
 from tests.client.scripted_broker import ScriptedBroker, UnlockedOffsets
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
 async def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not(broker: ScriptedBroker) -> None:
-    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
     try:
         await instance.route("T")
         store = BrokerOffsets(instance, "G")
@@ -41,7 +42,7 @@ async def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not(br
 
 async def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
     with ScriptedBroker() as master, ScriptedBroker() as replica:
-        instance = ClientInstance.acquire(ClientOptions.of(master.address))
+        instance = ClientInstance.acquire(patient(ClientOptions.of(master.address)))
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")
@@ -63,7 +64,7 @@ async def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> N
 async def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_certain(
     broker: ScriptedBroker,
 ) -> None:
-    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
     try:
         await instance.route("T")
         store = BrokerOffsets(instance, "G")
@@ -100,7 +101,7 @@ async def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored
 async def test_the_first_commits_of_a_group_are_all_kept_where_the_first_one_makes_the_table(wait: bool) -> None:
     queues = [MessageQueue(topic, "broker-a", number) for topic in ("T", "U") for number in range(4)]
     with UnlockedOffsets(queues=4) as broker:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")
@@ -119,7 +120,7 @@ async def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(3)]
     with ScriptedBroker(queues=3) as broker:
         broker.offsets["G", "T", 1] = 7
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")
@@ -137,7 +138,7 @@ async def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
 async def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> None:
     queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
     with UnlockedOffsets(queues=4) as broker:
-        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")

@@ -14,6 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import until, until_answered
 from tests.client.consumer_parts import consumer
+from tests.client.patient import patient
 from tests.client.scripted_broker import ScriptedBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -28,7 +29,7 @@ def nothing(command: Command) -> Command:
 
 async def test_a_replica_that_holds_no_pulls_is_known_while_its_master_is_gone(broker: ScriptedBroker) -> None:
     broker.script[codes.PULL_MESSAGE] = nothing
-    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
     try:
         request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0))
         for addresses, idle in (({"1": broker.address}, True), ({"0": broker.address}, False)):
@@ -44,7 +45,7 @@ async def test_a_replica_that_holds_no_pulls_is_known_while_its_master_is_gone(b
 
 
 async def test_after_a_lost_connection_the_route_is_asked_for_once(broker: ScriptedBroker) -> None:
-    instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
     try:
         broker.addresses = {"0": "127.0.0.1:1", "2": broker.address, "3": "127.0.0.1:2"}
         await instance.fetch_route("T")

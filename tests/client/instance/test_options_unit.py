@@ -11,7 +11,7 @@ from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import make_request
 from bolide.testing.broker import Broker
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
 
 
 def test_the_hook_marks_what_has_a_mark() -> None:
@@ -38,7 +38,7 @@ async def test_topics_of_a_unit_stand_in_its_lists(bolide_broker: Broker) -> Non
         await plain.send(Message("Plain", b"x"))
         async with consumer:
             await until(lambda: seen == [b"x"], "the message")
-    connection = await ClientConnection.connect(address)
+    connection = await ClientConnection.connect(address, PATIENCE)
 
     async def listed(code: int) -> list[str]:
         answer = await connection.request(make_request(code, 0), 60)

@@ -65,7 +65,8 @@ async def controller(folder: Path, world: Any = None, **settings: Any) -> AsyncI
 @asynccontextmanager
 async def brokers(node: ControllerNode, *addresses: str) -> AsyncIterator[list[Broker]]:
     made = [
-        Broker(await ClientConnection.connect(node.address), number, where) for number, where in enumerate(addresses, 1)
+        Broker(await ClientConnection.connect(node.address, PATIENCE), number, where)
+        for number, where in enumerate(addresses, 1)
     ]
     try:
         yield made

@@ -90,7 +90,7 @@ async def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) 
     ids: list[str] = []
     node = BrokerNode(options(tmp_path))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     for number in range(MESSAGES):
         sent = await client.request(send_request(properties=f"KEYS\x01k{number % 2}\x02", e="0"), PATIENCE)
         ids.append(sent.ext()["msgId"])
@@ -101,7 +101,7 @@ async def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) 
     files = ColdDisk()
     node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         group = make_request(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, 0, body=b'{"groupName":"g"}')
         commit = of_queue(codes.UPDATE_CONSUMER_OFFSET, consumerGroup="g", commitOffset="5")([])
@@ -125,7 +125,7 @@ async def test_requests_that_wait_for_the_disk_may_keep_so_much(tmp_path: Path) 
     files = ColdDisk()
     node = BrokerNode(options(tmp_path, max_cold_read_bytes=1), world=RealNodeWorld(files))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         sent = await client.request(send_request(body=bytes(100_000)), PATIENCE)
         files.cold = True

@@ -31,7 +31,7 @@ async def stalled(folder: Path, **more: Any) -> AsyncIterator[tuple[ClientConnec
     files = StallableFiles()
     node = BrokerNode(options(folder, **SYNCED, **more), world=RealNodeWorld(files))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         assert (await client.request(send_request(), PATIENCE)).code == 0
         files.stall()
@@ -109,7 +109,7 @@ async def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Pat
         options(tmp_path, **{**PATIENT, limit: 100, "tail_cache_bytes": 0}), world=RealNodeWorld(files, clock)
     )
     await node.start()
-    clients = [await ClientConnection.connect(node.address) for _ in range(2)]
+    clients = [await ClientConnection.connect(node.address, PATIENCE) for _ in range(2)]
     try:
         assert (await clients[0].request(send_request(), PATIENCE)).code == 0
         for _ in range(100):
@@ -142,7 +142,7 @@ async def test_the_wait_is_counted_within_a_turn(tmp_path: Path) -> None:
 async def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_path: Path) -> None:
     node = BrokerNode(options(tmp_path, max_topics=20, max_groups=11))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         answers = [await client.request(send_request(f"T{number}"), PATIENCE) for number in range(20)]
         taken = [answer for answer in answers if answer.code == 0]
@@ -161,7 +161,7 @@ async def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_
 async def test_one_held_pull_too_many_is_told_to_come_again(tmp_path: Path) -> None:
     node = BrokerNode(options(tmp_path, max_held_requests=1))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         assert (await client.request(send_request(), PATIENCE)).code == 0
         first = client.start(pull_request(offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)

@@ -68,7 +68,7 @@ class World:
         # Its time is the test's own, so that no pause ends by itself.
         node.parts.services.arrived_hooks.append(lambda arrivals, now: self.dispatchers.arrived(arrivals, self.now))
         self.dispatchers.tick(self.now, 1000)
-        self.client = await ClientConnection.connect(node.address)
+        self.client = await ClientConnection.connect(node.address, PATIENCE)
         return self
 
     async def __aexit__(self, *error: object) -> None:

@@ -196,7 +196,7 @@ def test_an_unknown_name_stops_the_start_and_lists_the_known(
 
 
 async def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Cluster) -> None:
-    client = await ClientConnection.connect(cluster.broker.address)
+    client = await ClientConnection.connect(cluster.broker.address, PATIENCE)
     try:
         assert (await client.request(send_request(), PATIENCE)).code == 0
         for _ in range(2):

@@ -105,7 +105,7 @@ async def acting(folder: Path) -> AsyncIterator[ActingSet]:
 
 
 async def asked(address: str, command: Command) -> Command:
-    client = await ClientConnection.connect(address)
+    client = await ClientConnection.connect(address, PATIENCE)
     try:
         return await client.request(command, PATIENCE)
     finally:

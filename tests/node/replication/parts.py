@@ -53,7 +53,7 @@ def slave(folder: Path, of: BrokerNode, **more: Any) -> Any:
 
 async def send(node: BrokerNode, count: int, size: int = 500, first: int = 0) -> list[Command]:
     """Send messages, all at once; their answers."""
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         bodies = [b"%d " % (first + number) + bytes(size) for number in range(count)]
         return list(await asyncio.gather(*(client.request(send_request("T", body), PATIENCE) for body in bodies)))

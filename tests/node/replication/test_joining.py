@@ -137,7 +137,7 @@ async def test_a_topic_deleted_and_made_again_between_two_looks_is_the_same_on_b
     await names.start()
     told = {"namesrv_addr": names.address}
     async with master(tmp_path / "m", **told) as of, slave(tmp_path / "s", of, **told) as to:
-        tables, client = to.master_tables, await ClientConnection.connect(of.address)
+        tables, client = to.master_tables, await ClientConnection.connect(of.address, PATIENCE)
 
         async def ask(request: Command) -> None:
             assert (await client.request(request, PATIENCE)).code == codes.SUCCESS

@@ -19,7 +19,7 @@ from tests.node.replication.parts import OK, codes_of, send
 
 
 async def ask(node: BrokerNode, command: Command) -> Command:
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         return await client.request(command, PATIENCE)
     finally:

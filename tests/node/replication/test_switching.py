@@ -202,7 +202,7 @@ async def elect(of: ControlledSet, broker_id: int) -> None:
     header = ElectMasterRequestHeader(
         cluster_name="DefaultCluster", broker_name="broker-a", broker_id=broker_id, designate_elect=True
     )
-    client = await ClientConnection.connect(of.controller.address)
+    client = await ClientConnection.connect(of.controller.address, PATIENCE)
     answer = await client.request(make_request(codes.CONTROLLER_ELECT_MASTER, 0, header.to_ext()), PATIENCE)
     assert answer.code == codes.SUCCESS, answer.remark
     client.close()

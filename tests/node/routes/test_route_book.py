@@ -17,7 +17,7 @@ from proof.kit.waiting import PATIENCE
 async def test_a_broker_asks_its_name_server() -> None:
     with Broker() as broker:
         broker.create_topic("T", queues=3)
-        client = await ClientConnection.connect(broker.broker_addr)
+        client = await ClientConnection.connect(broker.broker_addr, PATIENCE)
         heartbeat = {
             "clientID": "c",
             "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": []}],

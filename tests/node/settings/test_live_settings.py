@@ -37,7 +37,7 @@ class RefusingFiles(RealFiles):
 async def running(folder: Path, conf: str | None, files: RealFiles | None = None) -> AsyncIterator[ClientConnection]:
     node = BrokerNode(options(folder / "store", auto_create_topic_enable=True), world=RealNodeWorld(files), conf=conf)
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         yield client
     finally:
@@ -114,7 +114,7 @@ async def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -
 async def test_the_black_list_of_the_settings_counts(tmp_path: Path) -> None:
     node = BrokerNode(options(tmp_path, config_black_list="maxTopics;deleteWhen", tls_key_password="secret"))
     await node.start()
-    client = await ClientConnection.connect(node.address)
+    client = await ClientConnection.connect(node.address, PATIENCE)
     try:
         assert (await update(client, "deleteWhen=05\n")).code == codes.NO_PERMISSION
         assert (await update(client, "fileReservedTime=48\n")).code == 0

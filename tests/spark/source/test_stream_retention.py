@@ -20,7 +20,7 @@ from bolide.spark.errors import DataLost
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.transport.blocking import ClientConnection
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PATIENCE, wait_until
 from tests.client.patient_blocking import Admin
 from tests.spark.schemas import SCHEMA
 from tests.spark.target import SEGMENT, Target
@@ -45,7 +45,7 @@ def delete_full_files(target: Target) -> None:
     """Make the full files of the log as old as can be, and have the broker look at them whatever the hour."""
     for path in sorted((target.store / "commitlog").iterdir())[:-1]:
         os.utime(path, (0, 0))
-    with ClientConnection.connect(target.broker_addr) as connection:
+    with ClientConnection.connect(target.broker_addr, PATIENCE) as connection:
         answer = connection.request(make_request(codes.DELETE_EXPIRED_COMMITLOG, 0, {}), 60)
         assert answer.code == codes.SUCCESS
 
