@@ -40,6 +40,8 @@ CURRENT_TEST = "PYTEST_CURRENT_TEST"
 """A variable that pytest itself changes."""
 LASTING = ("simulated job",)
 """Threads that one simulation after the other uses (`proof.simulation.threads`)."""
+LEFT = "the test leaves:"
+"""How the message of a failed check starts."""
 NONE = object()
 """The value of a setting that does not exist."""
 
@@ -93,7 +95,7 @@ class Leaks:
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
         result = yield
         if self._passes and (found := self._left(item)):  # a test that fails has its error already
-            pytest.fail("\n  ".join(["the test leaves:", *found]), pytrace=False)
+            pytest.fail("\n  ".join([LEFT, *found]), pytrace=False)
         return result
 
     def _left(self, item: pytest.Item) -> list[str]:

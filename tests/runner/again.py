@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.leaks import LEFT
+
 MOST = 20
 """With more failures than this the run is broken, not flaky: no test runs a second time."""
 KEPT = Path("build") / "failed"
@@ -30,7 +32,8 @@ class Verdicts:
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Called for each phase of a test."""
         report = yield
-        report.judges = item.get_closest_marker(JUDGES) is not None
+        leak = report.failed and report.longreprtext.startswith(LEFT)  # says nothing of what the test judges
+        report.judges = item.get_closest_marker(JUDGES) is not None and not leak
         if report.failed and report.judges:
             kept = keep_folder(item)
             if kept is not None:
