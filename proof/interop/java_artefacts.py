@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -60,11 +60,16 @@ def tool(name: str) -> str:
 def jars(version: str) -> Path:
     """Folder with the verified jars of a version; fetches them the first time. Raises ArtefactError."""
     folder = cache_folder() / "java" / version
-    with _alone(folder):
+    with alone(folder):
         if not folder.is_dir():
             _fetch(version, folder)
         _verify(version, folder)
     return folder
+
+
+def classpath(version: str) -> str:
+    """Return the class path of a version: an archive of classes fits one order of the jars."""
+    return ":".join(map(str, sorted(jars(version).glob("*.jar"))))
 
 
 @cache
@@ -74,20 +79,20 @@ def driver_classpath(version: str) -> str:
     sources = [_JAVA / "InteropClient.java"]
     if any(folder.glob("rocketmq-tools-*.jar")):
         sources.append(_JAVA / "MqAdmin.java")
-    return f"{compiled(f'driver-{version}', sources, f'{folder}/*')}:{folder}/*"
+    return f"{classpath(version)}:{compiled(f'driver-{version}', sources, f'{folder}/*')}"
 
 
 def compiled(name: str, sources: Sequence[Path], classpath: str) -> Path:
     """Folder with the classes of these sources; compiles them when one of them changed. Raises ArtefactError."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = cache_folder() / "java" / f"{name}-{digest}"
-    with _alone(classes):
+    with alone(classes):
         if not classes.is_dir():
             partial = classes.with_name(classes.name + ".partial")
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             command = [tool("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", classpath, "-d", str(partial)]
-            _run([*command, *map(str, sources)], f"compile {name} of the tests")
+            run_tool([*command, *map(str, sources)], f"compile {name} of the tests")
             partial.rename(classes)
     return classes
 
@@ -97,7 +102,7 @@ def _fetch(version: str, folder: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     command = [tool("mvn"), "-q", "-B", "-f", str(_JAVA / version / "pom.xml"), _PLUGIN]
-    _run([*command, f"-DoutputDirectory={partial}", "-DincludeScope=runtime"], f"fetch the jars of {version}")
+    run_tool([*command, f"-DoutputDirectory={partial}", "-DincludeScope=runtime"], f"fetch the jars of {version}")
     partial.rename(folder)
 
 
@@ -122,17 +127,19 @@ def _pins(version: str) -> dict[str, str]:
     return pinned
 
 
-def _run(command: list[str], purpose: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
+def run_tool(command: list[str], purpose: str, environment: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end, in this environment. Raises ArtefactError with its output if it fails."""
+    variables = {**os.environ, **(environment or {})}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False)
     if done.returncode != 0:
         raise ArtefactError(f"could not {purpose} (is there a network?):\n{(done.stdout + done.stderr)[-2000:]}")
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time makes a folder of the cache: test runs may go side by side."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(folder.name + ".lock").open("w") as lock:
+def alone(path: Path) -> Iterator[None]:
+    """One process at a time makes a folder or a file of the cache: test runs may go side by side."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(path.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -4,11 +4,21 @@ Every process gets `user.home` and `ROCKETMQ_HOME` inside its folder, so that no
 home folder of the user who runs the tests.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proof.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
+from proof.interop.class_archives import class_sharing
+from proof.interop.java_artefacts import (
+    BROKER_VERSION,
+    classpath,
+    compiled,
+    driver_classpath,
+    jars,
+    source_folder,
+    tool,
+)
 from proof.interop.jvm_flags import UNVERIFIED
 from proof.kit.our_processes import conf_file
 from proof.kit.ports import reserve_port
@@ -16,6 +26,8 @@ from proof.kit.processes import AnsweringProcess, ChildProcess
 from proof.kit.small import NEVER_BUSY, SMALL_LOG
 from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
+
+ALL_TOPICS, UPDATE_BROKER_CONFIG, QUERY_DATA_VERSION = 21, 25, 322
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
 _OPEN = (
@@ -27,7 +39,8 @@ _OPEN = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
 )
-_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *UNVERIFIED.split())
+# Servers offer TLS as shipped, and make an RSA key for it: a second of a processor. No test connects to them by TLS.
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dtls.server.mode=disabled", *UNVERIFIED.split())
 
 # What keeps a broker as shipped busy while nothing happens: each flush copies the whole timer wheel, once a second, an
 # eighth of a core; and after its first transaction 5.5.0's batching of op messages never sleeps again unless each is
@@ -39,8 +52,11 @@ _IDLE = {
     "transactionOpBatchInterval": "86400000",
     "transactionMetricFlushInterval": "200",
 }
-# RebalanceService looks for the queues of a new retry topic this often; its default of 20 s is most of a test's time.
-_QUICK_REBALANCE = "-Drocketmq.client.rebalance.waitInterval=1000"
+# A slave of 4.9 reports how much it has when it has written nothing for this long; until then its master sends nothing.
+_QUICK_REPORT = {"haSendHeartbeatInterval": "500"}
+# How often RebalanceService looks for the queues of a new group or retry topic, in 4.9 and for queues that it does not
+# have yet in 5.x. Its defaults of 20 s and 1 s are most of a test's time.
+_QUICK_REBALANCE = ("-Drocketmq.client.rebalance.waitInterval=500", "-Drocketmq.client.rebalance.minInterval=100")
 _BINARY_HEADER = "-Drocketmq.serialize.type=ROCKETMQ"
 _LOGBACK = (
     '<configuration><appender name="F" class="{package}ch.qos.logback.core.FileAppender"><file>{log}</file><encoder>'
@@ -55,6 +71,10 @@ _ANSWER_SECONDS = 240.0
 def _java(home: Path, classpath: str, flags: Iterable[str]) -> list[str]:
     logback = f"-Drmq.logback.configurationFile={home}/conf/logback.xml"
     return [tool("java"), *_OPEN, *flags, f"-Duser.home={home}", logback, "-cp", classpath]
+
+
+def _quick_start(version: str, megabytes: int = 256) -> list[str]:
+    return [f"-Xmx{megabytes}m", *_QUICK_START, *class_sharing(version)]
 
 
 def _prepare(home: Path) -> None:
@@ -75,7 +95,7 @@ class JavaNameServer(ChildProcess):
         self.port = reserve_port()
         self.address = f"127.0.0.1:{self.port}"
         conf = conf_file(home / "namesrv.conf", {"listenPort": str(self.port), **(settings or {})})
-        command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
+        command = _java(home, classpath(version), _quick_start(version))
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         super().__init__([*command, main, "-c", conf], home / "namesrv.out", {"ROCKETMQ_HOME": str(home)})
         self.wait_ready("boot success")
@@ -100,6 +120,7 @@ class JavaBroker(ChildProcess):
         flags: Iterable[str] | None = None,
         port: int | None = None,
         ready_seconds: float = PROCESS_PATIENCE,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         _prepare(home)
         self.home = home
@@ -117,20 +138,45 @@ class JavaBroker(ChildProcess):
             "storePathRootDir": str(self.store),
             "storePathCommitLog": str(self.store / "commitlog"),
             "fileReservedTime": "100000",
-            **({**_IDLE, **NEVER_BUSY, **SMALL_LOG} if flags is None else {}),
+            **({**_IDLE, **_QUICK_REPORT, **NEVER_BUSY, **SMALL_LOG} if flags is None else {}),
             **(settings or {}),
         }
         conf = conf_file(home / "broker.conf", values)
         if flags is None:
-            flags = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g", *_QUICK_START)
-        command = _java(home, f"{jars(version)}/*", flags)
+            flags = ("-XX:MaxDirectMemorySize=1g", *_quick_start(version, 512))
+        command = _java(home, classpath(version), flags)
         main = "org.apache.rocketmq.broker.BrokerStartup"
-        super().__init__([*command, main, "-c", conf], home / "broker.out", {"ROCKETMQ_HOME": str(home)})
+        variables = {"ROCKETMQ_HOME": str(home), **(environment or {})}
+        super().__init__([*command, main, "-c", conf], home / "broker.out", variables)
         self.wait_ready("boot success", ready_seconds)
-        if not namesrv:
-            return
-        # It may say so and reach the name server only at its next try, ten seconds later.
-        wait_registered(namesrv)
+        self._register(version, namesrv, values)
+
+    def _register(self, version: str, namesrv: str, values: Mapping[str, str]) -> None:
+        """Wait until the name servers know it.
+
+        One of 5.5.0 connects to its name servers a tenth of a second after its start. Its first registration is
+        earlier, so it reaches no name server, and the second is due ten seconds later. A change of its permission
+        registers it, too. In a set that elects its master, when to register is the broker's own decision.
+        """
+        decides = values.get("enableControllerMode") == "true" or values.get("totalReplicas", "1") != "1"
+        if version == BROKER_VERSION and namesrv and not decides:
+            permission = f"brokerPermission={values.get('brokerPermission', '6')}\n".encode()
+            wait_until(lambda: self._registers(namesrv, permission, values), f"{self.address} registers with {namesrv}")
+        if namesrv:
+            wait_registered(namesrv)
+
+    def _registers(self, namesrv: str, permission: bytes, values: Mapping[str, str]) -> bool:
+        with Wire(self.port) as wire:
+            if wire.ask(UPDATE_BROKER_CONFIG, body=permission).code != SUCCESS:
+                return True  # with access control the second registration is the first
+            version = json.dumps(json.loads(wire.ask(ALL_TOPICS).body)["dataVersion"]).encode()
+        fields = {"clusterName": values["brokerClusterName"], "brokerName": values["brokerName"]}
+        fields |= {"brokerAddr": self.address, "brokerId": values["brokerId"]}
+        for address in namesrv.split(";"):
+            with Wire(int(address.rpartition(":")[2])) as wire:
+                if wire.ask(QUERY_DATA_VERSION, fields, version).ext.get("changed") != "false":
+                    return False
+        return True
 
 
 class JavaController(ChildProcess):
@@ -148,7 +194,7 @@ class JavaController(ChildProcess):
             "mappedFileSize": str(1 << 20),
         }
         conf = conf_file(home / "controller.conf", values)
-        command = _java(home, f"{jars(BROKER_VERSION)}/*", ("-Xmx256m", *_QUICK_START))
+        command = _java(home, classpath(BROKER_VERSION), _quick_start(BROKER_VERSION))
         main = "org.apache.rocketmq.controller.ControllerStartup"
         super().__init__([*command, main, "-c", conf], home / "controller.out", {"ROCKETMQ_HOME": str(home)})
         self.wait_ready("boot success")
@@ -164,8 +210,8 @@ class JavaProgram(ChildProcess):
         _prepare(home)
         sources = [source_folder() / f"{source}.java" for source in ("InteropClient", "Warmed")]
         warmed = compiled("warmed", sources, f"{jars(BROKER_VERSION)}/*")
-        classpath = f"{warmed}:{jars(BROKER_VERSION)}/*:{jars(f'{BROKER_VERSION}-example')}/*"
-        command = _java(home, classpath, ("-Xmx256m", *_QUICK_START, _QUICK_REBALANCE, _BINARY_HEADER))
+        path = f"{classpath(BROKER_VERSION)}:{classpath(f'{BROKER_VERSION}-example')}:{warmed}"
+        command = _java(home, path, (*_quick_start(BROKER_VERSION), *_QUICK_REBALANCE, _BINARY_HEADER))
         program = f"org.apache.rocketmq.example.benchmark.{name}"
         main = ("Warmed", namesrv, program, "-n", namesrv)
         super().__init__([*command, *main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
@@ -190,7 +236,7 @@ class _Driver(AnsweringProcess):
 
     def __init__(self, home: Path, version: str, flags: Iterable[str], words: Iterable[str]) -> None:
         _prepare(home)
-        command = [*_java(home, driver_classpath(version), ("-Xmx256m", *_QUICK_START, *flags)), *words]
+        command = [*_java(home, driver_classpath(version), (*_quick_start(version), *flags)), *words]
         # consumerStatus makes a folder in the working directory
         super().__init__(command, home / "driver.err", {"ROCKETMQ_HOME": str(home)}, cwd=home)
         self.answer("its start", _ANSWER_SECONDS)
@@ -212,7 +258,7 @@ class JavaClient(_Driver):
 
     def __init__(self, home: Path, namesrv: str, version: str, *, binary_header: bool = False) -> None:
         header = (_BINARY_HEADER,) if binary_header else ()
-        super().__init__(home, version, (_QUICK_REBALANCE, *header), ("InteropClient", namesrv))
+        super().__init__(home, version, (*_QUICK_REBALANCE, *header), ("InteropClient", namesrv))
 
     def call(self, verb: str, **arguments: object) -> Any:
         """Run one command and return its result; DriverError if it failed, AssertionError if no answer came."""
@@ -266,6 +312,6 @@ class MqAdmin(_Driver):
 def endless_mqadmin(home: Path, version: str, *words: str) -> ChildProcess:
     """A command of `mqadmin` that runs until it is ended, in a JVM of its own."""
     _prepare(home)
-    command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
+    command = _java(home, classpath(version), _quick_start(version))
     main = "org.apache.rocketmq.tools.command.MQAdminStartup"
     return ChildProcess([*command, main, *words], home / "mqadmin.out", {"ROCKETMQ_HOME": str(home)})

@@ -15,6 +15,8 @@ broker or a name server, which could cause the same event, are longer."""
 PROCESS_PATIENCE: Final = 180.0
 """Limit in seconds for events in other processes, JVMs included. The timeout of a test is longer."""
 _POLL_SECONDS: Final = 0.01
+_LONGEST_POLL_SECONDS: Final = 0.1
+_POLLS_OF_A_WAIT: Final = 50
 
 
 def wait_until(condition: Callable[[], object], what: str = "", seconds: float = PROCESS_PATIENCE) -> None:
@@ -22,11 +24,13 @@ def wait_until(condition: Callable[[], object], what: str = "", seconds: float =
 
     Raises AssertionError with `what`, or with the place of the condition, if it does not hold within `seconds`.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise AssertionError(_in_vain(condition, what, seconds))
-        time.sleep(_POLL_SECONDS)
+        # What takes long is asked for less often: the question is work, too, for this process and for others.
+        time.sleep(min(max(_POLL_SECONDS, waited / _POLLS_OF_A_WAIT), _LONGEST_POLL_SECONDS))
 
 
 async def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:

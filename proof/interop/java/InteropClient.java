@@ -4,6 +4,7 @@ import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
@@ -11,11 +12,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.Timer;
+import java.util.TimerTask;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -53,16 +57,23 @@ import org.apache.rocketmq.common.message.MessageQueue;
 public class InteropClient {
     private static final int TIMEOUT_MS = 30_000;
     private static final int PATIENCE_SECONDS = 120;
+    private static final int COMMIT_MS = 500;
     private static final String BROKER = "broker-a";
     private final String namesrv;
     private final DefaultMQProducer producer;
-    private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
+    private final Map<String, DefaultMQPushConsumer> consumers = new ConcurrentHashMap<>();
     private final Map<String, List<Object>> received = new HashMap<>();
     private final Map<String, TransactionMQProducer> transactions = new HashMap<>();
 
     InteropClient(String namesrv) throws Exception {
         this.namesrv = namesrv;
         producer = started(namesrv, "interop_producer", false);
+        new Timer(true).schedule(new TimerTask() { // the interval of the consumers begins ten seconds after their start
+            @Override
+            public void run() {
+                consumers.values().forEach(c -> c.getDefaultMQPushConsumerImpl().persistConsumerOffset());
+            }
+        }, COMMIT_MS, COMMIT_MS);
     }
 
     static DefaultMQProducer started(String namesrv, String group, boolean traced) throws Exception {
@@ -72,9 +83,19 @@ public class InteropClient {
         p.setSendMsgTimeout(TIMEOUT_MS);
         p.setMqClientApiTimeout(TIMEOUT_MS);
         p.setPollNameServerInterval(1000);
+        tracedAtOnce(p);
         p.start();
         acquainted(p.getDefaultMQProducerImpl().getMqClientFactory(), p.getCreateTopicKey());
         return p;
+    }
+
+    /** A client of 5.x sends fewer traces than a batch after five seconds. */
+    private static void tracedAtOnce(ClientConfig client) throws ReflectiveOperationException {
+        try {
+            ClientConfig.class.getMethod("setTraceMsgBatchNum", int.class).invoke(client, 1);
+        } catch (NoSuchMethodException e) { // 4.9 sends them after half a second
+            return;
+        }
     }
 
     /**
@@ -121,8 +142,37 @@ public class InteropClient {
         return System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
     }
 
+    /**
+     * Starts a thread that hurries the shutdown of 5.x's clients in the calling thread. The shutdown waits for a thread
+     * that checks every three seconds whether to end, or when it is interrupted.
+     */
+    static void hurryShutdowns() {
+        Thread caller = Thread.currentThread();
+        Thread hurrying = new Thread(() -> {
+            try {
+                for (;; Thread.sleep(20)) {
+                    if (isAt(caller, ".NettyRemotingClient", "shutdown")) {
+                        Thread.getAllStackTraces().keySet().stream()
+                            .filter(t -> t.getName().equals("NettyEventExecutor") && isAt(t, ".LinkedBlockingQueue", "poll"))
+                            .forEach(Thread::interrupt);
+                    }
+                }
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        hurrying.setDaemon(true);
+        hurrying.start();
+    }
+
+    private static boolean isAt(Thread thread, String type, String method) {
+        return Arrays.stream(thread.getStackTrace())
+            .anyMatch(frame -> frame.getClassName().endsWith(type) && frame.getMethodName().equals(method));
+    }
+
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        hurryShutdowns();
         InteropClient client = null;
         try {
             client = new InteropClient(args[0]);
@@ -341,6 +391,7 @@ public class InteropClient {
         c.setHeartbeatBrokerInterval(5000);
         c.setPersistConsumerOffsetInterval(1000);
         c.setAwaitTerminationMillisWhenShutdown(5000); // so that what was handed out is counted as consumed
+        tracedAtOnce(c);
         c.setMaxReconsumeTimes(Integer.parseInt(a.getOrDefault("times", "-1")));
         if (a.containsKey("sql")) {
             c.subscribe(a.get("topic"), MessageSelector.bySql(a.get("sql").replace('_', ' ')));

@@ -23,6 +23,7 @@ public class MqAdmin {
     public static void main(String[] args) throws Exception {
         PrintStream answers = new PrintStream(System.out, true, "UTF-8");
         PrintStream errors = System.err;
+        InteropClient.hurryShutdowns();
         String listed = run("clusterList");
         for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
             listed.contains("Exception") || !BROKER.matcher(listed).find(); listed = run("clusterList")) {
