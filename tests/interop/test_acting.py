@@ -28,7 +28,7 @@ from proof.kit.wire import (
     send_ext,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 UPDATE_TOPIC, QUERY_OFFSET, MAX_OFFSET, HEART_BEAT, END_TRANSACTION, CHECK_TRANSACTION = 17, 14, 30, 34, 37, 39
 COMMIT = "8"

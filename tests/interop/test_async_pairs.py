@@ -13,9 +13,9 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS
-from tests.interop.pairs import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
+from tests.interop.pairs import FILE, SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, java_slave, sent
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 MASTER = {**SMALL, "brokerRole": "ASYNC_MASTER"}
 PROVEN = (
@@ -73,7 +73,7 @@ def test_a_slave_of_java_follows_our_async_master(tmp_path: Path, version: str) 
     # an ASYNC_MASTER gives its log only where it is told to
     settings = {**MASTER, "haListenPort": str(port + 1)}
     master = OurBroker(tmp_path / "ours", namesrv.address, settings, port=port)
-    replicate(master, lambda: JavaBroker(tmp_path / "java", namesrv.address, SLAVE, version=version))
+    replicate(master, lambda: java_slave(tmp_path / "java", master, namesrv.address, version))
     assert namesrv.stop() == 0
 
 

@@ -21,7 +21,7 @@ from proof.kit.waiting import until, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 from tests.client.patient import Admin, Producer, PushConsumer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 CLUSTER_INFO, MEMBERS = 106, 901
 UPDATE_TOPIC, MAX_OFFSET = 17, 30

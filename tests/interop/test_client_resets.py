@@ -11,7 +11,7 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
+pytestmark = pytest.mark.java
 
 QUERY_CONSUMER_OFFSET = 14
 RESET = 222

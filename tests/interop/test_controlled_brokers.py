@@ -14,7 +14,7 @@ from proof.interop.matrix import JAVA_CONTROLLER, OUR_CONTROLLER, OUR_MASTER, OU
 from proof.kit.our_processes import OurController
 from proof.kit.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
+pytestmark = pytest.mark.slow
 
 ALL = {"allAckInSyncStateSet": "true"}
 

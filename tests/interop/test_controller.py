@@ -22,7 +22,7 @@ from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs"), pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SYNC_STATE = 1006
 """For what takes a second here: a loaded machine, and steps of five and ten seconds in Java's brokers."""

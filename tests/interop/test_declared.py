@@ -16,7 +16,7 @@ from proof.interop.java_processes import JavaBroker, wait_registered
 from proof.kit.our_processes import OurNameServer
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 COMMIT = 15
 

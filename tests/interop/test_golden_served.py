@@ -131,7 +131,6 @@ def test_by_unique_key(golden: Golden) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.xdist_group("java")
 def test_a_java_client_reads_it(tmp_path: Path) -> None:
     manifest = unpack("store-5.5.0-killed", tmp_path / "broker")
     namesrv = OurNameServer(tmp_path / "namesrv")

@@ -8,7 +8,7 @@ import pytest
 from proof.interop import java_artefacts
 from proof.interop.java_artefacts import ArtefactError, cache_folder
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 VERSION = "4.9.8"
 

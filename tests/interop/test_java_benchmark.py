@@ -15,7 +15,7 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, Wire, pull_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-benchmark")]
 
 COUNT = 2000
 QUERY_CONSUMER_OFFSET = 14

@@ -10,7 +10,7 @@ from proof.interop.matrix import to_ours
 from proof.kit.records import Stored, stored
 from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-client")]
 
 QUEUES = 4
 COUNT = 12

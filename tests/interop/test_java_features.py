@@ -14,7 +14,7 @@ from proof.kit.small import QUICK_CHECKS
 from proof.kit.waiting import wait_until
 from tests.interop.asked_back import asked_while_open
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-features")]
 
 COUNT = 12
 ALL = Counter(f"sync-{i}" for i in range(COUNT))

@@ -22,7 +22,7 @@ from proof.kit.wire import (
     send_ext,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
+pytestmark = pytest.mark.java
 
 TOPIC = "moving"
 QUEUES = 4

@@ -14,7 +14,7 @@ from proof.kit.small import ROLLING, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
+pytestmark = pytest.mark.java
 
 UPDATE_CONSUMER_OFFSET = 15
 QUERY_CONSUMER_OFFSET = 14

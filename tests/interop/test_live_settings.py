@@ -11,7 +11,6 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.xdist_group("java"),
     pytest.mark.matrix(feature="mqadmin", version=BROKER_VERSION, direction=PROGRAM),
 ]
 

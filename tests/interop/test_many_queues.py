@@ -18,9 +18,9 @@ from proof.kit.ports import reserve_port
 from proof.kit.records import stored
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
-from tests.interop.pairs import VERSIONS, Broker
+from tests.interop.pairs import VERSIONS, Broker, HastySlave
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-many-queues")]
+pytestmark = pytest.mark.java
 
 CREATE_TOPIC, ALL_TOPICS, MAX_OFFSET = 17, 21, 30
 TOPICS = [f"Many{number}" for number in range(500)]
@@ -37,6 +37,10 @@ SECONDS = 240
 PROVEN = "a pair with 10,000 queues"
 SYNC_PROVEN = "a pair with 10,000 queues and SYNC_MASTER"
 Request = tuple[int, dict[str, str], bytes]
+EACH_VERSION = pytest.mark.parametrize(
+    "version", [pytest.param(version, marks=pytest.mark.xdist_group(f"many-queues-{version}")) for version in VERSIONS]
+)
+"""One after the other: each takes half a gigabyte of memory for its files."""
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 
@@ -141,9 +145,10 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
     master.kill()
 
 
-def acknowledge(master: Broker, slave: Broker) -> None:
+def acknowledge(master: Broker, start: Callable[[], Broker]) -> None:
     """The master is killed at its last acknowledgement: the slave has the message of each queue."""
     create(master)
+    slave = start()
     wait_until(becomes(topics, slave, dict.fromkeys(TOPICS, (READ, EACH, 6))), "the slave has all topics", SECONDS)
     wait_until(lambda: takes(master), "the slave follows", SECONDS)
     fill(master, "first")
@@ -154,18 +159,18 @@ def acknowledge(master: Broker, slave: Broker) -> None:
 
 
 @marked(OUR_MASTER, PROVEN)
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 def test_a_slave_of_java_has_the_queues_of_our_master(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
     port = reserve_port(1, -2)
     settings = {**MASTER, "haListenPort": str(port + 1)}
     master = OurBroker(home / "ours", namesrv.address, settings, port=port)
-    replicate(master, lambda: JavaBroker(home / "java", namesrv.address, SLAVE, version=version))
+    replicate(master, lambda: HastySlave(home / "java", namesrv.address, SLAVE, version=version))
     assert namesrv.stop() == 0
 
 
 @marked(OUR_SLAVE, PROVEN)
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 def test_our_slave_has_the_queues_of_a_master_of_java(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
     master = JavaBroker(home / "java", namesrv.address, MASTER, version=version)
@@ -174,19 +179,19 @@ def test_our_slave_has_the_queues_of_a_master_of_java(home: Path, version: str) 
 
 
 @marked(OUR_MASTER, SYNC_PROVEN)
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 def test_a_slave_of_java_has_what_our_sync_master_acknowledged(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
     port = reserve_port(1, -2)
     master = OurBroker(home / "ours", namesrv.address, {**SYNC, "haListenPort": str(port + 1)}, port=port)
-    acknowledge(master, JavaBroker(home / "java", namesrv.address, SLAVE, version=version))
+    acknowledge(master, lambda: HastySlave(home / "java", namesrv.address, SLAVE, version=version))
     assert namesrv.stop() == 0
 
 
 @marked(OUR_SLAVE, SYNC_PROVEN)
-@pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 def test_our_slave_has_what_a_sync_master_of_java_acknowledged(home: Path, version: str) -> None:
     namesrv = OurNameServer(home / "namesrv")
     master = JavaBroker(home / "java", namesrv.address, SYNC, version=version)
-    acknowledge(master, OurBroker(home / "ours", namesrv.address, SLAVE))
+    acknowledge(master, lambda: OurBroker(home / "ours", namesrv.address, SLAVE))
     assert namesrv.stop() == 0

@@ -14,7 +14,7 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.xdist_group("java"),
+    pytest.mark.xdist_group("mqadmin"),
     pytest.mark.matrix(feature="mqadmin", version=BROKER_VERSION, direction=PROGRAM),
 ]
 

@@ -14,7 +14,7 @@ from proof.kit.records import stored
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 PULL_OFFSET_MOVED = 21
 EVENTS = "OFFSET_MOVED_EVENT"

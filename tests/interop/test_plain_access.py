@@ -13,7 +13,7 @@ from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.wire import Answer, Wire, frame, header, pull_ext, query_ext, send_ext
 from tests.interop.signed import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 OPAQUE = 470_011
 EXCEPTION = "org.apache.rocketmq.acl.common.AclException: "
 FILE = """\
@@ -128,7 +128,7 @@ def test_our_broker_decides_as_rocketmqs(tmp_path: Path) -> None:
     try:
         of_java = run(java.port)
     finally:
-        java.stop()
+        java.kill()
     decided = [told(*each) for each in of_ours]
     both = zip(decided, [told(*each) for each in of_java], strict=True)
     assert [pair for pair in both if pair[0] != pair[1]] == []

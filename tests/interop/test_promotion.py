@@ -20,7 +20,7 @@ from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
 from tests.interop.pairs import SMALL, VERSIONS, Broker, assert_equal
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 Kind = Literal["ours", "java"]
 SETTINGS = {**SMALL, "fastPortEnable": "true"}

@@ -12,9 +12,9 @@ from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
 from proof.kit.wire import SUCCESS
-from tests.interop.pairs import SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, sent
+from tests.interop.pairs import SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, java_slave, sent
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
 LONELY = {11, 12}
 """What a master answers without a slave: SLAVE_NOT_AVAILABLE by 4.9, FLUSH_SLAVE_TIMEOUT."""
@@ -69,11 +69,7 @@ def replicate(master: Broker, start: Callable[[], Broker]) -> None:
 def test_a_slave_of_java_follows_our_master(tmp_path: Path, version: str) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
     master = OurBroker(tmp_path / "ours", namesrv.address, MASTER)
-
-    def start() -> Broker:
-        return JavaBroker(tmp_path / "java", namesrv.address, SLAVE, version=version)
-
-    replicate(master, start)
+    replicate(master, lambda: java_slave(tmp_path / "java", master, namesrv.address, version))
     assert namesrv.stop() == 0
 
 

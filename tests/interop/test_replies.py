@@ -12,7 +12,7 @@ from proof.interop.matrix import to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
 from tests.client.patient import Producer, PushConsumer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-replies")]
 
 
 async def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:

@@ -13,7 +13,7 @@ from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 ROCKETMQ = "org.apache.rocketmq"
 NETTY = [f"{ROCKETMQ}.remoting.netty.NettyServerConfig", f"{ROCKETMQ}.remoting.netty.NettyClientConfig"]

@@ -18,7 +18,7 @@ from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.small import SMALL, by_key
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
+pytestmark = pytest.mark.java
 
 SETTINGS = {
     "enablePropertyFilter": "true",

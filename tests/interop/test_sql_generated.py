@@ -10,7 +10,7 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, jar
 from proof.interop.matrix import PROGRAM, marked
 from tests.dispatch.sql92_texts import expressions, property_maps
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
+pytestmark = pytest.mark.java
 
 ORACLE = source_folder() / "SqlOracle.java"
 

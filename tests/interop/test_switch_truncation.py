@@ -14,7 +14,7 @@ from proof.kit.our_processes import OurController
 from proof.kit.waiting import wait_until
 from tests.interop.pairs import SMALL
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("controlled-brokers")]
+pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SETTINGS = {**SMALL, "slaveReadEnable": "true"}
 BODY = 40 << 10

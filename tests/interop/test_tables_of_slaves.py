@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from bolide.remoting.json import parse_long
-from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
+from tests.interop.pairs import VERSIONS, HastySlave
 from tests.node.routes.slaves import slave
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
+pytestmark = pytest.mark.java
 
-VERSIONS = [BROKER_VERSION, OLD_BROKER_VERSION]
 PROVEN = "tables of slaves"
 MANY = 2_100
 """More than one page of 2000."""
@@ -91,7 +91,7 @@ def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: s
     master = OurBroker(tmp_path / "ours", namesrv.address, {"fastPortEnable": "true"})
     fill(master.port)
     settings = {"brokerRole": "SLAVE", "brokerId": "1"}
-    java = JavaBroker(tmp_path / "java", namesrv.address, settings, version=version)
+    java = HastySlave(tmp_path / "java", namesrv.address, settings, version=version)
 
     def registered() -> Any:
         found = loose(ask(namesrv.port, CLUSTER).body)["brokerAddrTable"]["broker-a"]["brokerAddrs"]
@@ -101,6 +101,7 @@ def test_a_slave_of_java_has_the_tables_of_our_master(tmp_path: Path, version: s
     wait_until(lambda: registered() == both, "our name server has both under their numbers")
     wait_until(has_all(java), "the slave has asked for everything")
     done(ask(master.port, DELETE_TOPIC, {"topic": "HaT"}))
+    java.ask()
     wait_until(
         lambda: "HaT" not in loose(ask(java.port, ALL_TOPICS).body)["topicConfigTable"],
         "the slave has heard that the topic is gone",
@@ -144,4 +145,4 @@ async def test_a_slave_of_ours_has_the_tables_of_a_java_master(tmp_path: Path, v
         await follower.rounds(2)
         assert "HaT" not in own.topics.table
         assert own.dropped == ["HaT"]
-    java.stop()
+    java.kill()

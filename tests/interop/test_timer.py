@@ -19,7 +19,7 @@ from proof.kit.small import SMALL, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
+pytestmark = pytest.mark.java
 
 FEATURE = "timer messages"
 TOPIC = "timed"
@@ -123,6 +123,7 @@ def moves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, 
         yield {case: pool.submit(move, tmp_path_factory.mktemp("move"), *case) for case in cases}
 
 
+@pytest.mark.xdist_group("timer-moves")
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("first", [moved_by("ours", STORE_OUT), moved_by("java", STORE_BACK)])
 def test_pending_messages_move_with_their_store(
@@ -140,7 +141,6 @@ def move(home: Path, first: str, killed: bool) -> None:
         wait_until(lambda: came(broker.port) >= expected, "the others are delivered")
         wait_until(lambda: now_ms() > max(left.due.values()) + 2_000, "those recalled would have come")
         messages = delivered(broker.port)
-        broker.stop()
     times = Counter(message.body.decode() for message in messages)
     assert times.keys() == expected
     assert {key for key in expected if times[key] > 1} <= left.cut, times

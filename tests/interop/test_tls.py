@@ -12,7 +12,6 @@ from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.xdist_group("java"),
     pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl"),
 ]
 COUNT = 5

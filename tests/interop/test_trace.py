@@ -14,7 +14,7 @@ from proof.interop.matrix import PROGRAM, marked
 from proof.kit.waiting import until
 from tests.client.patient import Producer, PushConsumer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 TRACE_LINES = source_folder() / "TraceLines.java"
 FULL = TraceBean("ID1", "T", "A", "k1 k2", "10.0.0.1:10911", "OFF", 12, DELAYED)

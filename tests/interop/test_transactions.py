@@ -18,7 +18,7 @@ from proof.kit.waiting import until
 from tests.client.patient import PushConsumer, TransactionProducer
 from tests.interop.asked_back import asked_while_open
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
+pytestmark = pytest.mark.java
 
 QUICK = {
     **QUICK_CHECKS,
@@ -50,6 +50,7 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
     assert server.stop() == 0, server.output()
 
 
+@pytest.mark.xdist_group("java-transactions")
 @to_ours("transaction with check-back")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
 @pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])

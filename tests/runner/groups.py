@@ -8,7 +8,8 @@ from tests.runner.schedule import ALONE
 
 LONGEST_FIRST = (
     *("spark-processes", "spark", "spark-live"),
-    *("java-pairs", "java-many-queues", "java-brokers", "java-stores", "java", "hostile"),
+    *("many-queues-5.5.0", "many-queues-4.9.7", "java-features", "java-benchmark", "java-client", "timer-moves"),
+    *("mqadmin-4.9.7", "store-java-5.5.0", "hostile"),
 )
 """Groups in the order in which workers start them; the other heavy tests follow."""
 
@@ -32,11 +33,13 @@ def assign(items: list[pytest.Item]) -> None:
 def needed_group(item: pytest.Item) -> str:
     """Return the group that a test names, or the group that follows from its other markers and fixtures."""
     group = group_of(item)
-    if not group and (item.get_closest_marker("spark") or item.get_closest_marker("java")):
+    if not group and item.get_closest_marker("java") and item.nodeid.startswith("tests/spark/"):
+        group = "spark"  # it uses the Java cluster of the live source
+    if not group and item.get_closest_marker("spark"):
         group = "spark"
     if group == "spark":  # tests of jobs and of live clusters use a second session
         live = "rocketmq" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/jobs/")
         return "spark-live" if live else group
-    if not group and (item.get_closest_marker("slow") or item.get_closest_marker("crash")):
+    if not group and any(map(item.get_closest_marker, ("java", "slow", "crash"))):
         return ALONE
     return group

@@ -16,7 +16,7 @@ from proof.kit.our_processes import OurNameServer
 from tests.client.patient import Producer
 from tests.interop.our_client.receiving import bodies, received
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 KEYS: ConnectionOptions = {"access_key": "RocketMQ", "secret_key": "12345678"}
 PLAIN_ACL = """\

@@ -18,7 +18,7 @@ from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, Tr
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 
 @marked(OF_OURS, "query by key and id")

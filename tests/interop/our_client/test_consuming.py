@@ -20,7 +20,7 @@ from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 
 async def send(cluster: JavaCluster, topic: str, count: int, **more: Any) -> None:

@@ -13,7 +13,7 @@ from tests.client.patient import Admin, Producer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import received, routed
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 COUNT = 12
 BY_CHANCE = re.compile(r"scheduleMessageOffset_|remainHowManyDataToCommit")

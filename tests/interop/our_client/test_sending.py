@@ -28,7 +28,7 @@ from tests.client.patient import Producer, PushConsumer, TransactionProducer
 from tests.interop.our_client.java_cluster import JavaCluster
 from tests.interop.our_client.receiving import PATIENCE, bodies, received
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = pytest.mark.java
 
 
 @marked(OF_OURS, "send sync")

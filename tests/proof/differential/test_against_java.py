@@ -26,7 +26,7 @@ FOLDER = ROOT / "proof" / "differential" / "corpus"
 CORPUS = sorted(FOLDER.glob("*.json"))
 LOOKS = 4
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("java-brokers")]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("differential")]
 
 
 @pytest.fixture(scope="module")

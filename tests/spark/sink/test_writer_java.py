@@ -22,7 +22,7 @@ from proof.kit.waiting import wait_until
 from tests.client.patient_blocking import Admin
 from tests.spark.sink_rounds import bodies, commit, records, stream_writer, write
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("writer-java")]
 
 ROWS = [b"%d" % number for number in range(200)]
 
