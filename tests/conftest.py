@@ -9,7 +9,7 @@ import inspect
 import os
 import shutil
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +31,14 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:+UseSerialGC -XX:TieredStopAtLe
 # A shell starts what runs in its background with SIGINT ignored, and so would be the children to which tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Compiling code for each query takes longer than running it on some dozen rows. Sessions of processes compile.
+SPARK_SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.connect.grpc.binding.port": "0",
+}
 
 # A busy machine is no failure: what must be fast is measured by the bench.
 settings.register_profile("bolide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -133,6 +141,17 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
     """The processes of a failed test end with it."""
     with ended_if_it_fails():
         return (yield)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Provide a local Spark session whose files are in a temporary folder."""
+    from bolide.spark.session.session import QUICK_START, job_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = job_session("bolide-tests", "local[2]", folder, {**QUICK_START, **SPARK_SETTINGS})
+    yield session
+    session.stop()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, a broker for each test that asks, and one of each kind for the live source."""
+"""A Spark Connect server, and a cluster of each kind for the live source."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import pytest
 
 from tests.spark.target import Target, bolide_target, java_target
 
-# Compiling code for each query took a quarter of the tests' time, for some dozen rows each. Sessions of processes do.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A local session with everything it writes in a temporary folder."""
-    from bolide.spark.session.session import QUICK_START, job_session
-
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {**QUICK_START, "spark.driver.memory": "1g", **INTERPRETED}
-    session = job_session("bolide-tests", "local[2]", folder, settings)
-    yield session
-    session.stop()
+def connect(spark: Any) -> Iterator[str]:
+    """Provide the address of a Spark Connect server in the JVM of the session; its clients need no JVM."""
+    package = spark._jvm.org.apache.spark.sql.connect.service
+    service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
+    service.start(spark._jsc.sc())
+    yield f"sc://127.0.0.1:{service.localPort()}"
+    nothing = spark._jvm.scala.Option.empty()
+    service.stop(nothing, nothing)
 
 
 @pytest.fixture(scope="session", params=["bolide", pytest.param("java", marks=pytest.mark.java)])

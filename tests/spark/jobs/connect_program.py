@@ -1,23 +1,25 @@
-"""Run in a process of its own, which speaks Spark Connect: an archive, and its view. Prints what each step came to."""
+"""Program that uses Spark Connect: an archive, and its view. Prints the result of each step."""
 
 from __future__ import annotations
 
 import json
 import sys
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from bolide.client import Message
+from bolide.client.blocking import Producer
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.archive import archive, read_back
-from tests.client.patient_blocking import Producer
 
 
-def main(namesrv: str, out: str) -> None:
-    """Archive ten messages, and look at them and at three that came later."""
-    spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+def main(remote: str, namesrv: str, out: str) -> None:
+    """Archive ten messages, and read them together with three later ones."""
+    spark = SparkSession.builder.remote(remote).getOrCreate()
     options = {"namesrv": namesrv, "subscribe": "T"}
     steps: dict[str, object] = {"connect": type(spark).__module__.startswith("pyspark.sql.connect")}
+    steps["JVM"] = SparkContext._gateway is not None
     with Producer("connect", namesrv) as producer:
         for number in range(10):
             producer.send(Message("T", b"%d" % number))

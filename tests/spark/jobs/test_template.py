@@ -1,4 +1,4 @@
-"""The template of a declarative pipeline runs as it is written, twice."""
+"""The template of a declarative pipeline: each of two runs processes what is new in the topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
@@ -18,42 +21,67 @@ from bolide.testing.broker import Broker
 from tests.spark.produce import send
 from tests.spark.spark_home import spark_home
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.slow,
-    pytest.mark.timeout(1800),
-    pytest.mark.xdist_group("spark-processes"),
-]
+TABLES = ("bronze", "silver", "silver_rejected", "gold_by_hour")
 
 
-def run(project: Path, home: Path) -> None:
-    # SPARK_TESTING has the local server take any free port instead of 15002.
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_TESTING": "1"}
-    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    command = [home / "bin" / "spark-pipelines", "run", "--conf", "spark.sql.catalogImplementation=hive"]
-    command += ["--conf", "spark.ui.enabled=false"]
+def run(command: Sequence[str | Path], project: Path, **environment: str) -> None:
+    """Run a program on a project until the pipeline ends."""
     done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=900, check=False
+        command, cwd=project, env=os.environ | environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_bronze_silver_and_gold_follow_the_topic(bolide_broker: Broker, tmp_path: Path) -> None:
-    project, home = tmp_path / "orders", spark_home(tmp_path / "home")
-    write_template(str(project), bolide_broker.namesrv_addr, "Orders", "id BIGINT, amount DOUBLE")
+def check_two_runs(broker: Broker, project: Path, tables: Path, pipeline: Callable[[], None]) -> None:
+    """Run the pipeline twice and check all its tables."""
+    write_template(str(project), broker.namesrv_addr, "Orders", "id BIGINT, amount DOUBLE")
     orders = [Message("Orders", b'{"id":%d,"amount":1.5}' % n, tags="AB"[n % 2]) for n in range(10)]
-    send(bolide_broker.namesrv_addr, [*orders, Message("Orders", b"no json", tags="A")])
-    run(project, home)
-    send(bolide_broker.namesrv_addr, [Message("Orders", b'{"id":10,"amount":2}', tags="A")])
-    run(project, home)
-    tables = {path.name: parquet.read_table(path).to_pylist() for path in (project / "spark-warehouse").iterdir()}
-    assert sorted((row["id"], row["amount"]) for row in tables["silver"]) == [*((n, 1.5) for n in range(10)), (10, 2.0)]
-    assert len(tables["bronze"]) == 12
-    assert [row["body"] for row in tables["silver_rejected"]] == [b"no json"]
+    send(broker.namesrv_addr, [*orders, Message("Orders", b"no json", tags="A")])
+    pipeline()
+    send(broker.namesrv_addr, [Message("Orders", b'{"id":10,"amount":2}', tags="A")])
+    pipeline()
+    rows = {name: parquet.read_table(tables / name).to_pylist() for name in TABLES}
+    assert sorted((row["id"], row["amount"]) for row in rows["silver"]) == [*((n, 1.5) for n in range(10)), (10, 2.0)]
+    assert len(rows["bronze"]) == 12
+    assert [row["body"] for row in rows["silver_rejected"]] == [b"no json"]
     gold: Counter[str] = Counter()
-    for row in tables["gold_by_hour"]:
+    for row in rows["gold_by_hour"]:
         gold[row["tags"]] += row["messages"]
     assert gold == {"A": 6, "B": 5}
+
+
+@pytest.fixture
+def tables(spark: Any) -> Iterator[Path]:
+    """Provide the folder of the session's tables; drop those of the pipeline at the end."""
+    yield Path(spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
+    for name in TABLES:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_bronze_silver_and_gold_follow_the_topic(
+    connect: str, tables: Path, bolide_broker: Broker, tmp_path: Path
+) -> None:
+    project = tmp_path / "orders"
+    command = [sys.executable, "-m", "pyspark.pipelines.cli", "run"]
+    check_two_runs(bolide_broker, project, tables, partial(run, command, project, SPARK_REMOTE=connect))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.xdist_group("spark-processes")
+def test_the_catalog_of_the_documented_command_outlives_a_run(bolide_broker: Broker, tmp_path: Path) -> None:
+    project, home = tmp_path / "orders", spark_home(tmp_path / "home")
+    command = [home / "bin" / "spark-pipelines", "run", "--conf", "spark.sql.catalogImplementation=hive"]
+    command += ["--conf", "spark.ui.enabled=false"]
+    # SPARK_TESTING has the local server take any free port instead of 15002.
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_TESTING": "1"}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    pipeline = partial(run, command, project, **environment)
+    check_two_runs(bolide_broker, project, project / "spark-warehouse", pipeline)
 
 
 def test_a_template_is_not_written_over_anything(tmp_path: Path) -> None:
