@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PROCESS_PATIENCE
 
 PROGRAMS = Path(__file__).parent.parent / "docs" / "programs"
 
@@ -27,6 +28,6 @@ def run(name: str, broker: Broker) -> None:
     """Call a program's `main` with the broker's address, for at most a minute."""
     main = program(name).main
     if inspect.iscoroutinefunction(main):
-        asyncio.run(asyncio.wait_for(main(broker.namesrv_addr), 60))
+        asyncio.run(asyncio.wait_for(main(broker.namesrv_addr), PROCESS_PATIENCE))
     else:
         main(broker.namesrv_addr)

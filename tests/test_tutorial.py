@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.page_programs import PROGRAMS, program, run
 
 PAGE = (PROGRAMS.parent / "tutorial" / "order-service.md").read_text(encoding="utf-8")
@@ -45,11 +46,13 @@ def test_every_command_is_one_that_a_test_runs() -> None:
 
 
 def test_the_commands_that_look_answer_after_the_first_program(bolide_broker: Broker) -> None:
-    asyncio.run(asyncio.wait_for(program("tutorial_orders").main(bolide_broker.namesrv_addr), 60))
+    asyncio.run(asyncio.wait_for(program("tutorial_orders").main(bolide_broker.namesrv_addr), PROCESS_PATIENCE))
     there = {**os.environ, "BOLIDE_NAMESRV_ADDR": bolide_broker.namesrv_addr}
     for line in looks():
         command = [sys.executable, "-m", "bolide", *line.split()[1:]]
-        ended = subprocess.run(command, env=there, capture_output=True, text=True, timeout=120, check=False)
+        ended = subprocess.run(
+            command, env=there, capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=False
+        )
         assert ended.returncode == 0, ended.stderr
         assert "Drinks" in ended.stdout, line
 
@@ -58,5 +61,5 @@ def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:
     for name in ("tutorial_orders.py", "tutorial_test.py"):
         (tmp_path / name).write_text((PROGRAMS / name).read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tutorial_test.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=False)
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr

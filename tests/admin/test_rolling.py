@@ -16,12 +16,10 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from proof.kit.ports import reserve_port
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PushConsumer
 from tests.node.brokers import options
 from tests.node.replication.controlled import controlled
-
-SECONDS = 120.0
 
 
 async def test_a_set_under_a_controller_is_restarted_without_the_loss_of_a_message(tmp_path: Path) -> None:
@@ -54,7 +52,7 @@ async def test_a_set_under_a_controller_is_restarted_without_the_loss_of_a_messa
                 (StepKind.RESTART, first.address),
             ]
             acknowledged: list[bytes] = []
-            rolling = asyncio.create_task(Rolling(admin, restart, SECONDS, 0.0, said.append).take(steps))
+            rolling = asyncio.create_task(Rolling(admin, restart, PROCESS_PATIENCE, 0.0, said.append).take(steps))
             number = 0
             while not rolling.done():
                 number += 1
@@ -135,7 +133,7 @@ async def test_producers_leave_a_master_without_a_controller_and_return(tmp_path
             for name in ("broker-a", "broker-b")
             for action in (StepKind.CLOSE, StepKind.RESTART, StepKind.OPEN)
         ]
-        assert await Rolling(admin, restart, SECONDS, 0.0, lambda text: None).take(steps) == 6
+        assert await Rolling(admin, restart, PROCESS_PATIENCE, 0.0, lambda text: None).take(steps) == 6
         assert seen == [False, False]
         assert await writable(admin, "broker-a") and await writable(admin, "broker-b")
 
@@ -152,7 +150,9 @@ async def test_what_a_failed_restart_leaves_behind_is_said(tmp_path: Path) -> No
             return
 
         with pytest.raises(StepFailed, match="on fire"):
-            await Rolling(admin, fails, SECONDS, 0.0, said.append).take(await restart_plan(admin, ["broker-a"]))
+            await Rolling(admin, fails, PROCESS_PATIENCE, 0.0, said.append).take(
+                await restart_plan(admin, ["broker-a"])
+            )
         assert "bolide cluster drain broker-a --undo" in said[-1]
         assert not await writable(admin, "broker-a")
         with pytest.raises(StepFailed, match=r"broker-b: .* has not started again after 0 s"):

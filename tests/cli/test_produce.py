@@ -10,6 +10,7 @@ import pytest
 
 from bolide.testing.broker import Broker
 from proof.kit import children
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.client.patient_blocking import PullConsumer
 
 
@@ -28,7 +29,7 @@ def test_lines_are_answered_as_they_come_until_a_signal(bolide_broker: Broker, n
         if line.strip():
             assert b"SEND_OK" in typing.stdout.readline()
     typing.send_signal(number)
-    assert typing.wait(60) == 130
+    assert typing.wait(PROCESS_PATIENCE) == 130
     told = typing.stderr.read().decode()
     assert told == "2 sent, 0 failed\n"
     for stream in (typing.stdin, typing.stdout, typing.stderr):
@@ -56,7 +57,7 @@ def test_lines_are_answered_as_they_come_until_a_signal(bolide_broker: Broker, n
 def test_a_line_that_is_no_message_is_named_by_its_number(bolide_broker: Broker, line: str, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bolide.cli", "produce", "Lines", "--from-json", "-n", bolide_broker.namesrv_addr],
-        input=f'{{"body": "good"}}\n{line}\n', capture_output=True, text=True, timeout=60, check=False,
+        input=f'{{"body": "good"}}\n{line}\n', capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=False,
     )  # fmt: skip
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "SEND_OK" in done.stdout
@@ -64,7 +65,7 @@ def test_a_line_that_is_no_message_is_named_by_its_number(bolide_broker: Broker,
 
 def test_an_empty_argument_is_refused_and_not_passed_over(bolide_broker: Broker) -> None:
     command = [sys.executable, "-m", "bolide.cli", "produce", "Empty", "", "-n", bolide_broker.namesrv_addr]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "bolide: message 1: the body for topic Empty is empty, RocketMQ stores no empty messages\n0 sent, 1 failed\n"

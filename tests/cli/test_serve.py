@@ -25,6 +25,7 @@ from proof.kit.children import start
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 from proof.kit.small import PATIENT, SMALL_LOG
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.client.patient_blocking import Producer
 
 pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
@@ -55,7 +56,7 @@ class CommandLine:
         environment = {**os.environ, "NAMESRV_ADDR": self.namesrv, "COLUMNS": "200"}
         return subprocess.run(
             [sys.executable, "-m", "bolide", *arguments],
-            input=text, capture_output=True, text=True, env=environment, timeout=240, check=False,
+            input=text, capture_output=True, text=True, env=environment, timeout=PROCESS_PATIENCE, check=False,
         )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def head(line: CommandLine, lines: int, *arguments: str, text: str = "") -> tupl
     process.stdout.close()
     said = process.stderr.read()
     process.stderr.close()
-    status = process.wait(60)
+    status = process.wait(PROCESS_PATIENCE)
     writer.join()
     return status, got, said
 

@@ -22,9 +22,8 @@ from typer.testing import CliRunner
 from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.client.patient_blocking import Admin, Producer
-
-DEADLINE_S = 60.0
 
 
 class Terminal:
@@ -46,7 +45,7 @@ class Terminal:
 
     def until(self, text: str) -> None:
         """Read until `text` has come since the last call."""
-        end = time.monotonic() + DEADLINE_S
+        end = time.monotonic() + PROCESS_PATIENCE
         while text not in self.written:
             readable, _, _ = select.select([self.keyboard], [], [], max(end - time.monotonic(), 0))
             assert readable, f"{text!r} did not come; the end of what came: {self.written[-2000:]!r}"
@@ -55,7 +54,7 @@ class Terminal:
 
     def ended(self) -> int:
         self.until("\x1b[?1049l")  # back from the second screen
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(PROCESS_PATIENCE)
 
     def as_before(self) -> bool:
         return termios.tcgetattr(self.screen)[:4] == self.before[:4]

@@ -20,6 +20,7 @@ from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import FramedConnection
+from proof.kit.waiting import PATIENCE
 from tests.layout.records import put_record
 
 Answer = Callable[[Command], Command | None]
@@ -87,14 +88,14 @@ class ScriptedBroker:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._up.wait(60)
+        assert self._up.wait(PATIENCE)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -120,7 +121,7 @@ class ScriptedBroker:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        assert done.wait(60)
+        assert done.wait(PATIENCE)
         return result[0]
 
     def cut(self) -> None:

@@ -25,7 +25,7 @@ from bolide.client import (
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PATIENCE, PROCESS_PATIENCE, wait_until
 from tests.client.patient_blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -51,7 +51,7 @@ def test_sending_in_every_way() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address) as producer:
         assert producer.group == "P"
         assert producer.send(Message("T", b"1")).status is SendStatus.SEND_OK
-        assert producer.submit(Message("T", b"2")).result(60).status is SendStatus.SEND_OK
+        assert producer.submit(Message("T", b"2")).result(PATIENCE).status is SendStatus.SEND_OK
         results = producer.send_many(Message("T", b"%d" % number) for number in range(100))
         assert not any(isinstance(result, BaseException) for result in results)
         assert producer.send_batch([Message("T", b"a"), Message("T", b"b")]).queue.topic == "T"
@@ -65,9 +65,9 @@ def test_sending_in_every_way() -> None:
 
 def test_too_fast_is_in_the_future() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, retries=0) as producer:
-        producer.send(Message("T", b"x"), timeout=60)
+        producer.send(Message("T", b"x"))
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
-        futures = [producer.submit(Message("T", b"x"), timeout=60) for _ in range(2)]
+        futures = [producer.submit(Message("T", b"x")) for _ in range(2)]
         assert isinstance(futures[1].exception(60), TooFast)
         wait_until(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the first, which is not answered")
         assert not futures[0].done()
@@ -156,7 +156,7 @@ def test_a_forked_child_gets_one_clear_error_and_may_start_its_own() -> None:
             env=environ,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PROCESS_PATIENCE,
             check=False,
         )
         assert (found.returncode, found.stderr) == (7, "")

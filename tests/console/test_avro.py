@@ -21,10 +21,10 @@ from bolide.console.render import link
 from bolide.errors import ConfigError
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PATIENCE
 from tests.client.patient import Admin, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of
 
-PATIENCE = 60.0
 """Seconds."""
 ORDER: dict[str, Any] = {
     "type": "record",

@@ -11,8 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from bolide.testing.broker import Broker
-
-PATIENCE = 120
+from proof.kit.waiting import PROCESS_PATIENCE
 
 
 def command(*words: str) -> list[str]:
@@ -26,23 +25,23 @@ def test_it_says_where_it_is_and_a_signal_ends_it(bolide_broker: Broker, number:
         assert console.stdout is not None
         address = console.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:"), console.communicate()
-        with urlopen(address, timeout=PATIENCE) as page:
+        with urlopen(address, timeout=PROCESS_PATIENCE) as page:
             assert b"The broker serves" in page.read()
         os.kill(console.pid, number)
-        out, err = console.communicate(timeout=PATIENCE)
+        out, err = console.communicate(timeout=PROCESS_PATIENCE)
         assert (out, err, console.returncode) == ("", "", 0)
 
 
 def test_others_reach_it_only_with_a_login_or_when_told(bolide_broker: Broker) -> None:
     words = command("--listen", "0.0.0.0:0", "-n", bolide_broker.namesrv_addr)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PROCESS_PATIENCE)
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1
     assert "has no users to log in" in done.stderr and "--without-login" in done.stderr
     with subprocess.Popen([*words, "--without-login"], stdout=subprocess.PIPE, text=True) as console:
         assert console.stdout is not None
         assert console.stdout.readline().startswith("http://0.0.0.0:")
         os.kill(console.pid, signal.SIGTERM)
-        assert console.wait(PATIENCE) == 0
+        assert console.wait(PROCESS_PATIENCE) == 0
 
 
 def test_a_cluster_with_users_needs_no_flag() -> None:
@@ -54,10 +53,10 @@ def test_a_cluster_with_users_needs_no_flag() -> None:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys}) as console:
             assert console.stdout is not None
             port = console.stdout.readline().strip().rstrip("/").rpartition(":")[2]
-            with urlopen(f"http://127.0.0.1:{port}/topics", timeout=PATIENCE) as page:
+            with urlopen(f"http://127.0.0.1:{port}/topics", timeout=PROCESS_PATIENCE) as page:
                 assert page.url.endswith("/login?next=%2Ftopics")
             os.kill(console.pid, signal.SIGTERM)
-            assert console.wait(PATIENCE) == 0
+            assert console.wait(PROCESS_PATIENCE) == 0
 
 
 def test_what_cannot_be_is_one_sentence(bolide_broker: Broker) -> None:
@@ -68,6 +67,6 @@ def test_what_cannot_be_is_one_sentence(bolide_broker: Broker) -> None:
         (("--listen", "127.0.0.1:0", "--certificate", __file__), "give both --certificate and --key"),
         (("--listen", "127.0.0.1:0", "--certificate", __file__, "--key", __file__), "cannot be used"),
     ):
-        done = subprocess.run(command(*words), capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command(*words), capture_output=True, text=True, timeout=PROCESS_PATIENCE)
         assert done.returncode == 2 and said in done.stderr, done.stderr
         assert len(done.stderr.strip().splitlines()) == 1

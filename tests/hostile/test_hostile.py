@@ -8,7 +8,7 @@ import pytest
 
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.processes import ChildProcess
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 from tests.hostile.attack import FRAMES, HEADERS, Attack
 from tests.hostile.broker_attacks import BROKER_ATTACKS
@@ -16,7 +16,6 @@ from tests.hostile.namesrv_attacks import NAMESRV_ATTACKS
 
 ANSWER_SECONDS = 1.0
 ATTEMPTS = 5
-PATIENCE = 30.0
 
 pytestmark = pytest.mark.xdist_group("hostile")
 
@@ -61,7 +60,7 @@ def attacked(server: ChildProcess, port: int, attack: Attack, afterwards: Callab
     """Seconds until the answer or the end of the connection; everything else is as it must be."""
     before = len(server.output().splitlines())
     begun = time.monotonic()
-    with Wire(port, seconds=PATIENCE) as wire:
+    with Wire(port, seconds=PROCESS_PATIENCE) as wire:
         wire.deliver(attack.data, eof=attack.eof)
         answer = wire.read()
     seconds = time.monotonic() - begun

@@ -87,7 +87,7 @@ class Set:
         return of[0] if of else None, perms
 
     def shows(self, addresses: dict[str, str], perm: int) -> None:
-        wait_until(lambda: self.shown() == (addresses, {perm}), f"clients are told {addresses} and {perm}", 120)
+        wait_until(lambda: self.shown() == (addresses, {perm}), f"clients are told {addresses} and {perm}")
 
     def both(self) -> None:
         self.shows({"0": self.master.address, "1": self.slave.address}, 6)

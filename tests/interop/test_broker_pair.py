@@ -17,7 +17,7 @@ from bolide.errors import BolideError
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.our_processes import OurNameServer
 from proof.kit.ports import reserve_port
-from proof.kit.waiting import until, wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, until, wait_until
 from proof.kit.wire import GET_ROUTE, SUCCESS, Wire
 from tests.client.patient import Admin, Producer, PushConsumer
 
@@ -61,7 +61,7 @@ class Pair:
             return bool(ours == java and set(ours[2]["brokerMemberGroup"]["brokerAddrs"]) == set(ids))
 
         try:
-            wait_until(same, f"both name servers say the same of {ids}", 120)
+            wait_until(same, f"both name servers say the same of {ids}")
         except AssertionError:
             ours, java = self.answers()
             assert ours == java
@@ -133,12 +133,12 @@ async def _consume_through(pair: Pair) -> None:
             (one,) = await admin.messages_by_key("Pair", "key-7")
             assert one.body == b"7"
         async with push:  # begins, and gets all, at the slave
-            await until(lambda: seen_all(10), "what the slave has", 120)
+            await until(lambda: seen_all(10), "what the slave has", PROCESS_PATIENCE)
             await push.commit()
             await asyncio.to_thread(pair.start_master)
             await asyncio.to_thread(pair.agree, "0", "1")
             await _send(producer, range(10, 20))
-            await until(lambda: seen_all(20), "what the master got after its return", 120)
+            await until(lambda: seen_all(20), "what the master got after its return", PROCESS_PATIENCE)
     assert seen_all(20)
 
 

@@ -12,6 +12,7 @@ from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
+from proof.kit.waiting import PROCESS_PATIENCE
 
 pytestmark = pytest.mark.java
 
@@ -42,7 +43,7 @@ def test_the_listed_keys_are_rocketmqs(version: str, daemon: str) -> None:
     path = f"{jars(version)}/*"
     own = compiled("setting-keys", [source_folder() / "SettingKeys.java"], path)
     command = [tool("java"), "-cp", f"{own}:{path}", "SettingKeys", *classes]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=True)
     found: dict[str, str] = {}
     for line in done.stdout.splitlines():
         if line.startswith("SETTING\t"):

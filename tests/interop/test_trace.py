@@ -11,7 +11,7 @@ from bolide.testing.broker import Broker
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, source_folder, tool
 from proof.interop.java_processes import MqAdmin
 from proof.interop.matrix import PROGRAM, marked
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Producer, PushConsumer
 
 pytestmark = pytest.mark.java
@@ -55,7 +55,7 @@ async def test_mqadmin_finds_a_trace_by_the_id_of_its_message(bolide_broker: Bro
     consumer.subscribe("T", "*", seen.append)
     async with Producer("Tracing-group", namesrv, trace=True) as producer, consumer:
         sent = await producer.send(Message("T", b"12345", tags="A", keys="k1"))
-        await until(lambda: seen, "the message", 120)
+        await until(lambda: seen, "the message", PROCESS_PATIENCE)
     admin = MqAdmin(tmp_path, bolide_broker.namesrv_addr)
     try:
         printed = admin.run("queryMsgTraceById", "-i", sent.message_id)

@@ -14,7 +14,7 @@ from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer,
 from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.small import QUICK_CHECKS
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import PushConsumer, TransactionProducer
 from tests.interop.asked_back import asked_while_open
 
@@ -142,7 +142,9 @@ async def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathF
             consumer = PushConsumer("txc", namesrv.address, start_from="first")
             consumer.subscribe("tx", "*", take)
             async with consumer:
-                await until(lambda: keys(got) >= set(SEEN) and "tx-5" in listener.checked, "three messages", 180)
+                await until(
+                    lambda: keys(got) >= set(SEEN) and "tx-5" in listener.checked, "three messages", PROCESS_PATIENCE
+                )
     finally:
         broker.kill()  # nobody reads the store: a good end takes 15 s
         namesrv.kill()

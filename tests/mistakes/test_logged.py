@@ -13,7 +13,7 @@ import pytest
 
 from bolide.client import Message, ReceivedMessage, TransactionState, blocking
 from bolide.testing.broker import Broker
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, TransactionProducer
 
 NOBODY = "127.0.0.1:1"
@@ -147,4 +147,4 @@ def test_an_unclosed_blocking_client_is_warned_of_at_once(bolide_broker: Broker)
 
     with pytest.warns(ResourceWarning, match="^Unclosed Producer of group P"):
         forget()
-    asyncio.run_coroutine_threadsafe(natives[0].close(), natives[0].loop).result(60)
+    asyncio.run_coroutine_threadsafe(natives[0].close(), natives[0].loop).result(PATIENCE)

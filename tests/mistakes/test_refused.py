@@ -30,6 +30,7 @@ from bolide.client import (
 )
 from bolide.errors import BolideError, ConnectionLost
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PATIENCE
 from tests.client.patient import Producer, PullConsumer, PushConsumer, TransactionProducer
 
 NOBODY = "127.0.0.1:1"
@@ -247,7 +248,7 @@ async def no_listener(broker: Broker) -> object:
 async def nobody_answers_a_request(broker: Broker) -> object:
     broker.create_topic("T")
     async with Producer("P", broker.namesrv_addr) as producer:
-        await producer.send(Message("T", b"x"), timeout=60)  # what it costs to begin is no part of the time
+        await producer.send(Message("T", b"x"), timeout=PATIENCE)  # what it costs to begin is no part of the time
         return await producer.request(Message("T", b"x"), timeout=2)
 
 

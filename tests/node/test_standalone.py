@@ -25,11 +25,9 @@ from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
-from proof.kit.waiting import PATIENCE, wait_until
+from proof.kit.waiting import PATIENCE, PROCESS_PATIENCE, wait_until
 from tests.node.brokers import send_request
 
-END = 180.0
-"""Seconds for whole processes to come and go, on a machine with a slow or busy disk."""
 PROGRAM = """\
 import sys
 from bolide.node.standalone import run_standalone
@@ -135,7 +133,7 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
 def last_line(folder: Path, namesrv_port: int, broker_port: int) -> tuple[int, str]:
     """The status of a standalone that cannot run, and the last line it logs."""
     command = [sys.executable, "-c", PROGRAM, str(folder / "store"), str(namesrv_port), str(broker_port)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=END, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_PATIENCE, check=False)
     assert done.stdout == ""
     return done.returncode, done.stderr.strip().splitlines()[-1]
 

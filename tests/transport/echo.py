@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.remoting.connection import FramedConnection
+from proof.kit.waiting import PATIENCE
 
 ECHO, SILENT, CLOSE, SWAP, GARBAGE, ASK = 1, 2, 3, 4, 5, 6
 
@@ -68,9 +69,9 @@ def echo_peer() -> Iterator[tuple[str, list[Command]]]:
         acceptor.start()
         yield f"127.0.0.1:{server.getsockname()[1]}", seen
         server.shutdown(socket.SHUT_RDWR)
-    acceptor.join(60)
+    acceptor.join(PATIENCE)
     for sock in sockets:
         with suppress(OSError):  # closed by its own thread already
             sock.shutdown(socket.SHUT_RDWR)
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)

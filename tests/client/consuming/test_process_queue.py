@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
+from proof.kit.waiting import PATIENCE
 from tests.layout.records import record_of
 
 
@@ -50,7 +51,7 @@ async def test_messages_done_in_their_order_make_room() -> None:
     await asyncio.sleep(0)
     assert not room.done()
     assert queue.done([messages[1]]) == 5
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await room
     assert queue.done([messages[0]]) == 5
     assert not empty.done()
@@ -92,7 +93,7 @@ async def test_flow_control_shuts_by_count_bytes_and_span() -> None:
         await asyncio.sleep(0)
         assert not waiting.done(), limit
         queue.done(messages)
-        await asyncio.wait_for(waiting, 60)
+        await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_nobody_waits_for_a_dropped_queue() -> None:
@@ -100,8 +101,8 @@ async def test_nobody_waits_for_a_dropped_queue() -> None:
     queue.max_count = 1
     queue.add([message(0), message(1)])
     queue.drop()
-    await asyncio.wait_for(queue.wait_for_room(), 60)
-    await asyncio.wait_for(queue.wait_empty(), 60)  # a drain no longer waits for it
+    await asyncio.wait_for(queue.wait_for_room(), PATIENCE)
+    await asyncio.wait_for(queue.wait_empty(), PATIENCE)  # a drain no longer waits for it
 
 
 async def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:

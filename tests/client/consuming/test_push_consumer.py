@@ -15,7 +15,7 @@ from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.remoting.command import Command
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
 from tests.client.consumer_parts import consumer
 from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
@@ -209,7 +209,7 @@ async def test_closing_lets_running_listeners_finish_and_commits_what_they_did(b
 
     def listener(message: ReceivedMessage) -> None:
         entered.set()
-        assert release.wait(60)
+        assert release.wait(PATIENCE)
 
     push = consumer(broker, concurrency=1)
     push.subscribe("T", "*", listener)

@@ -16,6 +16,7 @@ from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.node.brokers import options
 from tests.transport.certificates import Certificate, have_openssl
 
@@ -53,7 +54,13 @@ async def test_the_command_line_reaches_a_cluster_without_a_plain_connection(tmp
     command = [sys.executable, "-m", "bolide.cli", "cluster", "list", "-n", namesrv.address, "--json"]
     try:
         done = await asyncio.to_thread(
-            subprocess.run, command, env=environment, capture_output=True, text=True, timeout=60, check=False
+            subprocess.run,
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PROCESS_PATIENCE,
+            check=False,
         )
     finally:
         await node.stop()

@@ -14,6 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PATIENCE
 from tests.client.patient import Producer, PushConsumer
 
 
@@ -52,11 +53,11 @@ async def test_nobody_answers_in_time() -> None:
         consumer.subscribe("Questions", "*", got.put)
         async with consumer, Producer("P", namesrv) as producer:
             # Only the answer is waited for below: routes, connections and the consumer's first round are over.
-            await producer.send(Message("Questions", b"no question"), timeout=60)
-            assert (await asyncio.wait_for(got.get(), 60)).body == b"no question"
+            await producer.send(Message("Questions", b"no question"))
+            assert (await asyncio.wait_for(got.get(), PATIENCE)).body == b"no question"
             with pytest.raises(RequestTimeout, match="no answer"):
                 await producer.request(Message("Questions", b"?"), 1.5)
-            late = await asyncio.wait_for(got.get(), 60)
+            late = await asyncio.wait_for(got.get(), PATIENCE)
             await consumer.reply_to(late, b"too late")  # taken and dropped
             assert producer.instance.replies.waiting == {}
             await producer.close()

@@ -13,6 +13,7 @@ from bolide.client.messages.begun import begun
 from bolide.client.messages.listener import Failed, ListenerCall
 from bolide.layout.record import decode_record
 from bolide.world.real import THE_WORLD
+from proof.kit.waiting import PATIENCE
 from tests.layout.records import put_record
 
 Outcomes = Callable[[ReceivedMessage], Awaitable[object]]
@@ -39,7 +40,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
             if number % 2:
                 await asyncio.sleep(0)
             else:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE):
                     await a_turn()
         if isinstance(outcome, Exception):
             raise outcome

@@ -18,7 +18,7 @@ from bolide.layout.record import Record, decode_records
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -155,7 +155,7 @@ async def test_interceptors_see_each_message_with_a_result_of_its_own(broker: Sc
 async def test_a_cancelled_call_leaves_nothing_in_flight(broker: ScriptedBroker) -> None:
     broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: None
     async with Producer("P", broker.address, timeout=ALLOWED_S) as producer:
-        await producer.send(Message("T", b"first"), timeout=60)
+        await producer.send(Message("T", b"first"), timeout=PATIENCE)
         sending = producer.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
         await until(lambda: len(broker.requests(codes.SEND_BATCH_MESSAGE)) == 2, "both batches")
         assert producer.in_flight == 100
@@ -163,7 +163,7 @@ async def test_a_cancelled_call_leaves_nothing_in_flight(broker: ScriptedBroker)
         with pytest.raises(asyncio.CancelledError):
             await sending
         await until(lambda: producer.in_flight == 0, "the end of the time allowed")
-        await producer.send(Message("T", b"y"), timeout=60)
+        await producer.send(Message("T", b"y"), timeout=PATIENCE)
 
 
 async def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not(broker: ScriptedBroker) -> None:
@@ -182,7 +182,7 @@ async def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not(broker:
     limits: Any = {"timeout": ALLOWED_S, "max_in_flight": 60}
     async with Producer("P", broker.address, interceptors=(Notes(),), **limits) as producer:
         queues = await producer.queues("T")
-        await producer.send(Message("T", b"first"), queue=queues[0], timeout=60)
+        await producer.send(Message("T", b"first"), queue=queues[0], timeout=PATIENCE)
         begun.clear()
         ended.clear()
         broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)

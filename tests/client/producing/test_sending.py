@@ -12,10 +12,9 @@ from bolide.client import Message, SendResult
 from bolide.client.messages.hooks import RpcCall
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from proof.kit.waiting import PATIENCE
 from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
-
-GENEROUS = 30.0
 
 
 class Refuses:
@@ -33,7 +32,7 @@ class Refuses:
 @asynccontextmanager
 async def served(broker: ScriptedBroker, **options: object) -> AsyncIterator[Producer]:
     """A producer for a test, at whose end nothing is in flight."""
-    async with asyncio.timeout(GENEROUS):
+    async with asyncio.timeout(PATIENCE):
         namesrv = broker.address.replace("127.0.0.1", "localhost")  # so that the broker has a connection of its own
         async with Producer("P", namesrv, **options) as producer:  # type: ignore[arg-type]  # as given
             yield producer
@@ -76,7 +75,7 @@ async def test_text_that_cannot_be_encoded_is_the_outcome_of_its_message(there: 
 
 async def test_an_answer_that_says_nothing_is_an_error(broker: ScriptedBroker) -> None:
     broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, 0, ext={"queueId": "none"})
-    async with asyncio.timeout(GENEROUS), Producer("P", broker.address) as producer:
+    async with asyncio.timeout(PATIENCE), Producer("P", broker.address) as producer:
         with pytest.raises(ValueError, match="none"):
             await producer.send(Message("T", b"x"))
         assert producer.in_flight == 0

@@ -17,7 +17,7 @@ from bolide.client.tracing.tracer import BATCH, MAX_WAITING, Tracer
 from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.testing.broker import Broker
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Producer, PullConsumer, PushConsumer, TransactionProducer
 
 
@@ -27,7 +27,7 @@ async def traces(namesrv: str, count: int) -> tuple[list[TraceContext], list[str
     keys: list[str] = []
     async with PullConsumer("Reader", namesrv, start_from="first") as reader:
         reader.subscribe(TRACE_TOPIC)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PROCESS_PATIENCE):
             while len(found) < count:
                 for message in await reader.poll(1.0):
                     found += decode_trace(message.body.decode())

@@ -9,11 +9,8 @@ from typing import Any
 from bolide.admin import Admin
 from bolide.client import ReceivedMessage, TopicNotFound
 from bolide.client.messages.subscription import Selector
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import PushConsumer
-
-PATIENCE = 120.0
-"""Seconds; a Java broker on a busy machine takes its time."""
 
 
 async def received(
@@ -24,13 +21,13 @@ async def received(
     consumer = PushConsumer(group or f"{topic}-group", namesrv, **{"start_from": "first", **options})
     consumer.subscribe(topic, expression, seen.append)
     async with consumer:
-        await until(lambda: len(seen) >= count, f"{count} messages of {topic}", PATIENCE)
+        await until(lambda: len(seen) >= count, f"{count} messages of {topic}", PROCESS_PATIENCE)
     return sorted(seen, key=lambda message: (message.queue_offset, message.queue_id))
 
 
 async def routed(admin: Admin, topic: str) -> None:
     """Return once the name server knows a topic that a send has made: a Java broker tells it without waiting for it."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PROCESS_PATIENCE
     while True:
         try:
             await admin.topic_route(topic)

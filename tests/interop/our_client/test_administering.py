@@ -13,10 +13,10 @@ from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
 from bolide.client.tracing.trace import TraceContext, decode_trace
 from bolide.layout.names import TRACE_TOPIC
 from proof.interop.matrix import OF_OURS, marked
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
+from tests.interop.our_client.receiving import bodies, received, routed
 
 pytestmark = pytest.mark.java
 
@@ -35,7 +35,7 @@ async def test_queries(cluster: JavaCluster, topic: str) -> None:
             found[:] = await admin.messages_by_key(topic, "all")
             return len(found) == 5
 
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + PROCESS_PATIENCE
         while not await indexed():  # the index is written after the answer to the send
             assert asyncio.get_running_loop().time() < deadline, found
         assert bodies(found) == ["0", "1", "2", "3", "4"]
@@ -86,10 +86,10 @@ async def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> 
         for number in range(6):
             await producer.send(Message(topic, b"%d" % number))
         async with consumer:
-            await until(lambda: len(seen) == 6, "all of it", PATIENCE)
+            await until(lambda: len(seen) == 6, "all of it", PROCESS_PATIENCE)
             await consumer.commit()
             await admin.reset_offset(f"{topic}-group", topic, 0)
-            await until(lambda: len(seen) == 12, "all of it again", PATIENCE)
+            await until(lambda: len(seen) == 12, "all of it again", PROCESS_PATIENCE)
 
 
 @marked(OF_OURS, "running info", "consume message directly", "client list")
@@ -104,7 +104,7 @@ async def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str
         consumer,
     ):
         sent = await producer.send(Message(topic, b"x", tags="A"))
-        await until(lambda: seen, "the message", PATIENCE)
+        await until(lambda: seen, "the message", PROCESS_PATIENCE)
         connections = await admin.consumer_connections(group)
         assert connections is not None
         assert [one.client_id for one in connections.connection_set] == [consumer.client_id]
@@ -139,12 +139,12 @@ async def test_traces_of_ours_at_a_java_broker(cluster: JavaCluster, topic: str)
     async with producer, consumer:
         sent = await producer.send(Message(topic, b"12345", tags="A", keys=f"{topic}-key"))
         decided = await producer.send_in_transaction(Message(topic, b"yes", keys=f"{topic}-yes"))
-        await until(lambda: len(seen) == 2, "both messages", PATIENCE)
+        await until(lambda: len(seen) == 2, "both messages", PROCESS_PATIENCE)
     steps: list[TraceContext] = []
     ids = {sent.message_id, decided.sent.message_id}
     async with PullConsumer(f"{topic}-watch", cluster.namesrv, start_from="first") as reader:
         reader.subscribe(TRACE_TOPIC)
-        deadline = asyncio.get_running_loop().time() + PATIENCE
+        deadline = asyncio.get_running_loop().time() + PROCESS_PATIENCE
         while len(steps) < 7 and asyncio.get_running_loop().time() < deadline:
             for message in await reader.poll(1.0):
                 found = decode_trace(message.body.decode())

@@ -15,10 +15,10 @@ from bolide.client import ConsumeResult, Message, ReceivedMessage, ResponseError
 from bolide.client.consuming.strategies import avg, avg_by_circle, consistent_hash
 from bolide.client.messages.listener import DEAD_LETTER
 from proof.interop.matrix import OF_OURS, marked
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
+from tests.interop.our_client.receiving import bodies, received, routed
 
 pytestmark = pytest.mark.java
 
@@ -78,7 +78,7 @@ async def test_a_group_shares_its_queues(cluster: JavaCluster, topic: str, strat
     for member in members:
         member.subscribe(topic, "*", lambda batch: seen.update(map(repr, batch)), batch=8)
     async with members[0]:
-        await until(lambda: len(members[0].assignment()) == 4, "the whole topic", PATIENCE)
+        await until(lambda: len(members[0].assignment()) == 4, "the whole topic", PROCESS_PATIENCE)
         queues = members[0].assignment()
         async with members[1]:
             ids = sorted(member.client_id for member in members)
@@ -86,10 +86,10 @@ async def test_a_group_shares_its_queues(cluster: JavaCluster, topic: str, strat
             shares = [SHARES[strategy](f"{topic}-group", member.client_id, queues, ids) for member in members]
             assert sorted(shares[0] + shares[1]) == queues
             assert strategy == "CONSISTENT_HASH" or len(shares[1]) == 2
-            await until(lambda: [m.assignment() for m in members] == shares, "a share for each", PATIENCE)
+            await until(lambda: [m.assignment() for m in members] == shares, "a share for each", PROCESS_PATIENCE)
             await send(cluster, topic, 100)
-            await until(lambda: len(seen) == 101, "all messages", PATIENCE)
-        await until(lambda: len(members[0].assignment()) == 4, "the whole topic again", PATIENCE)
+            await until(lambda: len(seen) == 101, "all messages", PROCESS_PATIENCE)
+        await until(lambda: len(members[0].assignment()) == 4, "the whole topic again", PROCESS_PATIENCE)
     assert sum(times > 1 for times in seen.values()) <= 1, seen  # what came first, and while queues moved
 
 
@@ -115,13 +115,15 @@ async def test_order_is_kept_when_a_member_leaves(cluster: JavaCluster, topic: s
         member.subscribe(topic, "*", take)
     async with members["a"], Producer("P", cluster.namesrv) as producer:
         await members["b"].start()
-        await until(lambda: [len(m.assignment()) for m in members.values()] == [2, 2], "an even share", PATIENCE)
+        await until(
+            lambda: [len(m.assignment()) for m in members.values()] == [2, 2], "an even share", PROCESS_PATIENCE
+        )
         for number in range(60):
             await producer.send(Message(topic, b"%d" % number, sharding_key=f"k{number % 7}"))
             if number == 30:
-                await until(lambda: "b" in at.values(), "a message at the second", PATIENCE)
+                await until(lambda: "b" in at.values(), "a message at the second", PROCESS_PATIENCE)
                 await members["b"].close()  # releases its locks: the first continues at once
-        await until(lambda: len(at) == 60, "60 messages", PATIENCE)
+        await until(lambda: len(at) == 60, "60 messages", PROCESS_PATIENCE)
     assert all(list(dict.fromkeys(found)) == sorted(set(found)) for found in seen.values()), seen
     assert {at[number] for number in (58, 59)} == {"a"}
 
@@ -139,7 +141,7 @@ async def test_retry_then_dead_letter(cluster: JavaCluster, topic: str) -> None:
     failing = consumer(cluster, topic, max_reconsume_times=1)
     failing.subscribe(topic, "*", fail)
     async with failing:
-        await until(lambda: 1 in tries, "the retry", PATIENCE)
+        await until(lambda: 1 in tries, "the retry", PROCESS_PATIENCE)
         letters = await received(cluster.namesrv, f"%DLQ%{topic}-group", 1, group=f"{topic}-burial")
     # What a broker does not answer within five seconds is sent again: each arrives at least once.
     assert tries[0] == 0 and set(tries) == {0, 1}
@@ -168,7 +170,7 @@ async def test_each_message_has_its_own_outcome(cluster: JavaCluster, topic: str
     member = consumer(cluster, topic)
     member.subscribe(topic, "*", decide)
     async with member:
-        await until(lambda: len(tries) == 5, "every outcome", PATIENCE)
+        await until(lambda: len(tries) == 5, "every outcome", PROCESS_PATIENCE)
         letters = await received(cluster.namesrv, f"%DLQ%{topic}-group", 1, group=f"{topic}-burial")
     assert sorted(tries) == ["bad 0", "busy 0", "busy 1", "fine 0", "good 0"]
     assert again[b"busy"] - again[b"began"] > 0.9
@@ -185,7 +187,7 @@ async def test_broadcasting_keeps_its_offsets_here(cluster: JavaCluster, topic: 
         member.subscribe(topic, "*", lambda message, name=name: both[name].append(message.body.decode()))
         members.append(member)
     async with members[0], members[1]:
-        await until(lambda: all(len(both[name]) == 10 for name in "ab"), "all of it twice", PATIENCE)
+        await until(lambda: all(len(both[name]) == 10 for name in "ab"), "all of it twice", PROCESS_PATIENCE)
     assert sorted(both["a"]) == sorted(both["b"]) == numbers(10)
     async with Admin(cluster.namesrv) as admin:
         assert await admin.topic_groups(topic) == []  # the broker has no offsets of the group
@@ -243,7 +245,7 @@ async def test_lite_pull(cluster: JavaCluster, topic: str) -> None:
         got: list[ReceivedMessage] = []
         async with PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first", auto_commit=False) as puller:
             puller.subscribe(topic, "T0 || T1")
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + PROCESS_PATIENCE
             while len(got) < count:
                 assert time.monotonic() < deadline, got
                 got += await puller.poll(1.0)
@@ -268,18 +270,18 @@ async def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> 
         await routed(admin, topic)
     async with PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first") as puller:
         await puller.assign([queue])
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PROCESS_PATIENCE
         while await puller.end_offset(queue) <= last.queue_offset:  # told a moment after the answer to the send
             assert time.monotonic() < deadline
         assert await puller.end_offset(queue) == last.queue_offset + 1
         await puller.seek(queue, await puller.end_offset(queue) - 3)
-        got = await puller.poll(PATIENCE)
+        got = await puller.poll(PROCESS_PATIENCE)
         assert [message.body for message in got] == [b"7", b"8", b"9"]
         await puller.seek_to_begin([queue])
-        first = (await puller.poll(PATIENCE, 1))[0]
+        first = (await puller.poll(PROCESS_PATIENCE, 1))[0]
         assert first.queue_offset == await puller.begin_offset(queue) == 0
         await puller.seek_to_time(got[1].store_timestamp, [queue])
-        again = (await puller.poll(PATIENCE, 1))[0]
+        again = (await puller.poll(PROCESS_PATIENCE, 1))[0]
         assert again.store_timestamp >= got[1].store_timestamp
         assert again.queue_offset <= got[1].queue_offset
         await puller.seek_to_end([queue])
@@ -293,16 +295,16 @@ async def test_a_push_consumer_is_steered(cluster: JavaCluster, topic: str) -> N
     member = consumer(cluster, topic)
     member.subscribe(topic, "*", lambda message: seen.append(message.body.decode()))
     async with member:
-        await until(lambda: seen == ["0"], "the first", PATIENCE)
-        assert await member.drain(PATIENCE)
+        await until(lambda: seen == ["0"], "the first", PROCESS_PATIENCE)
+        assert await member.drain(PROCESS_PATIENCE)
         await send(cluster, topic, 12)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PROCESS_PATIENCE
         while sum((await member.lag()).values()) < 12:  # a broker tells the ends of queues a moment later
             assert time.monotonic() < deadline, await member.lag()
         assert sum((await member.lag()).values()) == 12
         assert seen == ["0"]
         member.resume()
-        await until(lambda: len(seen) == 13, "the rest", PATIENCE)
+        await until(lambda: len(seen) == 13, "the rest", PROCESS_PATIENCE)
         await member.seek_to_time(0)
-        await until(lambda: len(seen) == 26, "all of it again", PATIENCE)
+        await until(lambda: len(seen) == 26, "all of it again", PROCESS_PATIENCE)
     assert Counter(seen) == Counter({str(number): 2 for number in range(1, 12)} | {"0": 4})

@@ -23,10 +23,10 @@ from bolide.client import (
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_MASK, TYPE_SHIFT
 from bolide.remoting.recall_handle import encode_recall_handle
 from proof.interop.matrix import OF_OURS, marked
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Producer, PushConsumer, TransactionProducer
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, bodies, received
+from tests.interop.our_client.receiving import bodies, received
 
 pytestmark = pytest.mark.java
 
@@ -115,10 +115,10 @@ async def test_delay_level(cluster: JavaCluster, topic: str) -> None:
     async with Producer("P", cluster.namesrv) as producer:
         await producer.send(Message(topic, b"now"))
         async with consumer:
-            await until(lambda: arrived, "the first", PATIENCE)
+            await until(lambda: arrived, "the first", PROCESS_PATIENCE)
             begin = time.monotonic()
             await producer.send(Message(topic, b"in 1 s", delay_level=1))
-            await until(lambda: len(arrived) == 2, "the delayed one", PATIENCE)
+            await until(lambda: len(arrived) == 2, "the delayed one", PROCESS_PATIENCE)
     assert arrived[b"in 1 s"] - begin > 0.9
 
 
@@ -170,7 +170,7 @@ async def test_light_queues(cluster: JavaCluster, topic: str) -> None:
         consumer = PushConsumer(f"{topic}-{room}", cluster.namesrv, start_from="first")
         consumer.subscribe(name, "*", seen.append, parent=topic)
         async with consumer:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + PROCESS_PATIENCE
             while len(seen) < len(there):
                 assert time.monotonic() < deadline, (room, seen)
                 await asyncio.sleep(0.01)
@@ -205,7 +205,7 @@ async def test_transactions(cluster: JavaCluster, topic: str) -> None:
         got: list[ReceivedMessage] = []
         while len(set(bodies(got))) < 2:
             got += await received(cluster.namesrv, topic, 1, "A")
-        await until(lambda: {"late-yes", "late-no"} <= listener.asked.keys(), "both are asked about", PATIENCE)
+        await until(lambda: {"late-yes", "late-no"} <= listener.asked.keys(), "both are asked about", PROCESS_PATIENCE)
     # 5.5.0 asks once more about those decided last, and takes the answer for another commit.
     assert set(bodies(got)) == {"late-yes", "yes"}
     assert all(message.transaction_id == message.message_id for message in got)
@@ -221,7 +221,7 @@ async def test_request(cluster: JavaCluster, topic: str) -> None:
     consumer.subscribe(topic, "*", double)
     async with consumer, Producer(f"{topic}-askers", cluster.namesrv) as producer:
         answers = await asyncio.gather(
-            *(producer.request(Message(topic, b"%d" % number), PATIENCE) for number in range(5))
+            *(producer.request(Message(topic, b"%d" % number), PROCESS_PATIENCE) for number in range(5))
         )
     assert [answer.body for answer in answers] == [b"0", b"2", b"4", b"6", b"8"]
 
@@ -239,7 +239,7 @@ async def test_values(cluster: JavaCluster, topic: str) -> None:
     consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", codec=Order)
     consumer.subscribe(topic, "*", lambda message: seen.append(message.value))
     async with consumer:
-        await until(lambda: seen, "the order", PATIENCE)
+        await until(lambda: seen, "the order", PROCESS_PATIENCE)
     assert seen == [Order("coffee", 2)]
 
 

@@ -13,6 +13,7 @@ from bolide.controller.replica_set import StateDamaged
 from bolide.node.controller.file_store import FileStore
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.store.files import FileLocked
+from proof.kit.waiting import PATIENCE
 from tests.node.controller.kept import FailingFiles, one_set
 
 ME = Member("n0", "127.0.0.1:9877")
@@ -80,7 +81,7 @@ async def test_after_a_failed_write_nothing_is_decided_until_the_disk_holds_what
     files.failing = failing
     with pytest.raises(StoreUnavailable, match="could not be written"):
         await store.change(one_set(2), 1)
-    await asyncio.wait_for(store.deposed(), 60)
+    await asyncio.wait_for(store.deposed(), PATIENCE)
     assert not store.leads
     with pytest.raises(LeadershipLost):
         await store.change(one_set(2), 1)

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from proof.kit.waiting import PROCESS_PATIENCE
+
 PROGRAM = """
 import resource
 from bolide.node.process.heap import keep_freed_memory
@@ -27,7 +29,9 @@ print(int(kept), faults())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's choice")
 def test_freed_pages_are_used_again() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=PROCESS_PATIENCE
+    )
     kept, faults = map(int, done.stdout.split())
     if not kept:
         pytest.skip("another C library")
@@ -45,7 +49,7 @@ def test_an_operators_choice_stays(choice: dict[str, str]) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PROCESS_PATIENCE,
         env={**os.environ, **choice},
     )
     kept, faults = map(int, done.stdout.split())

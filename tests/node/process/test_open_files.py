@@ -9,6 +9,7 @@ import pytest
 
 from bolide.errors import ConfigError
 from bolide.node.process.open_files import ENOUGH, MOST, OTHERS, share_of_connections, share_of_store
+from proof.kit.waiting import PROCESS_PATIENCE
 
 PROGRAM = """
 import resource, sys
@@ -21,7 +22,11 @@ print(raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 @pytest.mark.parametrize(("hard", "limit"), [(300, 300), (900, 900)])
 def test_the_soft_limit_is_raised_to_the_hard_one(hard: int, limit: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(hard=hard)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", PROGRAM.format(hard=hard)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_PATIENCE,
     )
     assert done.stdout.split() == [str(limit), str(limit), str(hard)]
 

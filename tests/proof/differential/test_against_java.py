@@ -19,7 +19,7 @@ from proof.differential.sides import Side, clusters
 from proof.differential.steps import load as load_steps
 from proof.differential.steps import to_json
 from proof.kit.children import start
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "proof" / "differential" / "corpus"
@@ -72,7 +72,7 @@ def test_a_run_that_is_ended_leaves_no_server(begun: str, tmp_path: Path) -> Non
     with start(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         wait_until((folder / begun).exists, f"{begun} is there")
         run.terminate()
-        _, errors = run.communicate(timeout=180)
+        _, errors = run.communicate(timeout=PROCESS_PATIENCE)
     assert "interrupted" in errors, errors
     assert [one for one in Path("/proc").glob("[0-9]*") if str(folder) in _command_line(one)] == []
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from bolide.client import RetryLater
+from proof.kit.waiting import PROCESS_PATIENCE
 from tests.client.patient import PushConsumer
 
 GROUP = "Failing"
@@ -25,7 +26,7 @@ async def bury(namesrv: str, count: int, topic: str = "T", group: str = GROUP) -
     consumer = PushConsumer(group, namesrv, max_reconsume_times=0, start_from="first")
     consumer.subscribe(topic, "*", refuse)
     async with consumer:
-        await asyncio.wait_for(over.wait(), 180)
+        await asyncio.wait_for(over.wait(), PROCESS_PATIENCE)
         assert await consumer.drain(300), "a broker takes back every one"
 
 

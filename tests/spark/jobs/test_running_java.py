@@ -19,7 +19,7 @@ from bolide.spark.jobs.redrive import redrive
 from bolide.spark.jobs.replay import replay
 from bolide.spark.jobs.stats import stats
 from bolide.spark.jobs.trace import trace_rows
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
 from tests.client.patient import Producer, PushConsumer
 from tests.client.patient_blocking import Admin
 from tests.spark.jobs.buried import bury, failed_sends
@@ -200,7 +200,7 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
         producer = Producer(f"p_{topic}"[:60], rocketmq.namesrv_addr, trace=True)
         async with producer, consumer:
             sent = await producer.send(Message(topic, b"traced", tags="A", keys="k1"))
-            await asyncio.wait_for(arrived.wait(), 120)
+            await asyncio.wait_for(arrived.wait(), PROCESS_PATIENCE)
         return sent.message_id
 
     message_id = asyncio.run(work())

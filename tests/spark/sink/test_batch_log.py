@@ -13,6 +13,7 @@ from bolide.spark.errors import ClusterUnavailable
 from bolide.spark.sink.batch_log import KEPT, BatchDecision, BatchLog, Swept, decided_batches
 from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.source.queues import Queue
+from proof.kit.waiting import PATIENCE
 
 Q = Queue("T", "broker-a", 3)
 
@@ -65,7 +66,7 @@ def test_a_commit_waits_for_the_one_before_it(tmp_path: Path) -> None:
         assert not entered.wait(0.3)
         with pytest.raises(ClusterUnavailable, match="locked by another commit"), log.locked(0):
             raise AssertionError("two commits at once")
-    assert entered.wait(60)
+    assert entered.wait(PATIENCE)
     thread.join()
 
 
