@@ -173,7 +173,11 @@ def differences(old: dict[str, object], new: dict[str, object]) -> dict[str, tup
 
 
 def _is_owned(key: object, what: str, before: dict[object, str]) -> bool:
-    """Whether somebody who lives longer than the test opened this: a thread of theirs, a file of their store."""
+    """Whether somebody who lives longer than the test opened this.
+
+    A thread belongs to the thread that started it, a file to the store whose lock is held, an accepted connection to
+    the server that listens at its address.
+    """
     if isinstance(key, threading.Thread):
         if key.name in LASTING:
             return True
@@ -181,6 +185,8 @@ def _is_owned(key: object, what: str, before: dict[object, str]) -> bool:
         return starter not in (None, threading.main_thread()) and (
             starter in before or _is_owned(starter, what, before)
         )
+    if what.startswith("socket:"):
+        return _address(key) in [_address(other) for other in before if _listens(other)]
     return any(path.endswith("/lock") and what.startswith(path.removesuffix("lock")) for path in before.values())
 
 
@@ -237,11 +243,29 @@ def _described(key: object, what: str) -> str:
     return what
 
 
+def _listens(key: object) -> bool:
+    match key:
+        case ("descriptor", int(number), str(what)) if what.startswith("socket:"):
+            with suppress(OSError), _copy(number) as copy:
+                return bool(copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    return False
+
+
+def _address(key: object) -> object:
+    match key:
+        case ("descriptor", int(number), str()):
+            with suppress(OSError), _copy(number) as copy:
+                return copy.getsockname()
+    return None
+
+
 def _addresses(number: int) -> str:
-    with suppress(OSError):
-        with socket.socket(fileno=os.dup(number)) as copy:
-            own = copy.getsockname()
-            with suppress(OSError):
-                return f"socket {own} to {copy.getpeername()}"
-            return f"socket {own}"
+    with suppress(OSError), _copy(number) as copy:
+        with suppress(OSError):
+            return f"socket {copy.getsockname()} to {copy.getpeername()}"
+        return f"socket {copy.getsockname()}"
     return "socket"
+
+
+def _copy(number: int) -> socket.socket:
+    return socket.socket(fileno=os.dup(number))

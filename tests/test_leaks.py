@@ -56,12 +56,12 @@ def longer(tmp_path_factory):
         asked.wait()
         more.append(threading.Thread(target=go_on.wait))
         more[0].start()
-        with open(store / "late", "w"):
+        with server.accept()[0], open(store / "late", "w"):
             go_on.wait()
     thread = threading.Thread(target=serve)
-    with socket.create_server(("127.0.0.1", 0)), open(store / "lock", "w"):
+    with socket.create_server(("127.0.0.1", 0)) as server, open(store / "lock", "w"):
         thread.start()
-        yield asked, more
+        yield asked, more, server.getsockname()
         go_on.set()
         thread.join()
         more[0].join()
@@ -76,8 +76,10 @@ def test_first_use(longer, shorter):
     pass
 
 def test_it_opens_more(longer):
-    asked, more = longer
+    asked, more, address = longer
     asked.set()
+    with socket.create_connection(address):
+        pass
     while not more:
         pass
 
