@@ -104,12 +104,13 @@ class Leaks:
         """Describe what the test leaves. Waits for what is about to end, e.g. the peer's half of a connection."""
         changed = differences(self._settings, settings())
         found = [f"{name}: {old!r} before, {new!r} now" for name, (old, new) in changed.items()]
-        if self._more():
+        left = self._more()
+        if left:
             found += _collected(item)
             end = time.monotonic() + self._patience
-            while self._more() and time.monotonic() < end:
+            while (left := self._more()) and time.monotonic() < end:
                 time.sleep(0.005)
-        if left := self._more():
+        if left:
             self._patience = 1.0  # the run fails anyway
         return found + [_described(key, what) for key, what in left.items()]
 
