@@ -94,8 +94,7 @@ class Leaks:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
         result = yield
-        # A Spark session opens sockets, threads and variables whenever it needs them, and closes them at its end.
-        checked = self._passes and item.get_closest_marker("spark") is None
+        checked = self._passes and not _shares_what_opens_later(item)
         if checked and (found := self._left(item)):  # a test that fails has its error already
             pytest.fail("\n  ".join([LEFT, *found]), pytrace=False)
         return result
@@ -118,6 +117,15 @@ class Leaks:
         """What is open now, was not before, and belongs to nobody who lives longer."""
         more = _without_blocking_client({key: what for key, what in opened().items() if key not in self._open})
         return {key: what for key, what in more.items() if not _is_owned(key, what, self._open)}
+
+
+def _shares_what_opens_later(item: pytest.Item) -> bool:
+    """Whether a Spark session, a Java cluster or a browser serves several tests.
+
+    These open sockets, JVMs and threads when a test first needs them, and close them at their end.
+    """
+    groups = {name for marker in item.iter_markers("xdist_group") for name in marker.args}
+    return bool(item.get_closest_marker("spark") or item.get_closest_marker("java") or "browser" in groups)
 
 
 def opened() -> dict[object, str]:
