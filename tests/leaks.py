@@ -105,6 +105,7 @@ class Leaks:
         found = [f"{name}: {old!r} before, {new!r} now" for name, (old, new) in changed.items()]
         left = self._more()
         if left:
+            left = {}  # it would keep tasks from the garbage collector
             found += _collected(item)
             end = time.monotonic() + self._patience
             while (left := self._more()) and time.monotonic() < end:
