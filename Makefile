@@ -36,7 +36,7 @@ quick:
 
 # The quick suite with each newer Python that is installed; the classifiers in pyproject.toml name the same ones.
 quick-pythons:
-	@$(PYTHON) tools/quick_pythons.py $(ARGS)
+	@$(PYTHON) tools/quick_pythons.py -m "$(QUICK)" $(READERS) $(ARGS)
 
 # The suite runs on the installed wheel: src is not on the path. The full, compiled run comes last, so that the last
 # line is its count.
