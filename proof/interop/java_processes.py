@@ -152,11 +152,11 @@ class JavaBroker(ChildProcess):
         self._register(version, namesrv, values)
 
     def _register(self, version: str, namesrv: str, values: Mapping[str, str]) -> None:
-        """Wait until the name servers know it.
+        """Wait until the name servers have registered this broker.
 
         One of 5.5.0 connects to its name servers a tenth of a second after its start. Its first registration is
         earlier, so it reaches no name server, and the second is due ten seconds later. A change of its permission
-        registers it, too. In a set that elects its master, when to register is the broker's own decision.
+        also registers it. In a set that elects its master, when to register is the broker's own decision.
         """
         decides = values.get("enableControllerMode") == "true" or values.get("totalReplicas", "1") != "1"
         if version == BROKER_VERSION and namesrv and not decides:
