@@ -65,17 +65,21 @@ async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
     assert found == {code for code, cells in listed().items() if "broker" in cells[3].split(", ")}
 
 
-async def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
-    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+async def answered_by(node: NamesrvNode | ControllerNode) -> set[int]:
+    """The codes that a server answers, from its start to its stop."""
     await node.start()
     client = await ClientConnection.connect(node.address, PATIENCE)
     try:
-        found = await answered(client)
+        return await answered(client)
     finally:
         client.close()
         await client.wait_closed()
         await node.stop()
-    assert found == {code for code, cells in listed().items() if "name server" in cells[3]}
+
+
+async def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
+    node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+    assert await answered_by(node) == {code for code, cells in listed().items() if "name server" in cells[3]}
 
 
 async def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
@@ -83,15 +87,7 @@ async def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
         listen_port=0, controller_store=f"file:{tmp_path}/sets.json", config_store_path=str(tmp_path / "own.conf")
     )
     node = ControllerNode(options)
-    await node.start()
-    client = await ClientConnection.connect(node.address, PATIENCE)
-    try:
-        found = await answered(client)
-    finally:
-        client.close()
-        await client.wait_closed()
-        await node.stop()
-    assert found == {code for code, cells in listed().items() if "controller" in cells[3].split(", ")}
+    assert await answered_by(node) == {code for code, cells in listed().items() if "controller" in cells[3].split(", ")}
 
 
 async def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None:

@@ -18,6 +18,16 @@ SYNC_STATE, EPOCHS = 1006, 1007
 Kind = Literal["ours", "java"]
 
 
+def state_of_set(controller: int) -> dict[str, Any]:
+    """Request the state of broker-a's set from the controller at this port. Return {} if it has none."""
+    with Wire(controller) as wire:
+        answer = wire.ask(SYNC_STATE, body=b'["broker-a"]')
+    if answer.code != SUCCESS:
+        return {}
+    found: dict[str, Any] = json.loads(answer.body)["replicasInfoTable"].get("broker-a", {})
+    return found
+
+
 class ControlledBrokers:
     """Brokers of one name, and what was acknowledged."""
 
@@ -54,13 +64,8 @@ class ControlledBrokers:
         self.brokers.pop(number).kill()
 
     def state(self) -> dict[str, Any]:
-        """What the controller says of the set."""
-        with Wire(self.controller.port) as wire:
-            answer = wire.ask(SYNC_STATE, body=b'["broker-a"]')
-        if answer.code != SUCCESS:
-            return {}
-        found: dict[str, Any] = json.loads(answer.body)["replicasInfoTable"].get("broker-a", {})
-        return found
+        """The controller's state of the set."""
+        return state_of_set(self.controller.port)
 
     def in_sync(self) -> set[int]:
         """The ids of the replicas in sync."""

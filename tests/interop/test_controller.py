@@ -6,7 +6,6 @@ the ids in the answer without quotes, and its own reader refuses them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from proof.interop.controlled_set import state_of_set
 from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaNameServer, MqAdmin
 from proof.interop.matrix import OUR_CONTROLLER, marked
@@ -23,9 +23,6 @@ from proof.kit.waiting import wait_until
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-SYNC_STATE = 1006
-"""For what takes a second here: a loaded machine, and steps of five and ten seconds in Java's brokers."""
 
 
 class Set:
@@ -51,12 +48,7 @@ class Set:
         self.brokers[number] = JavaBroker(home, self.namesrv.address, settings, port=port)
 
     def state(self) -> dict[str, Any]:
-        with Wire(self.controller.port) as wire:
-            answer = wire.ask(SYNC_STATE, body=b'["broker-a"]')
-        if answer.code != SUCCESS:
-            return {}
-        found: dict[str, Any] = json.loads(answer.body)["replicasInfoTable"].get("broker-a", {})
-        return found
+        return state_of_set(self.controller.port)
 
     def in_sync(self) -> list[int]:
         return sorted(one["brokerId"] for one in self.state().get("inSyncReplicas", []))

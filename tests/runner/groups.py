@@ -33,9 +33,8 @@ def assign(items: list[pytest.Item]) -> None:
 def needed_group(item: pytest.Item) -> str:
     """Return the group that a test names, or the group that follows from its other markers and fixtures."""
     group = group_of(item)
-    if not group and item.get_closest_marker("java") and item.nodeid.startswith("tests/spark/"):
-        group = "spark"  # it uses the Java cluster of the live source
-    if not group and item.get_closest_marker("spark"):
+    in_spark = item.nodeid.startswith("tests/spark/")  # a test with Java there uses the cluster of the live source
+    if not group and (item.get_closest_marker("spark") or (in_spark and item.get_closest_marker("java"))):
         group = "spark"
     if group == "spark":  # tests of jobs and of live clusters use a second session
         live = "rocketmq" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/jobs/")

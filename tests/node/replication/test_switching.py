@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bolide.errors import ConnectionLost
+from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
-from bolide.remoting.command import make_request
+from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
 from bolide.replication.standing import Told
 from bolide.transport.client import ClientConnection
@@ -129,15 +130,21 @@ async def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it
         assert first.store.max_queue_offset("T", 0) == 10
 
 
+async def five_sends_that_wait(of: ControlledSet) -> tuple[BrokerNode, BrokerNode, asyncio.Task[list[Command]]]:
+    """Start a master and a slave of a set that needs three members, and five sends, which wait for the third."""
+    settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
+    first = await of.start("a", **settings)
+    await of.leads(first)
+    second = await of.start("b", **settings)
+    await of.all_in_sync(1, 2)
+    waiting = asyncio.create_task(send(first, 5))
+    await until(lambda: first.waiting_sends == 5)
+    return first, second, waiting
+
+
 async def test_sends_that_wait_are_refused_once_the_master_is_replaced(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
-        waiting = asyncio.create_task(send(first, 5))
-        await until(lambda: first.waiting_sends == 5)
+        _, second, waiting = await five_sends_that_wait(of)
         await elect(of, 2)
         answers = await waiting
         assert codes_of(answers) == {codes.SERVICE_NOT_AVAILABLE}
@@ -165,13 +172,7 @@ async def test_a_master_that_returns_serves_nobody_what_another_could_be_elected
 async def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tmp_path: Path) -> None:
     """What waits for replicas of the old epoch is not acknowledged by the new one, which begins with nobody."""
     async with controlled(tmp_path) as of:
-        settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
-        waiting = asyncio.create_task(send(first, 5))
-        await until(lambda: first.waiting_sends == 5)
+        first, second, waiting = await five_sends_that_wait(of)
         role, switching = first.parts.role, first._joining.switching
         assert switching is not None
         parts: list[bool] = []
