@@ -30,7 +30,7 @@ MAY_HAVE_MORE = {
 """Functions that may have more parameters, with the reason. Constructors of clients may, too: a user names the few
 arguments that matter; and so may commands, whose parameters are the options on the command line."""
 PURE_ROOMS = ("broker", "controller", "dispatch", "layout", "namesrv", "remoting", "store")
-DOOR_TO_FILES = ("src/bolide/store/files.py", "src/bolide/store/file_maps.py")
+DOOR_TO_FILES = ("src/bolide/store/disk/files.py", "src/bolide/store/disk/file_maps.py")
 OUTSIDE_WORLD = {
     "asyncio",
     "datetime",
@@ -135,7 +135,7 @@ def silencers_give_reasons(path: PurePosixPath, text: str) -> Iterator[str]:
 
 
 def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
-    """Time is an argument and files go through `store.files`."""
+    """Time is an argument and files go through `store.disk.files`."""
     if room_of(path) not in PURE_ROOMS or path.as_posix() in DOOR_TO_FILES:
         return
     for node in ast.walk(tree(text)):

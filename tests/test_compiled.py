@@ -13,7 +13,7 @@ import pytest
 
 from bolide import _impl
 from bolide.broker.send.plain_sends import kernel_type as send_kernel
-from bolide.store.read_runs import kernel_type as read_kernel
+from bolide.store.reading.read_runs import kernel_type as read_kernel
 
 BACKEND = Path(__file__).parent.parent / "build_backend"
 

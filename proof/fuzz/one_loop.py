@@ -16,7 +16,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, Final
 
 from bolide.node.loop.clock import Clock
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 from bolide.testing.files import SimulatedFiles
 
 EPOCH_MS: Final = 1_800_000_000_000

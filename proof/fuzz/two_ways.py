@@ -30,7 +30,7 @@ from bolide.node.loop.services import Services
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from bolide.remoting.request_routes import NO_CODES
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from bolide.testing.files import SimulatedFiles

@@ -24,7 +24,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from bolide.store.file_contract import DiskFull, FileFailed, call_failed, sync_failed
+from bolide.store.disk.file_contract import DiskFull, FileFailed, call_failed, sync_failed
 from bolide.testing.disk import SECTOR, Folder, Inode
 from bolide.testing.files import SimulatedFiles
 

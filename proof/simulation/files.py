@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 from proof.simulation.trace import summary
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Pace:
 
 
 class ProcessFiles:
-    """`bolide.store.files.Files` of a process, on its disk."""
+    """`bolide.store.disk.files.Files` of a process, on its disk."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

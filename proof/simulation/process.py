@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 from proof.simulation.loop import ProcessLoop, Strand
 from proof.simulation.network import Network
 from proof.simulation.scheduler import EPOCH_MS, Scheduler

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bolide.node.loop.clock import Clock
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 from bolide.world.contract import BoundPort, Worker
 from proof.simulation.files import ProcessFiles
 from proof.simulation.threads import ProcessPool, ProcessWorker

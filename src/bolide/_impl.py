@@ -16,7 +16,11 @@ from types import ModuleType
 from typing import Final
 
 PACKAGE: Final = Path(__file__).parent
-NATIVE_KERNELS: Final = ("bolide.broker.send.send_kernel", "bolide.store.read_kernel")
+NATIVE_KERNELS: Final = (
+    "bolide.broker.send.send_kernel",
+    "bolide.store.disk.page_kernel",
+    "bolide.store.reading.read_kernel",
+)
 CHOICES: Final = ("auto", "compiled", "python")
 
 

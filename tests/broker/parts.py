@@ -32,7 +32,7 @@ from bolide.layout.shape import StoreShape
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import FramedConnection
-from bolide.store.files import Files, RealFiles
+from bolide.store.disk.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 

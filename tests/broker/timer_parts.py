@@ -16,10 +16,10 @@ from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
 from bolide.layout.timer import wheel_precision
-from bolide.store.files import FileFailed, Files
+from bolide.store.disk.files import FileFailed, Files
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
-from bolide.store.timer_files import TimerFiles
+from bolide.store.timer.timer_files import TimerFiles
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, STORE, message
 

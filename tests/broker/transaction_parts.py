@@ -18,7 +18,7 @@ from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bolide.cli import doctor
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from proof.kit.waiting import wait_until
 
 

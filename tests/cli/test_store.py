@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bolide.cli.store import app
 from bolide.layout.shape import StoreShape
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from bolide.store.message_store import MessageStore
 from tests.golden.stores import golden_store
 from tests.store.scenario import START, message

@@ -10,16 +10,16 @@ import pytest
 
 from bolide.dispatch.rebuild import filter_bitmap
 from bolide.dispatch.row import Dispatch
-from bolide.store.commit_log import CommitLog
-from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.files import RealFiles
-from bolide.store.index_service import IndexService
+from bolide.store.background.reput import Reput
+from bolide.store.disk.files import RealFiles
+from bolide.store.disk.segments import HandleCache
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import StoreOptions
-from bolide.store.query import KeyQuery
-from bolide.store.read import QueueReader
-from bolide.store.read_result import FOUND
-from bolide.store.reput import Reput
-from bolide.store.segments import HandleCache
+from bolide.store.queues.consume_queues import ConsumeQueues
+from bolide.store.reading.query import KeyQuery
+from bolide.store.reading.read import QueueReader
+from bolide.store.reading.read_result import FOUND
 from tests.golden.registered import registered_filters
 from tests.golden.stores import GoldenStore
 

@@ -12,9 +12,9 @@ from bolide.declaration import options_of
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.index_file import entry_position
 from bolide.layout.shape import ShapeOptions, StoreShape
-from bolide.store.files import RealFiles
-from bolide.store.inspect import NoStore, inspect_store, shape_of
-from bolide.store.verify import Verdict, verify_store
+from bolide.store.disk.files import RealFiles
+from bolide.store.offline.inspect import NoStore, inspect_store, shape_of
+from bolide.store.offline.verify import Verdict, verify_store
 from tests.golden.stores import GoldenStore, golden_store
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bolide.declaration import options_of
 from bolide.layout.shape import ShapeOptions, StoreShape
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from bolide.store.message_store import MessageStore, RecoveryReport
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden"

@@ -10,8 +10,8 @@ import pytest
 
 from bolide.declaration import options_of
 from bolide.layout.shape import ShapeOptions, StoreShape
-from bolide.store.files import RealFiles
-from bolide.store.verify import verify_store
+from bolide.store.disk.files import RealFiles
+from bolide.store.offline.verify import verify_store
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
 from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, to_ours

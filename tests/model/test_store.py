@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from bolide.store.disk.files import DiskFull, FileFailed
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import DiskFull, FileFailed
 from tests.store.scenario import ASYNC, SYNC, Machine, missing, units_agree
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from tests.broker.timer_parts import Timer
 
 WINDOW = 20

@@ -22,7 +22,7 @@ from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.settings.broker_settings import check_log_folder
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE

@@ -22,8 +22,8 @@ from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import RealNodeWorld
+from bolide.store.disk.files import FileFailed, Files, RealFiles
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import FileFailed, Files, RealFiles
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import broker, options, pull_request, send_request

@@ -20,8 +20,8 @@ from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.register import body_checksum, encode_register_body
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
 from proof.kit.waiting import PATIENCE, until

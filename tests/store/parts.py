@@ -8,13 +8,13 @@ from bolide.dispatch.row import Dispatch
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.properties import format_properties
 from bolide.layout.shape import StoreShape
-from bolide.store.commit_log import CommitLog
-from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.files import Files, RealFiles
-from bolide.store.index_service import IndexService
+from bolide.store.background.reput import Reput
+from bolide.store.disk.files import Files, RealFiles
+from bolide.store.disk.segments import HandleCache
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import StoreOptions
-from bolide.store.reput import Reput
-from bolide.store.segments import HandleCache
+from bolide.store.queues.consume_queues import ConsumeQueues
 from proof.kit.small import TINY, shape_of
 from tests.layout.records import message_of
 

@@ -9,10 +9,10 @@ from librt.strings import read_i32_be, read_i64_be
 
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.options import StoreOptions
-from bolide.store.read_result import FOUND, Wanted
+from bolide.store.reading.read_result import FOUND, Wanted
 from bolide.testing.files import SimulatedFiles
 from proof.kit.small import TINY, shape_of
 from tests.layout.records import message_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bolide.store.disk.files import FileFailed
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
-from bolide.store.files import FileFailed
 from bolide.store.raw_log import RawLog
 from bolide.testing.files import SimulatedFiles, Stopped
 from tests.store.scenario import ROOT, SHAPE, SYNC, Machine, Sent, missing, units_agree

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.store.consume_queues import AT_ONCE, MAX_WAITING
+from bolide.store.disk.files import FileFailed, FileLocked, RealFiles
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
+from bolide.store.queues.consume_queues import AT_ONCE, MAX_WAITING
 from tests.layout.records import message_of
 from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine, message, missing
 

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from bolide.layout.shape import StoreShape
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.files import DiskFull
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
-from bolide.store.extents import Extent
-from bolide.store.files import DiskFull
 from bolide.store.options import StoreOptions
 from bolide.store.raw_log import RawLog
 from bolide.testing.files import SimulatedFiles

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from bolide.layout.shape import StoreShape
-from bolide.store.commit_log import CommitLog
-from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.disk.segments import HandleCache
 from bolide.store.errors import StoreDamaged
+from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import StoreOptions
-from bolide.store.read import QueueReader
-from bolide.store.read_result import ReadResult
-from bolide.store.segments import HandleCache
+from bolide.store.queues.consume_queue import ConsumeQueue
+from bolide.store.reading.read import QueueReader
+from bolide.store.reading.read_result import ReadResult
 from bolide.testing.files import SimulatedFiles
 from proof.fuzz.choices import NUMBERS, Choices
 from proof.fuzz.target import KIB, MIB, Broken, Limits, Target

@@ -10,13 +10,13 @@ from bolide.layout.deleted_topics import mark_line
 from bolide.layout.record import decode_records
 from bolide.layout.timer import WHEEL_SLOTS
 from bolide.layout.timer_checkpoint import TimerCheckpoint
+from bolide.store.disk.files import FileFailed
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import FileFailed
-from bolide.store.inspect import NoStore, inspect_store
 from bolide.store.message_store import MessageStore
-from bolide.store.repair import Repair
-from bolide.store.timer_files import TimerFiles, Wish
-from bolide.store.verify import verify_store
+from bolide.store.offline.inspect import NoStore, inspect_store
+from bolide.store.offline.repair import Repair
+from bolide.store.offline.verify import verify_store
+from bolide.store.timer.timer_files import TimerFiles, Wish
 from bolide.testing.files import SimulatedFiles
 from proof.fuzz import damage
 from proof.fuzz.choices import Choices

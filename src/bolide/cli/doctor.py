@@ -131,7 +131,7 @@ def open_files() -> Diagnosis:
 def disk(store: Path | None) -> list[Diagnosis]:
     """The file system that the store is on, and whether old messages can be read without waiting."""
     from bolide.broker.core.options import BrokerOptions
-    from bolide.store.files import RealFiles
+    from bolide.store.disk.files import RealFiles
 
     folder = (store or Path(BrokerOptions().store_path_root_dir)).expanduser().absolute()
     while not folder.exists() and folder != folder.parent:

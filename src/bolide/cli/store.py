@@ -17,7 +17,7 @@ from bolide.cli import output
 from bolide.cli.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
-    from bolide.store.repair import Plan
+    from bolide.store.offline.repair import Plan
 
 app = typer.Typer()
 
@@ -35,8 +35,8 @@ def store() -> None:
 def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool = JsonFlag) -> None:
     """Show the contents of a store: log, queues, index files, checkpoint, and how it was stopped."""
     with boundary():
-        from bolide.store.files import RealFiles
-        from bolide.store.inspect import inspect_store
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.inspect import inspect_store
 
         root, shape = _opened(folder, config)
         summary = inspect_store(RealFiles(), root, shape)
@@ -97,8 +97,8 @@ def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool =
 def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Limit, as_json: bool = JsonFlag) -> None:
     """Check every record, queue unit and index entry against the others; exit code 1 if something is wrong."""
     with boundary():
-        from bolide.store.files import RealFiles
-        from bolide.store.verify import verify_store
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.verify import verify_store
 
         root, shape = _opened(folder, config)
         verdict = verify_store(RealFiles(), root, shape)
@@ -123,8 +123,8 @@ def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
     from bolide.declaration import options_of
     from bolide.layout.shape import ShapeOptions
     from bolide.node.settings.config import read_conf
-    from bolide.store.files import RealFiles
-    from bolide.store.inspect import NoStore, shape_of
+    from bolide.store.disk.files import RealFiles
+    from bolide.store.offline.inspect import NoStore, shape_of
 
     root = str(folder)
     try:
@@ -154,8 +154,8 @@ def repair(
 ) -> None:
     """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out."""
     with boundary():
-        from bolide.store.files import RealFiles
-        from bolide.store.repair import Repair
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.repair import Repair
 
         root, shape = _opened(folder, config)
         files = RealFiles()

@@ -16,8 +16,8 @@ def store_shape(store: Path, config: Path | None, version: str | None) -> StoreS
     from bolide.declaration import options_of
     from bolide.layout.shape import ShapeOptions, StoreShape
     from bolide.node.settings.config import read_conf
-    from bolide.store.files import RealFiles
-    from bolide.store.inspect import NoStore, shape_of
+    from bolide.store.disk.files import RealFiles
+    from bolide.store.offline.inspect import NoStore, shape_of
 
     wanted = None if version is None else StoreShape().with_version(version)
     try:

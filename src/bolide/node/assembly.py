@@ -63,7 +63,7 @@ from bolide.node.loop.services import Services
 from bolide.node.loop.store_watch import StoreUpkeep, StoreWatch
 from bolide.node.settings.tool_keys import with_tool_keys
 from bolide.store.message_store import MessageStore
-from bolide.store.timer_files import TimerFiles
+from bolide.store.timer.timer_files import TimerFiles
 
 
 @dataclass(frozen=True, slots=True)

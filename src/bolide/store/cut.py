@@ -14,9 +14,9 @@ from librt.strings import read_i32_be, read_i64_be
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL
+from bolide.store.disk.files import FileFailed
+from bolide.store.disk.jobs import SyncDerived
 from bolide.store.errors import NotTheLog, ServiceNotAvailable, StoreDamaged
-from bolide.store.files import FileFailed
-from bolide.store.jobs import SyncDerived
 
 if TYPE_CHECKING:
     from bolide.store.message_store import MessageStore

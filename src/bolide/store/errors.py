@@ -1,4 +1,4 @@
-"""What can go wrong in the store, beside what `store.files` raises.
+"""What can go wrong in the store, beside what `store.disk.files` raises.
 
 Kept apart from the modules that raise them because those are compiled, and a native class cannot extend an
 interpreted exception.

@@ -18,27 +18,27 @@ from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from bolide.store.appended import Appended
-from bolide.store.arrival import Arrival
-from bolide.store.checkpoint_file import load_checkpoint
-from bolide.store.commit_log import CommitLog
-from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.background.arrival import Arrival
+from bolide.store.background.maintenance import Maintenance
+from bolide.store.background.reput import Reput
+from bolide.store.background.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
 from bolide.store.cut import finish_cut
+from bolide.store.disk.checkpoint_file import load_checkpoint
+from bolide.store.disk.files import DiskFull, FileFailed, Files, SyncFailed
+from bolide.store.disk.jobs import Job, MakeSegment
+from bolide.store.disk.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
+from bolide.store.disk.segments import HandleCache
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import DiskFull, FileFailed, Files, SyncFailed
-from bolide.store.index_service import IndexService
-from bolide.store.inventory import drop_inventory, log_end_of, read_inventory, write_inventory
-from bolide.store.jobs import Job, MakeSegment
-from bolide.store.known_end import Traces
-from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
-from bolide.store.lookups import Lookups
-from bolide.store.maintenance import Maintenance
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.appended import Appended
+from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import Resources, StoreOptions
-from bolide.store.queue_numbers import QueueNumbers
-from bolide.store.recovery import Recovery, RecoveryReport
-from bolide.store.reput import Reput
-from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
-from bolide.store.segments import HandleCache
+from bolide.store.queues.consume_queues import ConsumeQueues
+from bolide.store.queues.queue_numbers import QueueNumbers
+from bolide.store.reading.lookups import Lookups
+from bolide.store.startup.inventory import drop_inventory, log_end_of, read_inventory, write_inventory
+from bolide.store.startup.known_end import Traces
+from bolide.store.startup.recovery import Recovery, RecoveryReport
 
 __all__ = ["Appended", "Arrival", "MessageStore", "RecoveryReport"]
 

@@ -13,9 +13,9 @@ from mypy_extensions import i64
 
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, OFFSET_PHYSICAL
 from bolide.store.cut import cut
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.files import DiskFull, SyncFailed
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
-from bolide.store.extents import Extent
-from bolide.store.files import DiskFull, SyncFailed
 from bolide.store.message_store import MessageStore
 
 MOST_BLANK: Final = 64 * 1024 * 1024

@@ -1,10 +1,10 @@
-"""`check_files`: the contract of `bolide.store.files.Files` as one function, for authors of implementations."""
+"""`check_files`: the contract of `bolide.store.disk.files.Files` as one function, for authors of implementations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bolide.store.files import FileFailed, FileLocked, Files
+from bolide.store.disk.files import FileFailed, FileLocked, Files
 
 
 def check_files(files: Files, folder: str) -> None:

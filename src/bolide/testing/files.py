@@ -24,7 +24,7 @@ import random
 import time
 from collections.abc import Callable
 
-from bolide.store.files import DiskFull, FileFailed, FileLocked, SyncFailed
+from bolide.store.disk.files import DiskFull, FileFailed, FileLocked, SyncFailed
 from bolide.testing.check_files import check_files
 from bolide.testing.disk import SECTOR, Folder, Inode, clone_of, cut, used_by
 
@@ -36,7 +36,7 @@ class Stopped(Exception):
 
 
 class SimulatedFiles:
-    """`bolide.store.files.Files` on a disk in memory. Not safe for several threads."""
+    """`bolide.store.disk.files.Files` on a disk in memory. Not safe for several threads."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from bolide.node.loop.flusher import THREAD_NAME
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 
 
 class StallableFiles(RealFiles):

@@ -13,7 +13,7 @@ from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from bolide.testing.files import SimulatedFiles
 from tests.broker.delay.delaying import LEVELS, Delaying
 from tests.broker.parts import NOW, again, message, properties_of, reply_of, send_request, text

@@ -14,7 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.errors import BodyError
 from bolide.remoting.recall_handle import decode_recall_handle, encode_recall_handle
-from bolide.store.running_flags import NOT_WRITABLE
+from bolide.store.background.running_flags import NOT_WRITABLE
 from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
 
 DAYS_3 = 3 * 24 * 3600 * 1000

@@ -7,8 +7,8 @@ import pytest
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
 from bolide.broker.delay.timers import MAX_UNCONFIRMED
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
-from bolide.store.files import FileFailed
-from bolide.store.running_flags import NOT_WRITABLE
+from bolide.store.background.running_flags import NOT_WRITABLE
+from bolide.store.disk.files import FileFailed
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import message, properties_of, text
 from tests.broker.timer_parts import ROOT, Timer

@@ -10,7 +10,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import NOTHING, HeldPull, Outcome
 from bolide.broker.pull.hold import GONE_AT_LEAST, LATE_AT_ONCE, LOOKS, HoldTable
 from bolide.remoting.command import make_request
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 
 HOST = b"\x7f\x00\x00\x01\x00\x00\x00\x01"
 

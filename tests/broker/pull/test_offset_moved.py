@@ -10,8 +10,8 @@ import pytest
 
 from bolide.broker.pull.offset_moved import AGAIN_AFTER_MS, OffsetMovedEvents
 from bolide.remoting import codes
-from bolide.store.files import FileFailed
-from bolide.store.running_flags import NOT_WRITABLE
+from bolide.store.background.running_flags import NOT_WRITABLE
+from bolide.store.disk.files import FileFailed
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, STORE, Parts, properties_of, send_request
 

@@ -14,8 +14,8 @@ from bolide.remoting import codes
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.codes import BINARY_TYPE, FLAG_ONEWAY, JSON_TYPE
 from bolide.remoting.command import frame_head
-from bolide.store.files import FileFailed
-from bolide.store.running_flags import NOT_WRITABLE
+from bolide.store.background.running_flags import NOT_WRITABLE
+from bolide.store.disk.files import FileFailed
 from proof.fuzz.targets.sends import LONG, SHORT, batch, ordinary, plain, sends, written
 from proof.fuzz.two_ways import Way, compare
 

@@ -17,7 +17,7 @@ from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.layout.properties import text_of
 from bolide.layout.record import Record
 from bolide.remoting import codes
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, again, message, send_request, text

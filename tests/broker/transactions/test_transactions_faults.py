@@ -14,9 +14,9 @@ from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANSACTION_GROUP
 from bolide.remoting import codes
 from bolide.remoting.command import Command
+from bolide.store.background.running_flags import DISK_FULL
+from bolide.store.disk.files import DiskFull, FileFailed
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import DiskFull, FileFailed
-from bolide.store.running_flags import DISK_FULL
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import message, reply_of, send_request
 from tests.broker.transaction_parts import (

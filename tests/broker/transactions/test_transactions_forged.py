@@ -13,7 +13,7 @@ from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import message, reply_of, send_request, text
 from tests.broker.transaction_parts import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.controller.replica_set import Replica, ReplicaSet
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 
 
 def one_set(epoch: int) -> ReplicaSet:

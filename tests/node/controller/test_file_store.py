@@ -12,7 +12,7 @@ from bolide.controller.consensus import LeadershipLost, Member, StoreUnavailable
 from bolide.controller.replica_set import StateDamaged
 from bolide.node.controller.file_store import FileStore
 from bolide.node.process.node_world import RealNodeWorld
-from bolide.store.files import FileLocked
+from bolide.store.disk.files import FileLocked
 from proof.kit.waiting import PATIENCE
 from tests.node.controller.kept import FailingFiles, one_set
 

@@ -23,7 +23,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from tests.broker.parts import message

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from bolide.node.loop.disk_failures import SAME_AGAIN_MS, DiskFailures
-from bolide.store.file_contract import DiskFull, FileFailed
+from bolide.store.disk.file_contract import DiskFull, FileFailed
 
 LOG = logging.getLogger("test.disk_failures")
 

@@ -12,7 +12,7 @@ from bolide.broker.refused import Refused
 from bolide.errors import ProtocolError
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 from tests.node.loop.executing import CREATES, NOW, OTHER, PULLS, SENDS, World, held
 
 

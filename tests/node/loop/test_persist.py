@@ -14,8 +14,8 @@ import pytest
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.node.loop.persist import STEP_S, ConfigFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import FileFailed, RealFiles
 from bolide.testing.files import SimulatedFiles
 
 

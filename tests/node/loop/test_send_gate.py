@@ -15,7 +15,7 @@ from bolide.node.loop.clock import Clock
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms

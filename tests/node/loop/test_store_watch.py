@@ -10,9 +10,9 @@ import pytest
 from bolide.dispatch.row import Dispatch
 from bolide.layout.shape import StoreShape
 from bolide.node.loop.store_watch import LOOK_MS, StoreWatch
-from bolide.store.files import RealFiles
+from bolide.store.background.running_flags import DISK_FULL
+from bolide.store.disk.files import RealFiles
 from bolide.store.message_store import MessageStore
-from bolide.store.running_flags import DISK_FULL
 
 
 def test_a_problem_that_stays_is_told_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

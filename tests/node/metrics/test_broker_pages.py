@@ -16,8 +16,8 @@ from bolide.node.process.daemon_port import CannotListen
 from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from bolide.store.files import RealFiles
-from bolide.store.running_flags import DISK_FULL
+from bolide.store.background.running_flags import DISK_FULL
+from bolide.store.disk.files import RealFiles
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import broker, options, pull_request, send_request
 from tests.node.metrics.scraping import asked, page, scraped, value

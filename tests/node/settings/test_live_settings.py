@@ -16,7 +16,7 @@ from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.properties_text import read_properties_utf8
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import options, pull_request, send_request

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim is Lin
 
 SAID = """
 import json, os, sys
-from bolide.store.files import FileFailed, RealFiles
+from bolide.store.disk.files import FileFailed, RealFiles
 files, folder, said = RealFiles(), sys.argv[1], []
 def call(name, work):
     try:

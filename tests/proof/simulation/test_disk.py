@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bolide.store.file_contract import DiskFull, FileFailed, SyncFailed
+from bolide.store.disk.file_contract import DiskFull, FileFailed, SyncFailed
 from bolide.testing.files import check_files
 from proof.simulation.disk import Disk, PowerFails
 

@@ -15,8 +15,8 @@ from bolide.spark.dispatch.follow import follow_store
 from bolide.spark.errors import CorruptStore, OptionError
 from bolide.spark.failures import JobFailed
 from bolide.spark.session.progress import JobProgress, Runner
-from bolide.store.files import FileLocked, RealFiles
-from bolide.store.verify import verify_store
+from bolide.store.disk.files import FileLocked, RealFiles
+from bolide.store.offline.verify import verify_store
 from tests.golden.registered import registered_filters
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
 from tests.golden.unpacked import NOW, Golden

@@ -11,7 +11,7 @@ import pytest
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_store
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from tests.layout.records import message_of

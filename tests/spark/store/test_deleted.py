@@ -21,7 +21,7 @@ from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import plan_stretches
 from bolide.spark.store.store_rows import read_stretch
 from bolide.spark.store.store_stream import StoreStreamReader
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 from bolide.store.message_store import MessageStore
 from tests.store.scenario import SHAPE, START, message
 

@@ -36,8 +36,8 @@ from bolide.layout.sysflag import (
     TRANSACTION_NONE,
 )
 from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
-from bolide.store.appended import Appended
 from bolide.store.errors import MessageIllegal
+from bolide.store.log.appended import Appended
 from bolide.store.message_store import MessageStore
 
 MAX_NAMES: Final = 100_000

@@ -11,8 +11,8 @@ from typing import TypeAlias, final
 from bolide.broker.core.channel import Channel
 from bolide.layout.broker_message import BrokerMessage
 from bolide.remoting.command import Command
-from bolide.store.extents import Extent
-from bolide.store.jobs import Job
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.jobs import Job
 
 SendAway: TypeAlias = Callable[[BrokerMessage, Callable[[str, int], None]], None]
 """Sends a message to another set, and calls `then(error, now)`."""
@@ -83,7 +83,7 @@ class Effects:
         self.pending = True
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
-        """Run a job of the store (store/jobs.py) in the pool, then call `done(job, error)`; "" means that it did it."""
+        """Run a job of the store (`store.disk.jobs`) in the pool, then call `done(job, error)`, with "" on success."""
         self.jobs.append((job, done))
         self.pending = True
 

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.link import Buffer
 from bolide.remoting.command import Command
-from bolide.store.extents import Extent
-from bolide.store.reads import Fetched
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.reads import Fetched
 
 
 @final

@@ -32,7 +32,7 @@ from bolide.broker.core.outcome import Handler, Outcome
 from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
 from bolide.remoting.request_routes import Row
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 
 Routes: TypeAlias = Sequence[Row[Channel, Outcome]]
 

@@ -43,10 +43,10 @@ from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.store.consume_queue import ConsumeQueue
-from bolide.store.extents import Extent
+from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
-from bolide.store.record_runs import RecordRuns
+from bolide.store.queues.consume_queue import ConsumeQueue
+from bolide.store.reading.record_runs import RecordRuns
 
 CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000

@@ -11,7 +11,7 @@ from bolide.broker.core.data_version import DataVersion
 from bolide.errors import PeerError
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 
 UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError, PeerError)
 """What bytes that are no such file may raise."""

@@ -16,10 +16,10 @@ from bolide.layout.message_properties import MessageProperties, stored_propertie
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit
-from bolide.store.extents import Extent
+from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
-from bolide.store.record_runs import RecordRuns
-from bolide.store.timer_log import TimerLog
+from bolide.store.reading.record_runs import RecordRuns
+from bolide.store.timer.timer_log import TimerLog
 
 READ_AHEAD: Final = 64
 """Records fetched at once; the pool reads those that are not in memory, together."""

@@ -36,11 +36,11 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.store.extents import Extent
-from bolide.store.jobs import SyncTimer
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.jobs import SyncTimer
 from bolide.store.message_store import MessageStore
-from bolide.store.record_runs import RecordRuns
-from bolide.store.timer_files import TimerFiles, Wish
+from bolide.store.reading.record_runs import RecordRuns
+from bolide.store.timer.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256
 """Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import HeldPull
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 
 MAX_HELD_PER_CHANNEL: Final = 20_000
 LOOKS: Final = 100_000

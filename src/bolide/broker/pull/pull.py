@@ -53,8 +53,8 @@ from bolide.remoting.request_access import LITE_PULL, PULL
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import PullResponse
 from bolide.store.message_store import MessageStore
-from bolide.store.read import MAX_PULL_BYTES
-from bolide.store.read_result import (
+from bolide.store.reading.read import MAX_PULL_BYTES
+from bolide.store.reading.read_result import (
     FOUND,
     NO_MATCHED_LOGIC_QUEUE,
     NO_MESSAGE_IN_QUEUE,

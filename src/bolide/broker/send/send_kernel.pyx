@@ -2,7 +2,7 @@
 """Plain sends of one read, from frames to records and answers, without an object for each of their parts.
 
 It takes sends from the front of the bytes until one is not plain, and leaves that one and all after it to the ordinary
-way: `remoting.connection`, `broker.send.send`, `append.log_writer`, `store.commit_log`. What it takes it turns into the
+way: `remoting.connection`, `broker.send.send`, `append.log_writer`, `store.log.commit_log`. What it takes it turns into the
 very bytes that they would have made. So it never refuses anything: whatever would be refused is not plain, and whatever
 this file does not know is not plain. The tests hold the two equal.
 

@@ -24,7 +24,7 @@ from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.clients import SubscriptionData
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
-from bolide.store.unit_filter import UnitFilter
+from bolide.store.queues.unit_filter import UnitFilter
 
 PERSIST_INTERVAL_MS: Final = 10_000
 DEAD_BEFORE_START_MS: Final = 30_000

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from bolide.broker.expressions import SQL92, SUB_ALL, TAG, ExpressionRefused, ExpressionTypes
 from bolide.layout.properties import parse_properties_bytes, raw_value, text_of
-from bolide.store.unit_filter import UnitFilter
+from bolide.store.queues.unit_filter import UnitFilter
 
 _REMEMBERED: Final = 1000
 _FEW: Final = 4

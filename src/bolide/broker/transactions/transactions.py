@@ -47,7 +47,7 @@ from bolide.remoting.headers.transactions import (
     ResumeCheckHalfMessageRequestHeader,
 )
 from bolide.remoting.request_routes import Kind, Route
-from bolide.store.files import FileFailed
+from bolide.store.disk.files import FileFailed
 
 UNKNOWN: Final = 0
 COMMIT: Final = 8

@@ -16,8 +16,8 @@ from bolide.broker.core.outcome import Cold, Handler, Outcome, reply
 from bolide.node.loop.send_gate import busy
 from bolide.remoting.command import Command
 from bolide.remoting.request_routes import DiskReads, RequestTable
+from bolide.store.disk.reads import ColdRead, Fetched
 from bolide.store.message_store import MessageStore
-from bolide.store.reads import ColdRead, Fetched
 
 
 class ColdRequest:

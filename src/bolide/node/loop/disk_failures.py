@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from bolide.store.file_contract import DiskFull, FileFailed
+from bolide.store.disk.file_contract import DiskFull, FileFailed
 
 SAME_AGAIN_MS: Final = 10_000
 

@@ -35,8 +35,8 @@ from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.remoting.request_routes import ORDINARY, AtMaster
 from bolide.remoting.unsupported import unsupported
-from bolide.store.files import SyncFailed
-from bolide.store.jobs import Job
+from bolide.store.disk.files import SyncFailed
+from bolide.store.disk.jobs import Job
 from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000

@@ -16,11 +16,11 @@ from bolide.node.loop.flusher import FlushThread
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.refusals import Refusals
 from bolide.remoting.command import Command
-from bolide.store.extents import Extent
-from bolide.store.file_contract import FileFailed
-from bolide.store.files import Files
-from bolide.store.jobs import Job
-from bolide.store.reads import Fetched
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.file_contract import FileFailed
+from bolide.store.disk.files import Files
+from bolide.store.disk.jobs import Job
+from bolide.store.disk.reads import Fetched
 
 POOL_THREADS: Final = 4
 

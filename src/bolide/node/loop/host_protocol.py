@@ -7,9 +7,9 @@ from typing import Protocol
 
 from bolide.broker.core.channel import Channel
 from bolide.remoting.command import Command
-from bolide.store.extents import Extent
-from bolide.store.jobs import Job
-from bolide.store.reads import Fetched
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.jobs import Job
+from bolide.store.disk.reads import Fetched
 
 
 class Host(Protocol):

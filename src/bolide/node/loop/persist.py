@@ -15,8 +15,8 @@ from typing import Final
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.core.stats import Durations
+from bolide.store.disk.files import Files
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import Files
 from bolide.world.real import THE_WORLD
 
 STEP_S: Final = 0.003

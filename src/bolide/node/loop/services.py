@@ -17,7 +17,7 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service, Table
 from bolide.remoting import codes
 from bolide.remoting.request_routes import AtMaster, Kind, RequestTable
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 
 BrokerTable: TypeAlias = RequestTable[Channel, Outcome]
 TICK_BUDGET: Final = 1000

@@ -20,7 +20,7 @@ from librt.strings import read_i32_be
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Table
 from bolide.layout.record import BAD_SIZED, BLANK_MAGIC, BLANK_SIZE, GOOD, Record, check_record, decode_record
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 from bolide.store.message_store import MessageStore
 from bolide.world.contract import Worker
 

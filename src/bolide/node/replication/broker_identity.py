@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bolide.errors import ConfigError
+from bolide.store.disk.files import Files
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import Files
 
 
 class Applied(NamedTuple):

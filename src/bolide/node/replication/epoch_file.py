@@ -6,8 +6,8 @@ from typing import Final
 
 from bolide.replication.epochs import Epochs, decode_epochs
 from bolide.replication.errors import EpochsDamaged
+from bolide.store.disk.files import Files
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import Files
 
 NAME: Final = "epochFileCheckpoint"
 

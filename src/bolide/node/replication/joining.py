@@ -28,7 +28,7 @@ from bolide.replication.auto_in_sync import AutoInSync
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.store.message_store import MessageStore
-from bolide.store.recovery import RecoveryReport
+from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.address import split_addresses
 from bolide.transport.raw_connection import RawConnection
 from bolide.transport.raw_tls import RawTls, Shaking

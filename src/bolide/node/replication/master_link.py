@@ -10,7 +10,7 @@ from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
 from bolide.replication.errors import NotReplicated
 from bolide.replication.master import Pace
 from bolide.replication.slave import SlaveSession, compare_from
-from bolide.store.extents import Extent
+from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
 

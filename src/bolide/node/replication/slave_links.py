@@ -12,8 +12,8 @@ from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnection
 from bolide.replication.caught_up import CaughtUp
 from bolide.replication.errors import NotReplicated
 from bolide.replication.master import KnownAhead, MasterSession, Pace
-from bolide.store.extents import Extent
-from bolide.store.file_contract import FileFailed
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.file_contract import FileFailed
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
 from bolide.transport.raw_connection import RawConnection

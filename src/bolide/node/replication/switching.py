@@ -36,10 +36,10 @@ from bolide.replication.master import Pace
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import Hello
 from bolide.replication.sync_set import SyncSet
-from bolide.store.arrival import Arrival
+from bolide.store.background.arrival import Arrival
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
-from bolide.store.recovery import RecoveryReport
+from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.raw_connection import RawConnection
 
 POLL_S: Final = 0.01

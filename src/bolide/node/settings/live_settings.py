@@ -16,7 +16,7 @@ from bolide.errors import BolideError, ConfigError
 from bolide.node.settings.unkept import refusal_of
 from bolide.node.settings.without_effect import without_effect
 from bolide.remoting.properties_text import lines_of, read_properties_utf8, written_value
-from bolide.store.files import Files
+from bolide.store.disk.files import Files
 
 ORIGIN: Final = "the update"
 

@@ -29,7 +29,7 @@ from bolide.spark.errors import CorruptStore, OptionError
 from bolide.spark.session.progress import OnProgress, Runner, no_progress
 from bolide.spark.store.log_scan import BadRange, Stretch, first_store_timestamp
 from bolide.spark.store.store_plan import packed, plan_stretches, store_root
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -14,7 +14,7 @@ from bolide.spark.dispatch.derived_files import QueueTask
 from bolide.spark.dispatch.dispatch_parts import RUN, PartFiles, PartSummary
 from bolide.spark.dispatch.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.dispatch.index_pieces import IndexPiece, plan_index
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -31,7 +31,7 @@ from bolide.spark.session.progress import Runner
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_plan import store_root
 from bolide.spark.store.store_tables import STRETCHES
-from bolide.store.files import RealFiles
+from bolide.store.disk.files import RealFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

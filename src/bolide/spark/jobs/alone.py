@@ -27,7 +27,7 @@ from bolide.spark.errors import AlreadyRunning, ClusterUnavailable
 from bolide.spark.source.cluster import Cluster, signed
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import SourceOptions
-from bolide.store.files import FileLocked, RealFiles
+from bolide.store.disk.files import FileLocked, RealFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,323 @@
+"""What the store does by the clock: flush queues and index, move the checkpoint, clean up, make log files ahead.
+
+RocketMQ's FlushConsumeQueueService, StoreCheckpoint timing and the cleaners, as one object with `due` and `tick`. Slow
+parts become jobs for the node's pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.store.background.reput import Reput
+from bolide.store.background.retention import Retention
+from bolide.store.background.running_flags import LOGIC_QUEUE_ERROR, RunningFlags
+from bolide.store.disk.checkpoint_file import write_checkpoint
+from bolide.store.disk.files import FileFailed, Files, SyncFailed
+from bolide.store.disk.jobs import Job, MakeSegment, RemoveFiles, ReserveBlocks, SyncDerived, WriteCheckpoint
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.options import StoreOptions
+from bolide.store.queues.consume_queues import ConsumeQueues
+
+CHECKPOINT_INTERVAL: Final = 1000
+QUEUES_AT_ONCE: Final = 16
+"""Queues flushed in one tick: making the first file of so many takes some 10 ms. The next turn continues."""
+MAX_FLUSH_TRIES: Final = 30
+"""Consecutive failed flushes, a second apart, before sends are refused: what waits is in memory."""
+THOROUGH_BYTES: Final = 256 * 1024 * 1024
+"""A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
+
+
+class Maintenance:
+    """The clockwork of one store. Times are ms since the epoch."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        options: StoreOptions,
+        flags: RunningFlags,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexService,
+        reput: Reput,
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._options = options
+        self._flags = flags
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._reput = reput
+        self.retention = Retention(files, root, options, flags, log.segments)
+        self.checkpoint = Checkpoint()
+        self.failed_flushes = 0
+        self.dispatch_fails = False
+        """Dispatch cannot write a queue: its flag stays, whatever the result of a flush."""
+        self.problem = ""
+        """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
+        self.run_id = 0
+        """The number of this run, as in the mark of a running broker."""
+        self.confirmed: Callable[[], int] | None = None
+        """Up to where the log will never be cut, which the checkpoint then tells; None where that is all of it."""
+        self._jobs: list[Job] = []
+        self._gone: list[str] = []
+        """Log files that have expired and are still to be deleted, oldest first."""
+        self._removing = False
+        self._making: list[int] = []
+        """Log files that the pool has been asked to make, and may make at any time until it reports."""
+        self._out: list[Job] = []
+        """What the pool has."""
+        self._syncing = False
+        self.sync_failed = False
+        """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
+        self._next_flush = 0
+        self._next_thorough = 0
+        self._next_checkpoint = 0
+        self._synced_from = 0
+        self._whole_round = False
+        """The current round of flushing writes every queue that waits, and a sync follows it."""
+        self._flushing: Checkpoint | None = None
+        """What will be true when the round of flushing under way is through."""
+
+    def start(self, checkpoint: Checkpoint, end: int, store_timestamp: int, now: int) -> None:
+        """Begin to count; the first thorough flush, soon, makes what recovery dispatched certain."""
+        self.checkpoint = checkpoint
+        self._next_flush = now + self._options.flush_interval_consume_queue
+        self._next_thorough = self._next_flush
+        self._next_checkpoint = now + CHECKPOINT_INTERVAL
+        self._synced_from = end
+        self.retention.start(now)
+
+    def due(self, now: int) -> int:
+        """When `tick` wants to be called."""
+        return min(self._next_flush, self._next_checkpoint, self.retention.due())
+
+    def tick(self, now: int, budget: int) -> None:
+        """Do what is due."""
+        if now >= self._next_flush:
+            self._flush(now)
+        if now >= self._next_checkpoint:
+            self._next_checkpoint = now + CHECKPOINT_INTERVAL
+            self._move_checkpoint()
+        if now >= self.retention.next_round:
+            self._clean(now)
+        self.retention.look_again(now)
+
+    def jobs(self) -> list[Job]:
+        """Work for the pool since the last call."""
+        start = self._log.next_segment()
+        if start >= 0:
+            path = self._log.segments.path_for(start)
+            size, blocks = int(self._log.segment_size), int(self._log.first_blocks())
+            self._jobs.append(MakeSegment(self._files, path, int(start), size, blocks))
+            self._making.append(int(start))
+        stretch = self._log.next_blocks()
+        if stretch is not None:
+            self._jobs.append(ReserveBlocks(self._files, stretch.path, int(stretch.offset), int(stretch.size)))
+        if not self._jobs:
+            return []
+        taken = self._jobs
+        self._jobs = []
+        self._out += taken
+        return taken
+
+    @property
+    def busy(self) -> bool:
+        """True while the pool has work, or is about to get some: it knows the log as it was."""
+        return bool(self._out or self._jobs)
+
+    def was_cut(self, checkpoint: Checkpoint, end: int) -> None:
+        """The log ends here now, everything is synced, and this is the checkpoint on disk."""
+        self.checkpoint = checkpoint
+        self._flushing = None
+        self._synced_from = min(self._synced_from, end)
+
+    def job_done(self, job: Job, error: str) -> None:
+        """Back on the loop."""
+        self._out = [other for other in self._out if other is not job]
+        if error:
+            self.problem = f"could not {job.name}: {error}"
+        if isinstance(job, MakeSegment):
+            self._making.remove(job.start)
+            self._log.segment_ready(job.start, not error)
+        elif isinstance(job, ReserveBlocks):
+            if error:
+                self._log.blocks_refused()
+        elif isinstance(job, SyncDerived):
+            self._syncing = False
+            if job.sync_failed:
+                # What was not synced may be lost and never reported again: the checkpoint must not pass it.
+                self.sync_failed = True
+            elif error:
+                # No descriptor was free, or no room for the checkpoint: nothing is lost, the next flush tries again.
+                self._queues.handles.put_back(job.paths, job.folders)
+                self._next_thorough = 0
+            else:
+                self.checkpoint = job.checkpoint
+        elif isinstance(job, WriteCheckpoint):
+            self._syncing = False
+            if not error:
+                self.checkpoint = job.checkpoint
+        elif isinstance(job, RemoveFiles):
+            self._removing = False
+            if error:
+                self._gone = job.paths + self._gone  # the next round tries again
+            elif self._gone:
+                self._remove_files()
+            else:
+                # Where it fails, the next round in which log files go tries again.
+                self.problem = self._clean_derived() or self.problem
+
+    def clean_derived(self) -> str:
+        """Delete what queues and index still have of log files that are gone; why it cannot be done, "" when it is.
+
+        While log files are still to be deleted nothing is done: it follows when they are gone.
+        """
+        return "" if self._removing or self._gone else self._clean_derived()
+
+    def _clean_derived(self) -> str:
+        """The oldest log files are gone, durably: now queues and index follow. A queue whose files went first would
+        begin at 0 once more, and number its messages twice, if the power failed and brought the log files back."""
+        begin = int(self._log.segments.min_offset)
+        self._queues.deleted.forget_below(begin)
+        try:
+            self._queues.delete_before(begin)
+            self._index.delete_before(begin)
+        except FileFailed as error:
+            return str(error)
+        return ""
+
+    def take_problem(self) -> str:
+        """What went wrong since the last call, as a sentence; "" when nothing did."""
+        taken = self.problem
+        self.problem = ""
+        return taken
+
+    def close(self, drained: bool, now: int) -> None:
+        """Write and sync everything, and the checkpoint, on this thread. Raises `FileFailed`."""
+        if self._reput.sync_failed:
+            self.sync_failed = True
+        self._queues.close()
+        self._index.close()
+        paths, folders = self._queues.handles.take_unsynced()
+        if not self.sync_failed and self._flags.dispatch_allowed():
+            SyncDerived(self._files, self._root, paths, folders, self._noted()).run()
+        else:
+            write_checkpoint(self._files, self._root, self._log_times(self.checkpoint))
+
+    # -- flush --
+
+    def _flush(self, now: int) -> None:
+        """Flush some queues; after the last of them, flush the index and wait for the next round."""
+        next_round = now + self._options.flush_interval_consume_queue
+        if not self._flags.dispatch_allowed():
+            self._next_flush = next_round
+            return
+        if self._flushing is None:
+            self._flushing = self._noted()
+            grown = self._reput.dispatched_offset - self._synced_from
+            self._whole_round = now >= self._next_thorough or grown >= THOROUGH_BYTES
+            # Dispatch may have begun a round of its own, when much waited; `noted` is not true at the end of that one.
+            self._queues.begin_round(self._whole_round)
+        noted = self._flushing
+        try:
+            if not self._queues.flush_some(QUEUES_AT_ONCE, self._whole_round):
+                return  # still due: the next tick goes on
+            self._next_flush = next_round
+            self._flushing = None
+            self._index.flush()
+        except FileFailed as error:
+            self._next_flush = next_round
+            self.queue_write_failed(error)
+            return
+        self.failed_flushes = 0
+        if not self.dispatch_fails:
+            self._flags.clear(LOGIC_QUEUE_ERROR)
+        if self._whole_round:
+            self._sync(noted, now)
+
+    def queue_write_failed(self, error: FileFailed) -> None:
+        """A queue or index file could not be written; after 30 times in a row SEND is refused, until it can be."""
+        self.failed_flushes += 1
+        self.problem = str(error)
+        if isinstance(error, SyncFailed):
+            self.sync_failed = True
+        if self.failed_flushes >= MAX_FLUSH_TRIES:
+            self._flags.set(LOGIC_QUEUE_ERROR)
+
+    def _sync(self, noted: Checkpoint, now: int) -> None:
+        if self._reput.sync_failed:
+            self.sync_failed = True
+        if self._syncing or self.sync_failed:
+            return
+        self._next_thorough = now + self._options.flush_consume_queue_thorough_interval
+        self._synced_from = int(self._reput.dispatched_offset)
+        paths, folders = self._queues.handles.take_unsynced()
+        if not paths and not folders and noted == self.checkpoint:
+            return
+        self._syncing = True
+        self._jobs.append(SyncDerived(self._files, self._root, paths, folders, noted))
+
+    def _noted(self) -> Checkpoint:
+        """What will be true of queues and index once everything dispatched so far is synced."""
+        noted = self._log_times(self.checkpoint)
+        if self._reput.last_store_timestamp > 0:
+            # Never ahead of the log: with an asynchronous flush it is dispatched first and synced later. A start would
+            # pass over files of the log of which a power cut took a part.
+            synced, flushed_at = int(self._log.flushed_offset), int(self._log.flushed_timestamp)
+            noted = replace(
+                noted,
+                logics_msg_timestamp=min(int(self._reput.last_store_timestamp), flushed_at),
+                logics_physical_offset=max(min(int(self._reput.last_physical_offset), synced - 1), 0),
+            )
+        return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
+
+    def _log_times(self, checkpoint: Checkpoint) -> Checkpoint:
+        if self.confirmed is not None:
+            confirmed = min(self.confirmed(), int(self._log.flushed_offset))
+            checkpoint = replace(checkpoint, confirm_physical_offset=confirmed)
+        return replace(
+            checkpoint,
+            physic_msg_timestamp=int(self._log.flushed_timestamp),
+            run_id=self.run_id,
+            synced_end=int(self._log.flushed_offset),
+        )
+
+    def _move_checkpoint(self) -> None:
+        """The log's own time, every second, when it moved."""
+        moved = self._log_times(self.checkpoint)
+        if moved != self.checkpoint and not self._syncing:
+            self._syncing = True
+            self._jobs.append(WriteCheckpoint(self._files, self._root, moved))
+
+    # -- cleaning --
+
+    def _clean(self, now: int) -> None:
+        try:
+            self._clean_round(now)
+        except FileFailed as error:
+            self.problem = str(error)  # the next round tries again
+
+    def _clean_round(self, now: int) -> None:
+        before = self._log.segments.min_offset
+        # A file that a slow pool is still to make could come back after it was deleted: a log with a gap.
+        keep_from = min(self._making, default=int(self._log.segments.end_of_files))
+        paths = self.retention.round(now, int(self._log.times.wall(now)), keep_from)
+        self._gone += paths
+        self._remove_files()
+        after = int(self._log.segments.min_offset)
+        if after != before:
+            # Their files stay until those of the log are gone: units that point below it are skipped by reading.
+            self._queues.begin_at(after)
+
+    def _remove_files(self) -> None:
+        """One job at a time, and the oldest first also after a failure: a start refuses a log with a gap."""
+        if self._gone and not self._removing:
+            self._removing = True
+            self._jobs.append(RemoveFiles(self._files, self._gone))
+            self._gone = []

@@ -1,0 +1,254 @@
+"""Reput: moves what is confirmed in the log into queues and index: RocketMQ's ReputMessageService.
+
+What was just appended waits here as `Dispatch` objects, so the log is read back only after a restart, on a slave, or
+when too much piled up. Nothing beyond the confirm offset is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue
+from bolide.dispatch.row import Dispatch, scan_records
+from bolide.layout.record import BAD_SIZED, BLANK, BLANK_SIZE, GOOD
+from bolide.layout.shape import StoreShape
+from bolide.store.background.arrival import Arrival
+from bolide.store.disk.files import FileFailed, SyncFailed
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.queues.consume_queues import ConsumeQueues
+
+PENDING_LIMIT: Final = 65536
+"""Dispatches kept in memory; what is appended beyond is read back from the log."""
+_CHUNK: Final = 256 * 1024
+_MAX_SKIPS: Final = 100
+_MAX_JUMPS: Final = 64
+
+
+@final
+class Skip:
+    """Bytes of the log that dispatch passed over, and why; to be logged and counted by the node."""
+
+    def __init__(self, physical_offset: i64, size: i64, reason: str) -> None:
+        self.physical_offset: i64 = physical_offset
+        self.size: i64 = size
+        self.reason: str = reason
+
+    def __str__(self) -> str:
+        return f"dispatch skipped {self.size} bytes of the log at offset {self.physical_offset}: {self.reason}"
+
+
+@final
+class Reput:
+    """The dispatch of one store: below `dispatched_offset` queues and index know every record."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape) -> None:
+        self.log = log
+        self.queues = queues
+        self.index = index
+        self.shape = shape
+        self.jump_over_bad = True
+        """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
+        self.dispatched_offset: i64 = 0
+        self.last_store_timestamp: i64 = 0
+        """Store time of the last record dispatched; 0 before the first."""
+        self.last_physical_offset: i64 = 0
+        """Start of the last record dispatched."""
+        self.sync_failed = False
+        """True when a sync of index files failed: the next try would succeed without saying so."""
+        self.skipped_records: i64 = 0
+        self.skipped_bytes: i64 = 0
+        self._skips: list[Skip] = []
+        self._pending: list[Dispatch] = []
+        self._head = 0
+        self._jumps: dict[int, int] = {}
+
+    def start_at(self, offset: i64) -> None:
+        """Recovery has dispatched everything below this."""
+        self.dispatched_offset = offset
+
+    # -- from append --
+
+    def offer(self, d: Dispatch) -> None:
+        """A record was just appended."""
+        if len(self._pending) - self._head < PENDING_LIMIT:
+            self._pending.append(d)
+
+    def next_file(self, before: i64, after: i64) -> None:
+        """The log goes on in the next file: there is no record between these offsets."""
+        if len(self._jumps) >= _MAX_JUMPS:
+            self._jumps.clear()  # the blank itself tells, too
+        self._jumps[int(before)] = int(after)
+
+    def withdraw(self, physical_offset: i64) -> None:
+        """What was appended at or beyond this offset could not be written after all: forget it."""
+        pending = self._pending
+        while len(pending) > self._head and pending[-1].physical_offset >= physical_offset:
+            pending.pop()
+        for before in [at for at in self._jumps if at >= physical_offset]:
+            del self._jumps[before]
+
+    def waiting_at(self, physical_offset: i64) -> Dispatch | None:
+        """What was appended at this offset and waits here; None when no record begins there or it no longer waits."""
+        pending = self._pending
+        low: i64 = self._head
+        high: i64 = len(pending)
+        while low < high:
+            middle: i64 = (low + high) // 2
+            d = pending[middle]
+            if d.physical_offset == physical_offset:
+                return d
+            if d.physical_offset < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return None
+
+    def backlog(self, confirm_offset: i64) -> i64:
+        """Bytes confirmed but not dispatched yet."""
+        return max(confirm_offset - self.dispatched_offset, 0)
+
+    # -- dispatch --
+
+    def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
+        """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
+
+        Raises `FileFailed` when a derived file cannot be written: the next call begins with the same record. What was
+        dispatched before it in this call is returned first, and the error raised by the next one. Java gives such a
+        file up after some tries, and the units with it; here dispatch waits until it can be written.
+        """
+        arrivals: list[Arrival] = []
+        self.queues.make_room()
+        try:
+            self._run(confirm_offset, budget, now, arrivals)
+        except FileFailed as error:
+            if isinstance(error, SyncFailed):
+                self.sync_failed = True
+            if not arrivals:
+                raise
+        return arrivals
+
+    def _run(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> None:
+        while budget > 0 and self.dispatched_offset < confirm_offset and not self.queues.stuck:
+            before = self.dispatched_offset
+            if self._head < len(self._pending):
+                first = self._pending[self._head].physical_offset
+                if first == before:
+                    budget -= self._from_memory(confirm_offset, budget, now, arrivals)
+                elif first < before:
+                    self._head += 1  # recovery, or reading the log, was faster
+                    continue
+                elif self._jumps.get(int(before), -1) == first:
+                    del self._jumps[int(before)]
+                    self.dispatched_offset = min(first, confirm_offset)
+                else:
+                    budget -= self._from_log(min(first, confirm_offset), budget, now, arrivals)
+            else:
+                budget -= self._from_log(confirm_offset, budget, now, arrivals)
+            if self.dispatched_offset == before:
+                break
+
+    def _from_memory(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
+        pending = self._pending
+        used: i64 = 0
+        head = self._head
+        stop = len(pending)
+        while head < stop and used < budget:
+            d = pending[head]
+            end = d.physical_offset + d.size
+            if d.physical_offset != self.dispatched_offset or end > confirm_offset or self.queues.stuck:
+                break
+            self._apply(d, now, arrivals)
+            self.dispatched_offset = end
+            head += 1
+            self._head = head
+            used += 1
+        if head == stop:
+            self._pending = []
+            self._head = 0
+        elif head > 4096:
+            del pending[:head]
+            self._head = 0
+        return used
+
+    def _apply(self, d: Dispatch, now: i64, arrivals: list[Arrival]) -> None:
+        """Put one record into its queue (with its extension), then into the index."""
+        if self.queues.put(d):
+            arrivals.append(
+                Arrival(
+                    d.topic,
+                    int(d.queue_id),
+                    int(d.queue_offset + 1),
+                    int(d.tags_code),
+                    int(d.store_timestamp),
+                    d.properties,
+                )
+            )
+            if d.multi is not None:
+                self._arrived_too(d, d.multi, arrivals)
+        self.index.put(d, now)
+        self.last_store_timestamp = d.store_timestamp
+        self.last_physical_offset = d.physical_offset
+
+    def _arrived_too(self, d: Dispatch, multi: list[MultiQueue], arrivals: list[Arrival]) -> None:
+        for light in multi:
+            end = int(light.queue_offset + 1)
+            arrivals.append(
+                Arrival(light.topic, LMQ_QUEUE_ID, end, int(d.tags_code), int(d.store_timestamp), d.properties)
+            )
+
+    def _from_log(self, stop: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
+        """Read the log from where dispatch stands, at most to the end of that file; returns the records done."""
+        log = self.log
+        start = log.segments.min_offset
+        if self.dispatched_offset < start:
+            self._skip(start - self.dispatched_offset, False, "it was deleted before it was dispatched")
+            return 0
+        at = self.dispatched_offset
+        segment_end = at - at % log.segment_size + log.segment_size
+        room: i64 = min(stop, segment_end) - at
+        data = log.segments.read(at, min(room, _CHUNK))
+        written: i64 = min(log.written_offset, segment_end) - at
+        if len(data) >= BLANK_SIZE:
+            size: i64 = i64(read_i32_be(data, 0))
+            if len(data) < size <= room:
+                data = log.segments.read(at, size)
+            elif room < size <= written:
+                return 0  # confirmed is only the front of this record: a replica acknowledges any number of bytes
+        elif room < written:
+            return 0
+        scanned = scan_records(data, 0, len(data), self.shape, False, budget)
+        done: i64 = 0
+        for d in scanned.dispatches:
+            self._apply(d, now, arrivals)
+            self.dispatched_offset += d.size
+            done += 1
+            if self.queues.stuck:
+                return done
+        if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
+            return done  # the rest of the chunk, whatever is wrong with it, opens the next one
+        if scanned.status == BLANK:
+            self.dispatched_offset = segment_end
+        elif scanned.status == BAD_SIZED:
+            self._skip(scanned.size, True, "its parts do not add up to its size")
+        elif self.jump_over_bad:
+            # Java: over the rest of the file as far as it is written.
+            self._skip(written, True, "size, magic or lengths are wrong, so the rest of the file cannot be read")
+        return done
+
+    def _skip(self, size: i64, a_record: bool, reason: str) -> None:
+        if a_record:
+            self.skipped_records += 1
+        self.skipped_bytes += size
+        if len(self._skips) < _MAX_SKIPS:
+            self._skips.append(Skip(self.dispatched_offset, size, reason))
+        self.dispatched_offset += size
+
+    def take_skips(self) -> list[Skip]:
+        """What was passed over since the last call; beyond a hundred only the counters tell."""
+        taken = self._skips
+        self._skips = []
+        return taken

@@ -1,0 +1,151 @@
+"""Which log files may go, and whether the disk has room: RocketMQ's CleanCommitLogService.
+
+Files go oldest first when their time is up and it is the hour for it or the disk is filling; beyond a second ratio they
+go whether their time is up or not; beyond a third the store takes no messages until use is back at the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.store.background.running_flags import DISK_FULL, RunningFlags
+from bolide.store.disk.files import FileFailed, Files
+from bolide.store.disk.segments import SegmentList
+from bolide.store.options import StoreOptions
+
+FIRST_ROUND_MS = 60_000
+"""The first round is this long after the start."""
+LOOK_MS = 1000
+"""How often a full disk is checked."""
+LONGEST_LOOK_MS = 8000
+"""Longest pause after a write that met a full disk though the ratios see room: a quota, or blocks kept for root."""
+CALM_MS = 60_000
+"""Failed writes further apart than this do not lengthen the pause."""
+MANUAL_ROUNDS = 20
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class DiskState:
+    """Used part of the disk (0.0 to 1.0), and what follows from it."""
+
+    use: float
+    expired_may_go: bool
+    """Over diskMaxUsedSpaceRatio: expired files go whatever the hour."""
+    all_may_go: bool
+    """Over diskSpaceCleanForciblyRatio: the oldest go even if not expired."""
+
+
+class Retention:
+    """The cleaner of one store. Times are ms since the epoch; the age of a file and the hour are the wall clock's."""
+
+    def __init__(
+        self, files: Files, root: str, options: StoreOptions, flags: RunningFlags, segments: SegmentList
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._options = options
+        self._flags = flags
+        self._segments = segments
+        self._hours = options.delete_hours()
+        self._manual_rounds = 0
+        self._over = False
+        """Disk use went over the warning ratio, and has not come back to the forcible one."""
+        self._refused_at = 0
+        """When a write last met a full disk."""
+        self._pause = 0
+        self.next_round = 0
+        self._next_look = 0
+
+    def configure(self, options: StoreOptions) -> None:
+        """Take over other rules from the next round on."""
+        self._options = options
+        self._hours = options.delete_hours()
+
+    def start(self, now: int) -> None:
+        """Begin to count."""
+        self.next_round = now + FIRST_ROUND_MS
+        self._next_look = now + LOOK_MS
+        self.look_at_disk()
+
+    def due(self) -> int:
+        """When something is to be done."""
+        return min(self.next_round, self._next_look) if self._flags.bits & DISK_FULL else self.next_round
+
+    def look_again(self, now: int) -> None:
+        """Check whether a full disk has room again, when that is due."""
+        if self._flags.bits & DISK_FULL and now >= self._next_look:
+            self._next_look = now + LOOK_MS
+            self.look_at_disk()
+
+    def write_refused(self, now: int) -> None:
+        """A write found the disk full: take no messages until the next check, then let a write try."""
+        self._flags.set(DISK_FULL)
+        soon = self._pause > 0 and now - self._refused_at < CALM_MS
+        self._pause = min(2 * self._pause, LONGEST_LOOK_MS) if soon else LOOK_MS
+        self._refused_at = now
+        self._next_look = now + self._pause
+
+    def delete_now(self, now: int) -> None:
+        """What `mqadmin deleteExpiredCommitLog` asks for: delete expired files in the next rounds whatever the hour."""
+        self._manual_rounds = MANUAL_ROUNDS
+        self.next_round = now
+
+    def round(self, now: int, wall: int, keep_from: int) -> list[str]:
+        """One round: set or clear the flag for a full disk, and take the files that may go out of the list.
+
+        The paths returned are to be deleted, in this order. Files from the offset `keep_from` on stay.
+        """
+        self.next_round = now + self._options.clean_resource_interval
+        self._next_look = now + LOOK_MS
+        disk = self.look_at_disk()
+        manual = self._manual_rounds > 0
+        self._manual_rounds = max(0, self._manual_rounds - 1)
+        forced = disk.all_may_go and self._options.clean_file_forcibly_enable
+        if not (manual or forced or disk.expired_may_go or self._is_hour(wall)):
+            return []
+        limit = self._options.delete_file_batch_max if forced else self._expired(wall)
+        may_go = len([start for start in self._segments.segment_starts() if start < keep_from])
+        return self._take(min(limit, self._options.delete_file_batch_max, may_go))
+
+    def look_at_disk(self) -> DiskState:
+        """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.
+
+        A bit that a write set is cleared unless the ratios keep it: the next write is the better test.
+        """
+        try:
+            use = self._files.disk_use(self._root)
+        except FileFailed:
+            use = 0.0  # a disk that cannot be asked is not taken for a full one: writes will tell
+        options = self._options
+        if use > options.warning_ratio:
+            self._over = True
+        elif use <= options.clean_forcibly_ratio:
+            self._over = False
+        if self._over:
+            self._flags.set(DISK_FULL)
+        else:
+            self._flags.clear(DISK_FULL)
+        return DiskState(use, use > options.disk_max_used_space_ratio / 100, use > options.clean_forcibly_ratio)
+
+    def _is_hour(self, wall: int) -> bool:
+        return int(self._files.local_time(wall)[8:10]) in self._hours
+
+    def _expired(self, wall: int) -> int:
+        """How many of the oldest files were last changed too long ago; the last file never counts."""
+        keep = self._options.file_reserved_time * _HOUR_MS
+        count = 0
+        for start in self._segments.segment_starts()[:-1]:
+            changed = self._files.modified_ms(self._segments.path_at(start))
+            if changed < 0 or wall - changed < keep:
+                break
+            count += 1
+        return count
+
+    def _take(self, limit: int) -> list[str]:
+        if limit <= 0:
+            return []
+        starts = self._segments.segment_starts()
+        if len(starts) < 2:
+            return []
+        return self._segments.detach_before(starts[min(limit, len(starts) - 1)], limit)

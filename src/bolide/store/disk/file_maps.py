@@ -1,0 +1,112 @@
+"""Files mapped into memory, of which only those pages are touched that the kernel says are there.
+
+Part of `store.disk.files`. Reading a page of a map that is not in memory would wait for the disk, on the loop; so each
+view is preceded by mincore, and None is returned where a page is missing. A page that the kernel drops between mincore
+and the copy, some microseconds later, is read from the disk by that access. Nothing is touched beyond the length that
+the file has now, since that would end the process. Only Linux' mincore tells this of a file: there are no maps
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable
+from typing import Final, final
+
+from bolide.store.disk.system_calls import is_resident_call, map_calls
+
+MOST_MAPS: Final = 256
+"""Files mapped at once: address space, and no memory beyond that of their page tables (1/512 of what is read)."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Length of the longest view."""
+_PAGE: Final = mmap.PAGESIZE
+_THERE: Final = 1
+_FIXED: Final = 0x10
+"""MAP_FIXED, the same number on every processor that Linux runs on."""
+_NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
+
+
+@final
+class FileMaps:
+    """The maps of one `RealFiles`, by handle; for one thread, the loop's."""
+
+    def __init__(self) -> None:
+        calls = map_calls()
+        self._map: Callable[[int, int, int, int, int, int], int | None] | None = calls[0] if calls else None
+        self._mincore: Callable[[int, int, int], int] | None = calls[1] if calls else None
+        self._is_resident: Callable[[int, int, int, int, int], bool] | None = is_resident_call()
+        self._maps: dict[int, tuple[memoryview, int, int] | None] = {}
+        """View, address and length; None for a file that cannot be mapped."""
+        self._pages = bytearray(MOST_BYTES // _PAGE + 2)
+        self._pages_at = _address(self._pages)
+
+    def view(self, handle: int, size: int, offset: int, length: int) -> memoryview | None:
+        """A range of a file whose bytes are in memory now, to be used up at once; None when it is not, or unknown.
+
+        `length` is what the file has now: a page in memory may reach beyond it.
+        """
+        found = self._maps.get(handle)
+        mincore = self._mincore
+        if found is None or mincore is None:
+            return None
+        view, address, mapped = found
+        end = offset + size
+        if size <= 0 or size > MOST_BYTES or end > mapped or end > length:
+            return None
+        first = offset - offset % _PAGE
+        pages = (end - first + _PAGE - 1) // _PAGE
+        if mincore(address + first, end - first, self._pages_at) != 0:
+            return None
+        if self._pages.count(_THERE, 0, pages) != pages:
+            return None
+        return view[offset:end]
+
+    def view_now(self, handle: int, size: int, offset: int) -> memoryview | None:
+        """As `view`, which finds the length of the file in the same step. Where `can_view_now`; raises OSError."""
+        found = self._maps.get(handle)
+        resident = self._is_resident
+        if found is None or resident is None:
+            return None
+        view, address, mapped = found
+        if size <= 0 or size > MOST_BYTES or offset + size > mapped:
+            return None
+        if not resident(handle, address, offset, size, _PAGE):
+            return None
+        return view[offset : offset + size]
+
+    def can_view_now(self, handle: int) -> bool:
+        """Whether `add` was called for this handle, and `view_now` may be."""
+        return self._is_resident is not None and handle in self._maps
+
+    def knows(self, handle: int) -> bool:
+        """Whether `add` was called for this handle, or need not be."""
+        return self._map is None or handle in self._maps
+
+    def add(self, handle: int, length: int) -> None:
+        """Map a file of this length, the oldest map going where there are many."""
+        if len(self._maps) >= MOST_MAPS:
+            del self._maps[next(iter(self._maps))]
+        self._maps[handle] = self._mapped(handle, length)
+
+    def forget(self, handle: int) -> None:
+        """The handle is being closed; the map ends with its last view."""
+        self._maps.pop(handle, None)
+
+    def _mapped(self, handle: int, length: int) -> tuple[memoryview, int, int] | None:
+        if length <= 0 or self._map is None:
+            return None
+        try:
+            # Owns the addresses, and gives them back when nothing uses them; an own map of a file would keep a second
+            # descriptor of it open.
+            owner = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | _NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        except (OSError, ValueError):
+            return None  # a limit of this process: reads copy, as they do where there are no maps
+        address = _address(owner)
+        if self._map(address, length, mmap.PROT_READ, mmap.MAP_SHARED | _FIXED, handle, 0) != address:
+            return None
+        return memoryview(owner).toreadonly(), address, length
+
+
+def _address(of: bytearray | mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(of))

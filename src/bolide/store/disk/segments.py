@@ -1,0 +1,372 @@
+"""Fixed-size files that together are one stream of bytes: commit log, consume queue, queue extension.
+
+The rules are RocketMQ's MappedFileQueue: a file is named after the offset of its first byte (20 digits), has its full
+length from the start, and bytes nobody wrote yet are zeros. How far the stream is really filled is not stored here:
+the reader of the content (commit log, consume queue) finds out in recovery and remembers it.
+
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.store.disk.extents import Extent
+from bolide.store.disk.files import Files
+from bolide.store.disk.handles import HandleCache
+from bolide.store.errors import StoreDamaged
+
+__all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "make_segment", "segment_name"]
+
+NAME_DIGITS: Final = 20
+RESERVE_FIRST: Final = 4 * 1024 * 1024
+"""Bytes of a new log file that get real blocks at once, when it is made while a message waits for it."""
+
+
+def segment_name(start: int) -> str:
+    """The file name of the segment that begins at this offset."""
+    return str(int(start)).zfill(NAME_DIGITS)
+
+
+@final
+class Segment:
+    """One file of the stream."""
+
+    def __init__(self, start: i64, path: str) -> None:
+        self.start: i64 = start
+        self.path = path
+
+
+@final
+class SegmentList:
+    """The files of one folder as one stream of bytes. Offsets are those of the stream.
+
+    `reserve` gives the beginning of new files real blocks (commit log), else they are sparse (queues). All calls raise
+    `FileFailed`.
+    """
+
+    def __init__(
+        self, files: Files, folder: str, segment_size: int, handles: HandleCache, reserve: bool = False
+    ) -> None:
+        if segment_size <= 0:
+            raise ValueError(f"segment size {segment_size} of {folder} is not positive")
+        self.files = files
+        self.folder = folder
+        self.segment_size: i64 = segment_size
+        self.handles = handles
+        self.reserve = reserve
+        self._segments: list[Segment] = []
+        self._folder_made = False
+
+    # -- what there is --
+
+    @property
+    def min_offset(self) -> i64:
+        """Where the oldest file begins; 0 when there is none."""
+        return self._segments[0].start if self._segments else 0
+
+    @property
+    def end_of_files(self) -> i64:
+        """Where the newest file ends; 0 when there is none."""
+        return self._segments[-1].start + self.segment_size if self._segments else 0
+
+    def is_empty(self) -> bool:
+        """True when there is no file at all."""
+        return not self._segments
+
+    def segment_starts(self) -> list[int]:
+        """Where each file begins, oldest first."""
+        return [int(segment.start) for segment in self._segments]
+
+    def path_at(self, offset: i64) -> str:
+        """The file that holds this offset; "" when none does."""
+        segment = self._at(offset)
+        return segment.path if segment is not None else ""
+
+    def path_for(self, offset: i64) -> str:
+        """The path the file with this offset has, or will have."""
+        return self.folder + "/" + segment_name(offset - offset % self.segment_size)
+
+    def extent(self, offset: i64, size: i64) -> Extent:
+        """The range as an `Extent`, for loading it into memory elsewhere; within one segment."""
+        return Extent(self.path_for(offset), offset % self.segment_size, size)
+
+    def load(self, derived: bool = False) -> list[str]:
+        """Find the files. Returns the names of derived files that were thrown away because they do not fit.
+
+        A newest file of length 0 is a creation that a crash interrupted: it is deleted. Any other wrong length, or
+        a gap between files, refuses a log (`StoreDamaged`); of a derived stream the files from there on are deleted,
+        for dispatch makes them again.
+        """
+        names = [name for name in self.files.list_dir(self.folder) if len(name) == NAME_DIGITS and name.isdigit()]
+        self._segments = []
+        dropped: list[str] = []
+        self._folder_made = bool(names)
+        for index, name in enumerate(names):
+            path = self.folder + "/" + name
+            size = self.files.size(path)
+            if size < 0:
+                continue  # a folder with a number for a name is not ours
+            if size == 0 and index == len(names) - 1:
+                self.files.remove(path)
+                continue
+            start: i64 = int(name)
+            expected = self._segments[-1].start + self.segment_size if self._segments else start
+            refusal = ""
+            if size != self.segment_size:
+                refusal = f"{path} has {size} bytes but the configured file size is {self.segment_size}"
+            elif start % self.segment_size != 0 or start != expected:
+                refusal = f"{path} does not follow the file before it; one is missing or misnamed"
+            if refusal and not derived:
+                raise StoreDamaged(refusal + "; set the right size, or move the file away")
+            if refusal or dropped:
+                dropped.append(path)
+            else:
+                self._segments.append(Segment(start, path))
+        # Newest first, so that a crash in between leaves a stream that is shorter, never one with a gap.
+        for path in reversed(dropped):
+            self._remove(path)
+        return dropped
+
+    def sync_names(self) -> None:
+        """Make certain which files there are, on this thread."""
+        self.files.sync_dir(self.folder)
+
+    def sync_later(self) -> None:
+        """The process that made these files may have died before it synced their names, their folders' and what it
+        wrote or wiped in the newest. Nobody else would: what a start finds as it should be is not written again."""
+        if self._segments:
+            self.handles.wrote(self._segments[-1].path)
+            parent = posixpath.dirname(self.folder)
+            for folder in (self.folder, parent, posixpath.dirname(parent)):
+                self.handles.renamed(folder)
+
+    # -- writing --
+
+    def write(self, offset: i64, buffers: list[bytes]) -> None:
+        """Write the buffers one after the other at `offset`; they must end within the segment they begin in."""
+        total: i64 = 0
+        for buffer in buffers:
+            total += len(buffer)
+        within = offset % self.segment_size
+        if within + total > self.segment_size:
+            raise ValueError(f"write of {total} bytes at {offset} of {self.folder} would cross a segment's end")
+        segment = self._at(offset)
+        while segment is None:
+            segment = self._add(offset)
+        path = segment.path
+        self.files.write_at(self.handles.get(path), buffers, within)
+        # Process crash from here on: the kernel has the bytes. Power cut: they are certain only after `datasync_to`.
+        self.handles.wrote(path)
+
+    def create_at(self, offset: i64) -> None:
+        """Make sure the segment of this offset exists (and those between it and the newest one)."""
+        while self._at(offset) is None:
+            self._add(offset)
+
+    def adopt(self, start: i64) -> None:
+        """Take up the file that was made ahead and begins where the newest one ends."""
+        if not self._segments or start == self.end_of_files:
+            self._folder_made = True
+            self._segments.append(Segment(start, self.folder + "/" + segment_name(start)))
+
+    def _add(self, offset: i64) -> Segment | None:
+        """Create the next file towards `offset`; returns it when it is the one that holds the offset."""
+        start = self.end_of_files if self._segments else offset - offset % self.segment_size
+        if offset < start:
+            raise ValueError(f"offset {offset} of {self.folder} lies before its first file, deleted long ago")
+        path = self.folder + "/" + segment_name(start)
+        if not self._folder_made:
+            self.files.make_dir(self.folder)
+            parent = posixpath.dirname(self.folder)
+            self.handles.renamed(parent)
+            self.handles.renamed(posixpath.dirname(parent))
+            self._folder_made = True
+        size = int(self.segment_size)
+        make_segment(self.files, self.handles, path, size, min(RESERVE_FIRST, size) if self.reserve else 0)
+        if not self.reserve:
+            self.handles.renamed(self.folder)
+        segment = Segment(start, path)
+        self._segments.append(segment)
+        return segment if offset < start + self.segment_size else None
+
+    # -- reading --
+
+    def read(self, offset: i64, size: i64) -> bytes:
+        """Up to `size` bytes; fewer only where the files begin or end. May wait for the disk."""
+        segment = self._at(offset)
+        if segment is None or size <= 0:
+            return b""
+        within = offset - segment.start
+        if within + size <= self.segment_size:
+            return self.handles.read(segment.path, size, within)
+        parts: list[bytes] = []
+        while size > 0 and segment is not None:
+            within = offset - segment.start
+            part: i64 = min(size, self.segment_size - within)
+            data = self.handles.read(segment.path, part, within)
+            parts.append(data)
+            if len(data) < part:
+                break
+            offset += part
+            size -= part
+            segment = self._at(offset)
+        return b"".join(parts)
+
+    def read_warm(self, offset: i64, size: i64) -> bytes | None:
+        """As `read` when all of it is in memory, else None: then load `extent(offset, size)` first."""
+        segment = self._at(offset)
+        if segment is None or size <= 0:
+            return b""
+        within = offset - segment.start
+        if within + size <= self.segment_size:
+            return self.files.read_warm(self.handles.get(segment.path), size, within)
+        parts: list[bytes] = []
+        while size > 0 and segment is not None:
+            within = offset - segment.start
+            part: i64 = min(size, self.segment_size - within)
+            data = self.files.read_warm(self.handles.get(segment.path), part, within)
+            if data is None:
+                return None
+            parts.append(data)
+            if len(data) < part:
+                break
+            offset += part
+            size -= part
+            segment = self._at(offset)
+        return b"".join(parts)
+
+    def view_warm(self, offset: i64, size: i64) -> memoryview | None:
+        """A view of what `read_warm` reads, to be copied from at once; None where there is none: then ask that."""
+        segment = self._at(offset)
+        if segment is None:
+            return None
+        within = offset - segment.start
+        if within + size > self.segment_size:
+            return None
+        return self.files.view_warm(self.handles.get(segment.path), size, within)
+
+    def next_data(self, offset: i64) -> i64:
+        """The first offset from this one on, within its file, that may hold more than zeros; -1 when there is none."""
+        segment = self._at(offset)
+        if segment is None:
+            return -1
+        found: i64 = self.files.next_data(self.handles.get(segment.path), offset - segment.start)
+        return segment.start + found if found >= 0 else -1
+
+    # -- syncing and deleting --
+
+    def datasync_to(self, offset: i64, since: i64 = 0) -> None:
+        """Make the bytes in [since, offset) survive a power cut, on this thread (start and end of the store)."""
+        for segment in self._segments:
+            if segment.start < offset and segment.start + self.segment_size > since:
+                self.files.datasync(self.handles.get(segment.path))
+                self.handles.synced(segment.path)
+        self.files.sync_dir(self.folder)
+
+    def truncate_to(self, offset: i64) -> list[str]:
+        """Delete the files that begin at or beyond `offset`, newest first, so that no gap can ever be seen.
+
+        The file that holds `offset` keeps its bytes: its owner remembers where the stream ends now.
+        """
+        removed: list[str] = []
+        while self._segments and self._segments[-1].start >= offset:
+            segment = self._segments.pop()
+            self._remove(segment.path)
+            removed.append(segment.path)
+        return removed
+
+    def delete_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
+        """Delete the oldest files that end at or before `offset`, at most `limit`, never the last one.
+
+        Returns the deleted paths.
+        """
+        removed = self.detach_before(offset, limit)
+        for path in removed:
+            self._remove(path)
+        return removed
+
+    def detach_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
+        """As `delete_before`, but the files only leave the list: the caller removes them, oldest first, elsewhere.
+
+        Crash before they are removed: the next start finds them again, and they expire again.
+        """
+        gone: list[str] = []
+        while len(self._segments) > 1 and limit > len(gone):
+            segment = self._segments[0]
+            if segment.start + self.segment_size > offset:
+                break
+            del self._segments[0]
+            self.handles.drop(segment.path)
+            gone.append(segment.path)
+        return gone
+
+    def destroy(self) -> None:
+        """Delete all files and the folder: the topic is gone."""
+        while self._segments:
+            self._remove(self._segments.pop().path)
+        self.files.remove(self.folder)
+        self._folder_made = False
+
+    def close(self) -> None:
+        """Close the handles of these files."""
+        for segment in self._segments:
+            self.handles.drop_handle(segment.path)
+
+    def _remove(self, path: str) -> None:
+        self.handles.drop(path)
+        self.files.remove(path)
+        # One name at a time is made certain: else a power cut could bring an older file back without the one after
+        # it, and the next start would meet a gap.
+        self.files.sync_dir(self.folder)
+
+    def _at(self, offset: i64) -> Segment | None:
+        segments = self._segments
+        if not segments:
+            return None
+        index = (offset - segments[0].start) // self.segment_size
+        if offset < segments[0].start or index >= len(segments):
+            return None
+        return segments[index]
+
+
+def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:
+    """Create a segment file of zeros, sparse but for the first `reserve` bytes. With these its name is certain, too.
+
+    Without `handles` this is the pool, and the writer may make the same file meanwhile and write to it: what the pool
+    makes has no name before it is whole. Crash of process or power in the middle: an empty newest file, which `load`
+    deletes, or a whole file of zeros, which recovery takes for the end of the stream. After `SyncFailed` the file must
+    not be used: see `MessageStore`.
+    """
+    if reserve <= 0:
+        if handles is not None:
+            handles.get(path, size)
+        return
+    folder = posixpath.dirname(path)
+    if handles is not None or files.size(path) >= 0 or not _made_unnamed(files, folder, path, size, reserve):
+        handle = files.open(path, True, size)
+        try:
+            if handles is not None:
+                files.reserve_new(handle, reserve)  # the writer itself: nobody else writes there
+            else:
+                files.reserve(handle, 0, reserve)
+            files.datasync(handle)
+        finally:
+            files.close(handle)
+    files.sync_dir(folder)
+
+
+def _made_unnamed(files: Files, folder: str, path: str, size: int, reserve: int) -> bool:
+    """Make the file without a name, then name it; False where that cannot be, or the name is taken by then."""
+    handle = files.open_unnamed(folder)
+    if handle < 0:
+        return False
+    try:
+        files.reserve_new(handle, reserve)
+        files.truncate(handle, size)
+        files.datasync(handle)
+        return files.link_unnamed(handle, path)
+    finally:
+        files.close(handle)

@@ -1,0 +1,498 @@
+"""The commit log: records appended into a batch, the batch written by one call, the writes synced as a group.
+
+Format and rules are RocketMQ's CommitLog. Three offsets follow each other: `flushed_offset` <= `written_offset` <=
+`end_offset`. What lies below the first survives a power cut, below the second a crash of the process, and what lies
+above that is only in this object.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_be
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch
+from bolide.layout.broker_message import BrokerMessage, topic_fits
+from bolide.layout.delay import delivery_time
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.names import SCHEDULE_TOPIC
+from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record_size
+from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
+from bolide.layout.shape import StoreShape
+from bolide.store.disk.files import FileFailed, Files
+from bolide.store.disk.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
+from bolide.store.errors import MessageIllegal
+from bolide.store.log.log_tail import LogTail
+from bolide.store.log.times import StoreTimes
+from bolide.store.options import StoreOptions
+
+RECORD_ALLOWANCE: Final = 64 * 1024
+"""A record may be this much longer than maxMessageSize."""
+PAGE: Final = 4096
+EARLY_PAGES: Final = 4
+"""Dirty pages after which an async flush does not wait for its interval, when the setting is 0."""
+MAX_AHEAD_MS: Final = 1000
+"""Store times do not go back while they are ahead of the wall clock by no more than this."""
+RESERVE_STEP: Final = 64 * 1024 * 1024
+"""Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
+_KEEP_BATCH: Final = 4 * 1024 * 1024
+
+
+@final
+class CommitLog:
+    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch. `now` never jumps (see
+    `store.log.times`), while the store time of a record is the wall clock's."""
+
+    def __init__(
+        self, files: Files, folder: str, shape: StoreShape, options: StoreOptions, handles: HandleCache
+    ) -> None:
+        self.files = files
+        self.handles = handles
+        self.segments = SegmentList(files, folder, shape.commit_log_segment_size, handles, True)
+        self.segment_size: i64 = shape.commit_log_segment_size
+        self.max_record_size: i64 = options.max_message_size + RECORD_ALLOWANCE
+        self.max_message_size: i64 = options.max_message_size
+        self.delay_levels_ms: tuple[int, ...] = shape.delay_levels_ms
+        self.append_crc: bool = shape.append_property_crc
+        self.sync_flush: bool = options.sync_flush
+        self.flush_interval: i64 = options.flush_interval_commit_log
+        self.flush_timed: bool = options.flush_commit_log_timed
+        self.least_pages: i64 = options.flush_commit_log_least_pages
+        self.thorough_interval: i64 = options.flush_commit_log_thorough_interval
+
+        self.end_offset: i64 = 0
+        self.written_offset: i64 = 0
+        self.flushed_offset: i64 = 0
+        self.last_store_timestamp: i64 = 0
+        self.times = StoreTimes()
+        self.check_from: i64 = 0
+        """Where a record begins, with at least as much of the log after it as the next start is to check, if there is
+        so much; `next_check_from` will be this later. A clean stop notes both."""
+        self.next_check_from: i64 = 0
+        self.flushed_timestamp: i64 = 0
+        """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
+
+        self.tail = LogTail(options.tail_cache_bytes)
+
+        self._check_size: i64 = options.clean_start_check_size
+        self._batch = BytesWriter()
+        self._batch_start: i64 = 0
+        self._before: list[bytes] = []
+        """What comes before `_batch` in the next write: long bodies are not copied, and what precedes them."""
+        self._full: list[tuple[int, list[bytes]]] = []
+        self._junk: list[int] = []
+        """Where records begin that a failed write may have left beyond `written_offset`, and `_junk_end` their end."""
+        self._junk_end: i64 = 0
+        self._syncing: list[tuple[str, int]] = []
+        self._sync_timestamp: i64 = 0
+        self._last_look: i64 = 0
+        self._last_thorough: i64 = 0
+        self._ready: i64 = -1
+        self._asked: i64 = -1
+        self._step: i64 = RESERVE_FIRST
+        self._reserved: i64 = 0
+        """Up to here the file in use has real blocks, or the pool is about to give it some."""
+        self._step_at: i64 = 0
+        """Once the log ends beyond this, the next blocks are reserved."""
+
+    def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0, check_next: i64 = -1) -> None:
+        """Set all three offsets to the end that recovery found and made certain, and where it began to check.
+
+        `check_next` is where the start after a clean stop may begin to check; -1 means at the end.
+        """
+        self.check_from = check_from
+        self.next_check_from = check_next if check_next >= 0 else end
+        self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
+        self.last_store_timestamp = self.flushed_timestamp = store_timestamp
+        self._last_look = self._last_thorough = now
+        self._reserved = self._step_at = end
+        self._ready = self._asked = -1
+
+    # -- appending --
+
+    def check(self, message: BrokerMessage) -> i64:
+        """The size of the record of this message: the one place that limits its parts.
+
+        Raises `MessageIllegal` when one is too long.
+        """
+        body_length: i64 = len(message.body)
+        if body_length > self.max_message_size:
+            raise MessageIllegal(
+                f"the body has {body_length} bytes, more than maxMessageSize {self.max_message_size}: send less"
+            )
+        properties_length: i64 = len(message.encoded_properties)
+        if self.append_crc:
+            message.encoded_properties = without_crc(message.encoded_properties)
+            properties_length = len(message.encoded_properties) + CRC_SIZE
+            if not message.encoded_properties.endswith(b"\x02"):
+                properties_length += 1
+        if properties_length > MAX_PROPERTIES_LENGTH:
+            raise MessageIllegal(
+                f"the properties have {properties_length} bytes, more than {MAX_PROPERTIES_LENGTH}: shorten them"
+            )
+        topic_length: i64 = len(message.topic_bytes)
+        if not topic_fits(message.topic, int(topic_length)):
+            raise MessageIllegal(
+                f"the topic {message.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_LENGTH} are allowed"
+            )
+        size: i64 = record_size(body_length, topic_length, properties_length, message.sys_flag)
+        if size > self.max_record_size or size + BLANK_SIZE > self.segment_size:
+            most = min(self.max_record_size, self.segment_size - BLANK_SIZE)
+            raise MessageIllegal(f"the record has {size} bytes, more than {most}: send less")
+        return size
+
+    def make_room(self, size: i64) -> None:
+        """Begin the next file when `size` bytes and a blank do not fit into this one.
+
+        Raises `DiskFull` or `FileFailed`, with nothing changed, when the next file cannot be made.
+        """
+        within = self.end_offset % self.segment_size
+        remaining = self.segment_size - within
+        if within == 0:
+            # The first record of a file: of the whole log, or after a recovery that ended between two files.
+            self.enter(self.end_offset)
+            if size + BLANK_SIZE <= remaining:
+                return
+        if size + BLANK_SIZE <= remaining:
+            return
+        if size + BLANK_SIZE > self.segment_size:
+            raise MessageIllegal(f"a batch of {size} bytes does not fit into a log file: send smaller batches")
+        start = self.end_offset + remaining
+        self.enter(start)
+        # Crash of process or power around the blank: without it the next start reads zeros here, takes this for the
+        # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
+        # of its records covers the sync of everything before them, the blank included.
+        self._batch.write(encode_blank(remaining))
+        self._full.append((int(self._batch_start), self._pieces()))
+        self._batch = BytesWriter()
+        self._before = []
+        self._batch_start = self.end_offset = start
+
+    def enter(self, start: i64) -> None:
+        """The log continues in the file that begins here. Raises `DiskFull` or `FileFailed`."""
+        if self._ready == start:
+            self.segments.adopt(start)
+            self._ready = -1
+            self._reserve_to(start + self.first_blocks())
+        else:
+            # The pool was late, or was never asked: a few ms on the loop. If it works on the same file, both do the
+            # same, and neither changes a byte.
+            self.segments.create_at(start)
+            self._reserve_to(start + min(RESERVE_FIRST, self.segment_size))
+
+    def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
+        """Encode one checked message, for which room was made, at the end of the batch."""
+        store_timestamp = self.last_store_timestamp = self.store_time(now)
+        physical_offset = self.end_offset
+        if self.append_crc:
+            size = self._append_with_crc(message, queue_offset)
+        else:
+            size = encode_record(
+                self._batch,
+                message,
+                queue_offset=queue_offset,
+                physical_offset=physical_offset,
+                store_timestamp=store_timestamp,
+                apart=self._before,
+            )
+        self.end_offset = physical_offset + size
+        tags_code: i64 = message.tags_code
+        if message.delay_level > 0 and message.topic == SCHEDULE_TOPIC:
+            tags_code = delivery_time(self.delay_levels_ms, message.delay_level, store_timestamp)
+        d = Dispatch(
+            message.topic,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            physical_offset=physical_offset,
+            size=size,
+            tags_code=tags_code,
+            store_timestamp=store_timestamp,
+            sys_flag=message.sys_flag,
+        )
+        properties = message.properties
+        d.uniq_key = properties.uniq_key
+        d.keys = properties.keys
+        d.tags = properties.tags
+        d.prepared_transaction_offset = message.prepared_transaction_offset
+        d.properties = message.encoded_properties
+        return d
+
+    def store_time(self, now: i64) -> i64:
+        """The store time of a record that is appended now."""
+        wall = now + self.times.offset
+        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
+            return wall
+        return self.last_store_timestamp
+
+    def room(self) -> i64:
+        """Bytes of records that fit into the file in use; 0 when `make_room` has to look, or records have a CRC."""
+        within = self.end_offset % self.segment_size
+        return 0 if within == 0 or self.append_crc else self.segment_size - within - BLANK_SIZE
+
+    def append_encoded(self, records: bytes, store_timestamp: i64) -> None:
+        """Add records encoded for this place with this store time; they fit into `room`."""
+        self._batch.write(records)
+        self.last_store_timestamp = store_timestamp
+        self.end_offset += len(records)
+
+    def _append_with_crc(self, message: BrokerMessage, queue_offset: i64) -> int:
+        """enabledAppendPropCRC: the last 20 bytes of the properties hold a CRC of the record before them."""
+        properties = message.encoded_properties
+        if properties and not properties.endswith(b"\x02"):
+            properties += b"\x02"
+        message.encoded_properties = properties + bytes(CRC_SIZE)
+        w = BytesWriter()
+        size = encode_record(
+            w,
+            message,
+            queue_offset=queue_offset,
+            physical_offset=self.end_offset,
+            store_timestamp=self.last_store_timestamp,
+        )
+        covered = w.getvalue()[:-CRC_SIZE]
+        mark = crc_mark(covered)
+        message.encoded_properties = properties + mark
+        self._batch.write(covered)
+        self._batch.write(mark)
+        return size
+
+    # -- writing --
+
+    def write_pending(self) -> None:
+        """Hand everything appended since the last call to the kernel: one write, two when a file became full.
+
+        Raises `DiskFull` or `FileFailed`; then `end_offset` is back at `written_offset` and the records after it are
+        lost, so the requests that wait for them must be told.
+        """
+        if self.end_offset == self.written_offset:
+            return
+        try:
+            if self._junk_end > 0:
+                self._wipe_junk()
+            for start, pieces in self._full:
+                self.written_offset = self._write(start, pieces)
+                if self.written_offset % self.segment_size != 0:
+                    # The blank says that the rest of the file holds nothing.
+                    self.written_offset += self.segment_size - self.written_offset % self.segment_size
+            pieces = self._pieces()
+            if pieces:
+                # Process crash before this line: the batch is lost, and nobody was told it is safe. Power cut after
+                # it: any part of the batch may be there; recovery keeps the whole records at its front.
+                self._write(self._batch_start, pieces)
+            self.written_offset = self.end_offset
+            if self._batch_start - self.next_check_from >= self._check_size:
+                self.check_from = self.next_check_from
+                self.next_check_from = self._batch_start
+        except FileFailed:
+            self._undo()
+            raise
+        self._next_batch()
+
+    def ends_at(self, end: i64) -> None:
+        """The log was written beside the batch, which is empty: it ends here now."""
+        self.end_offset = self.written_offset = self._batch_start = end
+
+    def _write(self, start: i64, pieces: list[bytes]) -> i64:
+        """Hand these bytes of the log to the kernel; returns where they end."""
+        self.segments.write(start, pieces)
+        for piece in pieces:
+            self.tail.add(start, piece)
+            start += len(piece)
+        return start
+
+    def _pieces(self) -> list[bytes]:
+        """What the next write is made of."""
+        data = self._batch.getvalue()
+        return [*self._before, data] if data else self._before
+
+    def _next_batch(self) -> None:
+        self._full = []
+        self._before = []
+        self._batch_start = self.end_offset
+        if len(self._batch) > _KEEP_BATCH:
+            self._batch = BytesWriter()
+        else:
+            self._batch.truncate(0)
+
+    def give_up_pending(self) -> None:
+        """Forget what was appended since the last `write_pending`; it is not written."""
+        if self.end_offset != self.written_offset:
+            self._undo()
+
+    def _undo(self) -> None:
+        """Forget what could not be written, and wipe what of it may have reached the file."""
+        lost = self.end_offset
+        self.end_offset = self.written_offset
+        if self._junk_end <= self.end_offset:  # else nothing was written over what an earlier write left
+            self._junk = self._starts_from(self.end_offset)
+            segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
+            self._junk_end = min(lost, segment_end)
+        self._next_batch()
+        try:
+            self._wipe_junk()
+        except FileFailed:
+            return  # the disk takes nothing at all: the next write tries again first
+
+    def _wipe_junk(self) -> None:
+        """Wipe what a failed write may have left after the end. Raises `FileFailed`."""
+        wipe: i64 = self._junk_end - self.written_offset
+        if wipe > 0 and self.segments.path_at(self.written_offset) != "":
+            # Crash before this: whole records of a failed write may come back at the next start. They were answered
+            # with an error, which promises nothing, so they are duplicates of a retried send at worst. The last record
+            # goes first: a disk that fails in between must not leave good records after bad bytes, which are damage.
+            while self._junk:
+                self.segments.write(self._junk[-1], [bytes(BLANK_SIZE)])
+                self._junk.pop()
+            self.segments.write(self.written_offset, [bytes(wipe)])
+        self._junk = []
+        self._junk_end = 0
+
+    def _starts_from(self, offset: i64) -> list[int]:
+        """Where the records begin that were to be written in one go from this offset on."""
+        data = b"".join(self._pieces()) if self._batch_start == offset else b""
+        for start, pieces in self._full:
+            if start == offset:
+                data = b"".join(pieces)
+        starts: list[int] = []
+        at: i64 = 0
+        while at + BLANK_SIZE <= len(data):
+            starts.append(int(offset + at))
+            at += i64(read_i32_be(data, at))
+        return starts
+
+    # -- syncing --
+
+    def due(self, now: i64) -> i64:
+        """When `flush_target` is to be asked next by the clock, ms since the epoch; -1 when only writes matter."""
+        if self.sync_flush or self.written_offset == self.flushed_offset:
+            return -1
+        return self._last_look + self.flush_interval
+
+    def flush_soon(self) -> None:
+        """Let the next look of the asynchronous flush take whatever there is: somebody waits for it."""
+        self._last_thorough = 0
+
+    def flush_target(self, now: i64) -> i64:
+        """The offset to sync to now, -1 for none: because nothing is dirty, too little is, or a sync is under way."""
+        if self._syncing or self.written_offset == self.flushed_offset:
+            return -1
+        if not self.sync_flush and not self._async_wanted(now):
+            return -1
+        target = self.written_offset
+        self._sync_timestamp = self.last_store_timestamp
+        start = self.flushed_offset - self.flushed_offset % self.segment_size
+        while start < target:
+            path = self.segments.path_at(start)
+            if path:
+                # Pinned, so that the handle stays open while another thread uses it.
+                self._syncing.append((path, self.handles.pin(path)))
+            start += self.segment_size
+        return target
+
+    def _async_wanted(self, now: i64) -> bool:
+        """Whether enough pages are dirty, or the thorough interval is over (docs/protocol/store.md 7)."""
+        pages = self.written_offset // PAGE - self.flushed_offset // PAGE
+        early = not self.flush_timed and pages >= (self.least_pages if self.least_pages > 0 else EARLY_PAGES)
+        if now - self._last_look < self.flush_interval and not early:
+            return False
+        self._last_look = now
+        if now - self._last_thorough >= self.thorough_interval:
+            self._last_thorough = now
+            return True
+        return pages >= self.least_pages
+
+    def sync(self) -> None:
+        """Make what `flush_target` named survive a power cut. The one method for another thread.
+
+        Raises `FileFailed`: then nothing written since the last good sync can be trusted, and it is never retried.
+        """
+        for _path, handle in self._syncing:
+            self.files.datasync(handle)
+
+    def synced(self, target: i64, done: bool) -> None:
+        """Back on the loop: the sync to `target` is done, or failed."""
+        for path, handle in self._syncing:
+            self.handles.unpin(handle)
+            if done and path:
+                self.handles.synced(path)
+        self._syncing = []
+        if done and target > self.flushed_offset:
+            self.flushed_offset = target
+            self.flushed_timestamp = self._sync_timestamp
+
+    def sync_all(self) -> None:
+        """Sync everything written, on this thread: the end of the store. Raises `FileFailed`."""
+        if self.flushed_offset < self.written_offset:
+            self.segments.datasync_to(self.written_offset, self.flushed_offset)
+            self.flushed_offset = self.written_offset
+            self.flushed_timestamp = self.last_store_timestamp
+
+    # -- files ahead --
+
+    def first_blocks(self) -> i64:
+        """Bytes of a file made ahead that get real blocks with it."""
+        return min(RESERVE_STEP, self.segment_size)
+
+    def _reserve_to(self, end: i64) -> None:
+        self._reserved = end
+        # At the end of a file there is no next stretch: the next file has its own first one.
+        self._step_at = end if end % self.segment_size == 0 else end - self._step // 2
+
+    def next_blocks(self) -> Extent | None:
+        """The stretch of the current file that should get real blocks now; each is returned once.
+
+        Blocks are reserved well ahead of the writer, so that a full disk shows there and not at a message; and in
+        steps, so that a store with three messages does not take a gigabyte.
+        """
+        if self.end_offset <= self._step_at:
+            return None
+        at: i64 = max(self._reserved, self.end_offset)
+        file_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
+        size: i64 = min(self._step, file_end - at)
+        path = self.segments.path_at(at)
+        if size <= 0 or path == "":
+            self._step_at = file_end
+            return None
+        self._step = min(2 * self._step, RESERVE_STEP)
+        self._reserve_to(at + size)
+        return Extent(path, at % self.segment_size, size)
+
+    def blocks_refused(self) -> None:
+        """A stretch could not be reserved: the writer finds the disk full itself if it gets there."""
+        self._step = RESERVE_FIRST
+        self._reserved = self.end_offset
+        self._step_at = self.end_offset + RESERVE_FIRST
+
+    def next_segment(self) -> i64:
+        """The start of the file that should be made ahead now, -1 for none; asked for once each."""
+        within = self.end_offset % self.segment_size
+        start = self.end_offset - within + self.segment_size
+        if within * 2 < self.segment_size or self._asked == start or self._ready == start:
+            return -1
+        self._asked = start
+        return start
+
+    def segment_ready(self, start: i64, done: bool) -> None:
+        """The file that begins at `start` exists with its blocks; or could not be made: then it is when needed."""
+        if done and start >= self.segments.end_of_files:
+            self._ready = start
+
+    # -- reading --
+
+    def view(self, offset: i64, size: i64) -> memoryview | None:
+        """A view of bytes that are in memory, to be copied from at once; None where there is none: then read them."""
+        view = self.tail.view(offset, size)
+        return view if view is not None else self.segments.view_warm(offset, size)
+
+    def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes:
+        """The bytes of the record at an offset, b"" when none can be there. May wait for the disk."""
+        if physical_offset < self.segments.min_offset or physical_offset + BLANK_SIZE > self.written_offset:
+            return b""
+        if size <= 0:
+            head = self.segments.read(physical_offset, 4)
+            size = i64(read_i32_be(head, 0)) if len(head) == 4 else 0
+        room = self.segment_size - physical_offset % self.segment_size
+        if size <= 0 or size > room or physical_offset + size > self.written_offset:
+            return b""
+        return self.segments.read(physical_offset, size)

@@ -1,0 +1,247 @@
+"""Is a store whole: every record, every queue unit, every index entry, each checked against the others.
+
+The log is read once, in order. Each record's unit is looked up in its queue, each unit so found is marked, and what
+stays unmarked points to nothing; the index, whose entries are in log order, is merged with it. Memory: one
+byte a unit, one int32 an index slot, one chunk of the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bolide.dispatch.multi import is_lmq, is_place
+from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
+from bolide.errors import BolideError
+from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
+from bolide.layout.deleted_topics import parse_marks
+from bolide.layout.errors import LayoutError
+from bolide.layout.shape import StoreShape
+from bolide.store.disk.files import Files
+from bolide.store.offline.inspect import queue_folders, read_checkpoint
+from bolide.store.offline.verify_index import IndexCheck
+from bolide.store.offline.verify_queue import QueueCheck
+from bolide.store.offline.walk import End, Problem, SegmentFile, segment_files, strange_names, walk_segment
+
+_PENDING = 200_000
+_MAX_NOTES = 100
+"""Records held back so that each queue's units are read in long stretches."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as RocketMQ would have left it: the file, the byte in it, one sentence."""
+
+    path: str
+    position: int
+    sentence: str
+
+
+@dataclass
+class Verdict:
+    """What `verify_store` found. `notes` are worth knowing and no fault: what a start of the broker mends by itself."""
+
+    records: int = 0
+    units: int = 0
+    ext_units: int = 0
+    index_entries: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """True when nothing was found."""
+        return not self.findings
+
+
+def verify_store(files: Files, root: str, shape: StoreShape) -> Verdict:
+    """Check a store folder that no broker serves; never changes it."""
+    verdict = Verdict()
+    running = files.size(f"{root}/abort") >= 0
+    if running:
+        verdict.notes.append("abort is there: the store was not stopped cleanly, or a broker runs on it now")
+    segments = segment_files(files, f"{root}/commitlog")
+    _check_segments(files, f"{root}/commitlog", segments, shape.commit_log_segment_size, verdict)
+    check = _LogCheck(files, root, shape, verdict)
+    for number, file in enumerate(segments):
+        check.segment(file, last=number == len(segments) - 1)
+    check.finish(running)
+    try:
+        checkpoint = read_checkpoint(files, root)
+        if checkpoint is None:
+            verdict.notes.append("there is no checkpoint: the next start reads the whole log")
+        elif checkpoint.logics_physical_offset > check.end_offset:
+            _find(
+                verdict,
+                f"{root}/checkpoint",
+                40,
+                f"it names offset {checkpoint.logics_physical_offset}, beyond the log",
+            )
+    except BolideError as error:
+        _find(verdict, f"{root}/checkpoint", 0, str(error))
+    return verdict
+
+
+class _LogCheck:
+    """Walks the log and feeds the checks of queues and index."""
+
+    def __init__(self, files: Files, root: str, shape: StoreShape, verdict: Verdict) -> None:
+        self.end_offset = 0
+        self._verdict = verdict
+        self._files = files
+        self._shape = shape
+        self._root = root
+        self._first_offset = -1
+        self._next: dict[tuple[str, int], int] = {}
+        self._pending: dict[tuple[str, int], list[Dispatch]] = {}
+        self._pending_count = 0
+        self._queues: dict[tuple[str, int], QueueCheck] = {}
+        self._ended = False
+        marks = f"{root}/{DELETED_TOPICS}"
+        self._deleted: dict[str, int] = {}
+        try:
+            self._deleted = parse_marks(files.read_file(marks) or b"")
+        except LayoutError as error:
+            _find(verdict, marks, 0, str(error))
+        light = 0
+        for topic, queue_id, path in queue_folders(files, root):
+            if is_lmq(topic) and not shape.multi_dispatch:
+                light += 1
+                continue
+            with_ext = shape.enable_consume_queue_ext and not is_lmq(topic)
+            ext = f"{root}/consumequeue_ext/{topic}/{queue_id}" if with_ext else ""
+            found = segment_files(files, path)
+            _check_segments(files, path, found, shape.consume_queue_segment_size, verdict)
+            if ext:
+                ext_files = segment_files(files, ext)
+                _check_segments(files, ext, ext_files, shape.consume_queue_ext_segment_size, verdict)
+            self._queues[topic, queue_id] = QueueCheck(files, path, ext, shape)
+        if light:
+            verdict.notes.append(
+                f"{light} light queues (LMQ) are not checked: the settings given have not both enableLmq and "
+                "enableMultiDispatch"
+            )
+        self._index = IndexCheck(files, f"{root}/index", shape)
+
+    def segment(self, file: SegmentFile, last: bool) -> None:
+        """Check one CommitLog file."""
+        if self._first_offset < 0:
+            self._first_offset = self.end_offset = file.start
+        empty = True
+        for step in walk_segment(self._files, file, self._shape, check_crc=True):
+            if isinstance(step, Problem):
+                empty = False
+                _find(self._verdict, file.path, step.physical_offset - file.start, step.sentence)
+            elif isinstance(step, End):
+                self._end_of_segment(file, step, empty, last)
+            else:
+                empty = False
+                self._records(file, step.physical_offset, step.dispatches)
+
+    def finish(self, running: bool) -> None:
+        """Settle what is pending and ask the queues and the index what they have too much or too little."""
+        self._flush()
+        for key, queue in sorted(self._queues.items()):
+            queue.finish(self._first_offset, self.end_offset)
+            self._take(queue.path, queue.findings)
+            self._missing(f"{key[0]} queue {key[1]}", queue.path, queue.missing, queue.missing_tail, running)
+            self._verdict.units += queue.matched
+            self._verdict.ext_units += queue.ext_matched
+        index = self._index
+        index.finish(self._first_offset, self.end_offset)
+        for path, position, sentence in index.findings:
+            _find(self._verdict, path, position, sentence)
+        self._missing("the index", f"{self._root}/index", index.missing, index.missing_tail, running)
+        self._verdict.notes += index.notes
+        self._verdict.index_entries = index.entries
+
+    def _missing(self, what: str, path: str, missing: list[int], tail: int, running: bool) -> None:
+        inside = len(missing) - tail
+        if inside:
+            _find(self._verdict, path, 0, f"{what} lacks {inside} records of the log, the first at {missing[0]}")
+        if tail:
+            sentence = f"{what} does not have the last {tail} records yet, from {missing[inside]} on"
+            if running:
+                self._verdict.notes.append(sentence + ": the next start dispatches them")
+            else:
+                _find(self._verdict, path, 0, sentence)
+
+    def _take(self, path: str, findings: list[tuple[int, str]]) -> None:
+        for position, sentence in findings:
+            _find(self._verdict, path, position, sentence)
+
+    def _records(self, file: SegmentFile, at: int, dispatches: list[Dispatch]) -> None:
+        verdict = self._verdict
+        verdict.records += len(dispatches)
+        if self._ended:
+            _find(verdict, file.path, 0, "records go on here, but the file before ends with no blank")
+            self._ended = False
+        deleted = self._deleted
+        for d in dispatches:
+            if d.physical_offset != at:
+                _find(
+                    verdict, file.path, at - file.start, f"the record calls itself {d.physical_offset}, but it is {at}"
+                )
+            at += d.size
+            self._index.expect(d)
+            if in_queue(d):
+                if not is_place(d.topic, d.queue_id):
+                    self._placeless(d)
+                elif d.physical_offset >= deleted.get(d.topic, 0):
+                    self._expect_unit(file, d)
+                for light in d.multi or ():
+                    if d.physical_offset >= deleted.get(light.topic, 0):
+                        self._expect_unit(file, in_light_queue(d, light))
+        self.end_offset = at
+        self._pending_count += len(dispatches)
+        if self._pending_count >= _PENDING:
+            self._flush()
+
+    def _placeless(self, d: Dispatch) -> None:
+        """No queue of the store can have it, and a broker skips it."""
+        if len(self._verdict.notes) < _MAX_NOTES:
+            sentence = f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r}"
+            self._verdict.notes.append(f"{sentence} with queue {d.queue_id} cannot name a folder")
+
+    def _expect_unit(self, file: SegmentFile, d: Dispatch) -> None:
+        key = (d.topic, int(d.queue_id))
+        wanted = self._next.get(key, d.queue_offset)
+        if d.queue_offset != wanted:
+            kind = "is used again" if d.queue_offset < wanted else f"follows {wanted - 1}: there is a gap"
+            sentence = f"{d.topic} queue {d.queue_id}: queue offset {d.queue_offset} {kind}"
+            _find(self._verdict, file.path, d.physical_offset - file.start, sentence)
+        self._next[key] = max(wanted, d.queue_offset + 1)
+        self._pending.setdefault(key, []).append(d)
+
+    def _end_of_segment(self, file: SegmentFile, end: End, empty: bool, last: bool) -> None:
+        if end.blank:
+            if file.start + file.size > self.end_offset:
+                self.end_offset = file.start + file.size
+        elif not empty and not last:
+            # A file without a blank ends the log; a broker keeps one empty file ahead, so that alone is no fault.
+            self._ended = True
+
+    def _flush(self) -> None:
+        for key, dispatches in self._pending.items():
+            queue = self._queues.get(key)
+            if queue is None:
+                path = f"{self._root}/consumequeue/{key[0]}/{key[1]}"
+                queue = self._queues[key] = QueueCheck(self._files, path, "", self._shape)
+            queue.expect(dispatches)
+        self._pending = {}
+        self._pending_count = 0
+
+
+def _check_segments(files: Files, folder: str, found: list[SegmentFile], size: int, verdict: Verdict) -> None:
+    for name in strange_names(files, folder):
+        _find(verdict, f"{folder}/{name}", 0, "the name is not a start offset of 20 digits")
+    expected = found[0].start if found else 0
+    for file in found:
+        if file.size != size:
+            _find(verdict, file.path, 0, f"it has {file.size} bytes, a file of this store has {size}")
+        if file.start != expected:
+            _find(verdict, file.path, 0, f"it begins at {file.start}, the file before ends at {expected}")
+        expected = file.start + size
+
+
+def _find(verdict: Verdict, path: str, position: int, sentence: str) -> None:
+    verdict.findings.append(Finding(path, int(position), sentence))

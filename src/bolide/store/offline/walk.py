@@ -1,0 +1,178 @@
+"""Reading a store that nobody serves: its files by name, and its log record by record, whatever state it is in.
+
+Used by `inspect` and `verify`. Nothing is written, no lock is taken; memory is one chunk of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.dispatch.row import Dispatch, dispatch_at, scan_records
+from bolide.layout.errors import LayoutError
+from bolide.layout.record import (
+    BAD_SIZED,
+    BLANK,
+    BLANK_MAGIC,
+    GOOD,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    check_record,
+    find_record,
+)
+from bolide.layout.shape import StoreShape
+from bolide.store.disk.files import Files
+
+CHUNK: Final = 8 * 1024 * 1024
+_RECORDS: Final = 65_536
+_OVERLAP: Final = 5 * 1024 * 1024
+"""Above the longest record of a default broker: what a chunk keeps of the one before while it looks for a start."""
+
+
+@dataclass(frozen=True)
+class SegmentFile:
+    """One file of a list of segments: `start` is the byte of the stream with which it begins."""
+
+    path: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Records:
+    """Good records, one after the other from a physical offset on."""
+
+    physical_offset: int
+    dispatches: list[Dispatch]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`size` bytes of the log from a physical offset on that are not as they should be."""
+
+    physical_offset: int
+    size: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a segment's records; `blank` if it is the filler, after which the log continues in the next file."""
+
+    physical_offset: int
+    blank: bool
+
+
+def segment_files(files: Files, folder: str) -> list[SegmentFile]:
+    """The segment files of a folder, by start; names that are no 20 digits are left out."""
+    found = []
+    for name in files.list_dir(folder):
+        path = f"{folder}/{name}"
+        if len(name) == 20 and name.isdecimal() and (size := files.size(path)) >= 0:
+            found.append(SegmentFile(path, int(name), size))
+    return found
+
+
+def strange_names(files: Files, folder: str) -> list[str]:
+    """Names in a folder of segments that are not segments."""
+    return [name for name in files.list_dir(folder) if len(name) != 20 or not name.isdecimal()]
+
+
+def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
+    """A range of a file; raises LayoutError when the file ends before."""
+    handle = files.open(path)
+    try:
+        data = files.read_at(handle, size, offset)
+    finally:
+        files.close(handle)
+    if len(data) < size:
+        raise LayoutError(f"{path} ends at byte {offset + len(data)}, {size} bytes were wanted from {offset}")
+    return data
+
+
+def walk_segment(
+    files: Files, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int = CHUNK
+) -> Iterator[Records | Problem | End]:
+    """The records of one CommitLog file in order, what is wrong between, and the end; reads `chunk` bytes at a time."""
+    handle = files.open(file.path)
+    try:
+        yield from _walk(files, handle, file, shape, check_crc, chunk)
+    finally:
+        files.close(handle)
+
+
+def _walk(
+    files: Files, handle: int, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int
+) -> Iterator[Records | Problem | End]:
+    at = 0
+    want = chunk
+    while at < file.size:
+        data = files.read_at(handle, min(want, file.size - at), at)
+        scanned = scan_records(data, 0, len(data), shape, check_crc, _RECORDS)
+        if scanned.dispatches:
+            yield Records(file.start + at, scanned.dispatches)
+        at += int(scanned.end)
+        more = at + len(data) - int(scanned.end) < file.size
+        want = chunk
+        if scanned.status == GOOD:
+            continue
+        if scanned.status == BLANK:
+            yield End(file.start + at, blank=True)
+            return
+        if scanned.end and more:
+            # A chunk may end within a record: look again from its start.
+            continue
+        rest = data[scanned.end :]
+        needed = int.from_bytes(rest[:4], "big", signed=True)
+        magic = int.from_bytes(rest[4:8], "big", signed=True)
+        if len(rest) < needed <= file.size - at:
+            if magic == BLANK_MAGIC:
+                yield End(file.start + at, blank=True)
+                return
+            if magic in (MAGIC_V1, MAGIC_V2):
+                want = needed
+                continue
+        if scanned.status == BAD_SIZED:
+            yield Problem(file.start + at, needed, f"a record of {needed} bytes whose parts do not add up to that")
+            at += needed
+            continue
+        if check_crc and check_record(rest, 0, len(rest), False).status == GOOD:
+            yield Problem(file.start + at, needed, "a record whose body does not match its CRC")
+            yield Records(file.start + at, [dispatch_at(rest, 0, shape)])
+            at += needed
+            continue
+        after = _next_start(files, handle, file, at)
+        if after < 0:
+            if _any_byte(files, handle, file, at):
+                yield Problem(file.start + at, file.size - at, "bytes that are not a record, to the end of the file")
+            break
+        yield Problem(file.start + at, after - at, f"{after - at} bytes that are not a record, followed by records")
+        at = after
+    yield End(file.start + at, blank=False)
+
+
+def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
+    """Byte of the file at which the next provable record begins; -1 when there is none."""
+    while at < file.size:
+        data = files.read_at(handle, min(CHUNK, file.size - at), at)
+        found = find_record(data, 0, file.start + at)
+        if found >= 0:
+            return at + found
+        if len(data) < CHUNK:
+            return -1
+        at += max(MIN_RECORD_SIZE, len(data) - _OVERLAP)
+    return -1
+
+
+def _any_byte(files: Files, handle: int, file: SegmentFile, at: int) -> bool:
+    """True when something else than zeros follows."""
+    while at < file.size:
+        data = files.read_at(handle, min(CHUNK, file.size - at), at)
+        if not data:
+            return False
+        if data.count(0) != len(data):
+            return True
+        at += len(data)
+    return False

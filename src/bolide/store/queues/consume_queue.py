@@ -1,0 +1,392 @@
+"""ConsumeQueue: where in the log the messages of one queue lie, a unit of 20 bytes each: RocketMQ's ConsumeQueue.
+
+Unit N of a queue is at byte N*20 of its stream of files. New units wait in a small tail in memory, are read from there,
+and go to the (sparse) files in one write by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail.
+Everything here is derived from the log: what a crash loses is put again by recovery, which starts before the last
+thorough flush.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
+
+from bolide.layout.ext_unit import is_ext_address
+from bolide.layout.queue_unit import PRE_BLANK, PRE_BLANK_SIZE, UNIT_SIZE
+from bolide.store.disk.files import Files
+from bolide.store.disk.segments import Extent, HandleCache, SegmentList
+from bolide.store.queues.consume_queue_ext import ConsumeQueueExt
+
+TAIL_LIMIT: Final = 400 * UNIT_SIZE
+"""Bytes of one queue's tail from which it is written at once."""
+_SCAN_CHUNK: Final = 3276 * UNIT_SIZE  # below 64 KiB: most queues end within their first chunk
+_RECOVER_FILES: Final = 3
+_PAGE: Final = 4096
+_WIPE_CHUNK: Final = 64 * _PAGE
+_NO_ADDRESS: Final = 1
+
+
+@final
+class UnitBacklog:
+    """How many units wait in the tails of all queues that share this object."""
+
+    def __init__(self) -> None:
+        self.units: i64 = 0
+
+
+@final
+class ConsumeQueue:
+    """One queue. Queue offsets count units, physical offsets are bytes of the log. All calls raise `FileFailed`."""
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        topic: str,
+        queue_id: int,
+        segment_size: i64,
+        handles: HandleCache,
+        ext: ConsumeQueueExt | None = None,
+        waiting: UnitBacklog | None = None,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.ext: ConsumeQueueExt | None = ext
+        self.segments = SegmentList(files, folder, int(segment_size), handles)
+        self.units_per_file: i64 = segment_size // UNIT_SIZE
+        self.min_offset: i64 = 0
+        """First unit whose record is still in the log."""
+        self.max_offset: i64 = 0
+        """Units written, so the next queue offset."""
+        self.max_physical_offset: i64 = -1
+        """End of the last record put: records that end at or before it are duplicates. -1 = none yet."""
+        self.duplicates: i64 = 0
+        self.gaps: i64 = 0
+        """Units that came with a queue offset beyond the end, and were put at the end all the same."""
+        self.dirty = False
+        """True when `flush` has something to write; `ConsumeQueues` keeps the list."""
+        self._waiting: UnitBacklog = waiting if waiting is not None else UnitBacklog()
+        self._tail: BytesWriter | None = None
+        self._tail_at: i64 = 0
+        self._seen: bytes = b""
+
+    def load(self) -> None:
+        """Find the files; those that do not fit are deleted, for dispatch makes them again. Then call `recover`."""
+        self.segments.load(True)
+        if self.ext is not None:
+            self.ext.load()
+
+    # -- writing --
+
+    def put(
+        self, physical_offset: i64, size: i64, tags_code: i64, queue_offset: i64, store_timestamp: i64, bitmap: bytes
+    ) -> bool:
+        """Append the unit of a record; False when it is there already. When it raises, nothing has changed."""
+        if physical_offset + size <= self.max_physical_offset:
+            self.duplicates += 1
+            return False
+        if queue_offset != self.max_offset:
+            if self.min_offset >= self.max_offset and queue_offset > self.max_offset:
+                # Nothing that the queue holds is in the log any more, and neither is what it lacks: a power cut took
+                # units whose records had been deleted by their age. Those that follow keep their numbers.
+                self._fill_pre_blank(queue_offset)
+            elif queue_offset > self.max_offset:
+                self.gaps += 1
+            elif queue_offset != 0:  # Java looks no closer at offset 0, and puts such a record at the end
+                self.duplicates += 1
+                return False
+        code = tags_code
+        if self.ext is not None:
+            code = self.ext.put(tags_code, store_timestamp, bitmap)
+        w = self._tail
+        if w is None:
+            w = self._tail = BytesWriter()
+        write_i64_be(w, physical_offset)
+        write_i32_be(w, i32(size))
+        write_i64_be(w, code)
+        self.max_offset += 1
+        self.max_physical_offset = physical_offset + size
+        if self._seen:
+            self._seen = b""
+        self._waiting.units += 1
+        return True
+
+    def begins_again(self, physical_offset: i64) -> bool:
+        """True for a record whose number was given out here before, and which was stored after all of this queue's."""
+        return 0 <= self.max_physical_offset <= physical_offset
+
+    def is_full(self) -> bool:
+        """True when the tail is to be written now."""
+        w = self._tail
+        return w is not None and len(w) >= TAIL_LIMIT
+
+    def _fill_pre_blank(self, queue_offset: i64) -> None:
+        """The first unit of this queue is not its unit 0: fill its file up to there with units that mean nothing."""
+        if self.segments.is_empty():
+            self.max_offset = queue_offset - queue_offset % self.units_per_file
+        at = self.max_offset
+        while at < queue_offset:
+            room = self.units_per_file - at % self.units_per_file
+            count: i64 = min(queue_offset - at, room, 50_000)
+            # Crash here: some pre-blank units too few or too many; both read as units below the first real one.
+            self.segments.write(at * UNIT_SIZE, [PRE_BLANK * count])
+            at += count
+        self.max_offset = self._tail_at = self.min_offset = queue_offset
+
+    def flush(self) -> None:
+        """Write the tail to the files (the kernel's from then on; syncing is the store's, through its handles)."""
+        self.write_tail()
+        self.dirty = False
+
+    def write_tail(self) -> None:
+        """Write the tail to the files; the queue stays in the list of those to flush."""
+        if self.ext is not None:
+            self.ext.flush()  # first: a unit in the files must not point to an extension that is not
+        w = self._tail
+        if w is None:
+            return
+        data = w.getvalue()
+        at = self._tail_at
+        total: i64 = len(data) // UNIT_SIZE
+        done: i64 = 0
+        while done < total:
+            count: i64 = min(total - done, self.units_per_file - at % self.units_per_file)
+            part = data if count == total else data[done * UNIT_SIZE : (done + count) * UNIT_SIZE]
+            self.segments.write(at * UNIT_SIZE, [part])
+            # Crash here: the units up to `at` are in the files, recovery puts the others again.
+            at += count
+            done += count
+        self._waiting.units -= total
+        self._tail = None
+        self._tail_at = self.max_offset
+        self._seen = b""
+
+    # -- reading --
+
+    def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
+        """Up to `count` whole units from an offset on, not beyond the end or the file; None when they are cold.
+
+        With `wait` it reads what is cold from the disk.
+        """
+        stop: i64 = min(queue_offset + count, self.max_offset, self.next_file(queue_offset))
+        if queue_offset >= self._tail_at:
+            return self._from_tail(queue_offset, stop)
+        in_file: i64 = min(stop, self._tail_at)
+        data = self.segments.read_warm(queue_offset * UNIT_SIZE, (in_file - queue_offset) * UNIT_SIZE)
+        if data is None and wait:
+            data = self.segments.read(queue_offset * UNIT_SIZE, (in_file - queue_offset) * UNIT_SIZE)
+        if data is None or in_file == stop or len(data) < (in_file - queue_offset) * UNIT_SIZE:
+            return data
+        return data + self._from_tail(in_file, stop)
+
+    def _from_tail(self, first: i64, stop: i64) -> bytes:
+        if stop <= first:
+            return b""
+        if not self._seen and self._tail is not None:
+            self._seen = self._tail.getvalue()
+        return self._seen[(first - self._tail_at) * UNIT_SIZE : (stop - self._tail_at) * UNIT_SIZE]
+
+    def extent(self, queue_offset: i64, count: i64) -> Extent:
+        """Where these units lie in their file, for loading them into memory elsewhere."""
+        stop: i64 = min(queue_offset + count, self._tail_at, self.next_file(queue_offset))
+        return self.segments.extent(queue_offset * UNIT_SIZE, (stop - queue_offset) * UNIT_SIZE)
+
+    def unit(self, queue_offset: i64) -> tuple[int, int, int] | None:
+        """Physical offset, size and tags code (or ext address) of one unit; None when there is none. May wait."""
+        if queue_offset < 0 or queue_offset >= self.max_offset:
+            return None
+        if queue_offset >= self._tail_at:
+            data = self._from_tail(queue_offset, queue_offset + 1)
+        else:
+            data = self.segments.read(queue_offset * UNIT_SIZE, UNIT_SIZE)
+        if len(data) < UNIT_SIZE:
+            return None
+        return read_i64_be(data, 0), read_i32_be(data, 8), read_i64_be(data, 12)
+
+    def file_start(self, queue_offset: i64) -> i64:
+        """Queue offset of the first unit of the file that holds this one."""
+        return queue_offset - queue_offset % self.units_per_file
+
+    def next_file(self, queue_offset: i64) -> i64:
+        """Queue offset of the first unit of the file after the one that holds this unit."""
+        return queue_offset - queue_offset % self.units_per_file + self.units_per_file
+
+    # -- recovery --
+
+    def recover(self, clean: bool = False) -> None:
+        """Find the end: from the third file from the end, the first invalid unit. What lies beyond is dropped.
+
+        After a crash (`clean` False) the rest of the last file is wiped: units that survived behind a hole would
+        be taken for real by a later recovery, when new ones have filled the hole.
+        """
+        starts = self.segments.segment_starts()
+        end: i64 = 0
+        address: i64 = _NO_ADDRESS
+        self.max_physical_offset = -1
+        for start in starts[-_RECOVER_FILES:]:
+            end, address = self._scan(start // UNIT_SIZE, address)
+            if end < start // UNIT_SIZE + self.units_per_file:
+                break
+        self.segments.truncate_to(end * UNIT_SIZE + 1)
+        self._set_end(end)
+        if not clean:
+            self._wipe_rest()
+            self.segments.sync_later()
+        if self.ext is not None:
+            self.ext.recover()
+            if not clean:
+                self.ext.segments.sync_later()
+            if address != _NO_ADDRESS:
+                self.ext.truncate_behind(address)
+        self.min_offset = self.segments.min_offset // UNIT_SIZE
+
+    def _scan(self, first: i64, address: i64) -> tuple[i64, i64]:
+        """End of the valid units of the file that begins with this unit, and the highest ext address seen.
+
+        Addresses ascend. A kill can leave the first bytes of the last unit, whose address is then too low by what is
+        missing: were it taken for the end of the extension, that of every unit before would be wiped.
+        """
+        at = first
+        stop = first + self.units_per_file
+        while at < stop:
+            data = self.segments.read(at * UNIT_SIZE, min(_SCAN_CHUNK, (stop - at) * UNIT_SIZE))
+            count: i64 = len(data) // UNIT_SIZE
+            i: i64 = 0
+            while i < count:
+                offset = read_i64_be(data, i * UNIT_SIZE)
+                size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
+                if offset < 0 or size <= 0:
+                    return at + i, address
+                if size != PRE_BLANK_SIZE:
+                    if offset < self.max_physical_offset:
+                        # Units are in the order of the log. A crash in the middle of wiping left the end of this one.
+                        return at + i, address
+                    self.max_physical_offset = offset + size
+                code = read_i64_be(data, i * UNIT_SIZE + 12)
+                if is_ext_address(code) and (address == _NO_ADDRESS or code > address):
+                    address = code
+                i += 1
+            if count == 0:
+                break
+            at += count
+        return at, address
+
+    def _wipe_rest(self) -> None:
+        at = self.max_offset * UNIT_SIZE
+        stop = self.segments.end_of_files
+        chunk: i64 = _PAGE
+        while at < stop:
+            # Over the holes of a sparse file, and small steps at first: most queues fill little of theirs.
+            found = self.segments.next_data(at)
+            if found < 0:
+                at = at - at % self.segments.segment_size + self.segments.segment_size
+                continue
+            data = self.segments.read(found, min(chunk - found % _PAGE, stop - found))
+            if not data:
+                return
+            if data != bytes(len(data)):
+                self.segments.write(found, [bytes(len(data))])
+            at = found + len(data)
+            chunk = min(2 * chunk, _WIPE_CHUNK)
+
+    def _set_end(self, end: i64) -> None:
+        w = self._tail
+        if w is not None:
+            self._waiting.units -= len(w) // UNIT_SIZE
+        self.max_offset = self._tail_at = end
+        self._tail = None
+        self._seen = b""
+
+    def truncate(self, physical_offset: i64) -> None:
+        """Drop the units of records at or beyond a physical offset: the log ends there."""
+        self.flush()
+        old = self.max_offset
+        end = self._end_below(physical_offset)
+        self.segments.truncate_to(end * UNIT_SIZE)
+        if self.segments.is_empty():
+            end = 0
+        # Wiped, or the next recovery would take the old units for real. Crash before: it drops them once more.
+        stop: i64 = min(old * UNIT_SIZE, self.segments.end_of_files)
+        if stop > end * UNIT_SIZE:
+            self.segments.write(end * UNIT_SIZE, [bytes(stop - end * UNIT_SIZE)])
+        self._set_end(end)
+        last = self.unit(end - 1)
+        if last is None:
+            # Units that retention deleted may be of records that are there: their files leave the disk later. Recovery
+            # puts them again.
+            self.max_physical_offset = -1
+        elif last[1] == PRE_BLANK_SIZE:
+            self.max_physical_offset = physical_offset
+        else:
+            self.max_physical_offset = last[0] + last[1]
+        if self.ext is not None:
+            if last is None:
+                self.ext.clear()
+            else:
+                self.ext.truncate_behind(last[2])
+        self.min_offset = min(self.min_offset, end)
+
+    def _end_below(self, physical_offset: i64) -> i64:
+        """Units up to the last one of a record below an offset; a power cut may have left holes after that one."""
+        first = self.segments.min_offset // UNIT_SIZE
+        end = self.max_offset
+        while end > first:
+            start: i64 = max(first, end - _SCAN_CHUNK // UNIT_SIZE)
+            data = self.segments.read(start * UNIT_SIZE, (end - start) * UNIT_SIZE)
+            i: i64 = len(data) // UNIT_SIZE
+            while i > 0:
+                if read_i64_be(data, (i - 1) * UNIT_SIZE) < physical_offset:
+                    if i64(read_i32_be(data, (i - 1) * UNIT_SIZE + 8)) > 0:
+                        return start + i
+                i -= 1
+            end = start
+        return first
+
+    # -- the oldest end --
+
+    def delete_before(self, physical_offset: i64) -> list[str]:
+        """Delete leading files all of whose records lie below the log's first one, then correct `min_offset`."""
+        removed: list[str] = []
+        while True:
+            first = self.segments.min_offset // UNIT_SIZE
+            last = self.unit(first + self.units_per_file - 1)
+            if last is None or last[0] >= physical_offset:
+                break
+            gone = self.segments.delete_before((first + self.units_per_file) * UNIT_SIZE, 1)
+            if not gone:
+                break
+            removed += gone
+        self.correct_min_offset(physical_offset)
+        return removed
+
+    def correct_min_offset(self, physical_offset: i64) -> None:
+        """Set `min_offset` to the first unit whose record is at or beyond the log's first byte (else to the end)."""
+        low = max(self.min_offset, self.segments.min_offset // UNIT_SIZE)
+        high = self.max_offset
+        if low > high:
+            low = high
+        while low < high:
+            middle = (low + high) // 2
+            unit = self.unit(middle)
+            # Pre-blank units point to byte 0, which is in the log of a young store, but they are no messages.
+            if unit is not None and unit[0] >= physical_offset and unit[1] != PRE_BLANK_SIZE:
+                high = middle
+            else:
+                low = middle + 1
+        self.min_offset = low
+        if self.ext is not None:
+            unit = self.unit(low)
+            if unit is not None:
+                self.ext.delete_before(unit[2])
+
+    def destroy(self) -> None:
+        """Delete all files and the folder: the topic is gone, or the log is."""
+        self.dirty = False
+        self.segments.destroy()
+        if self.ext is not None:
+            self.ext.destroy()
+        self._set_end(0)
+        self.min_offset = 0
+        self.max_physical_offset = -1

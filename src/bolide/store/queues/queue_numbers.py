@@ -1,0 +1,88 @@
+"""The queue offsets that the next messages get: RocketMQ's QueueOffsetOperator.
+
+A number is given when a message is appended and taken back when it could not be written after all. What nobody has
+asked for since the start is the end of its queue, for recovery has dispatched everything.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, with_offsets
+from bolide.layout.broker_message import BrokerMessage
+from bolide.store.queues.consume_queues import ConsumeQueues
+
+
+@final
+class QueueNumbers:
+    """The next queue offset of every queue that was asked for."""
+
+    def __init__(self, queues: ConsumeQueues) -> None:
+        self._queues = queues
+        self._next: dict[str, dict[int, int]] = {}
+
+    def peek(self, topic: str, queue_id: int) -> i64:
+        """The offset the next message will get."""
+        by_id = self._next.get(topic)
+        known = by_id.get(queue_id, -1) if by_id is not None else -1
+        if known >= 0:
+            return known
+        queue = self._queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def take(self, topic: str, queue_id: int) -> i64:
+        """The offset of a message that is appended now."""
+        by_id = self._next.get(topic)
+        if by_id is None:
+            by_id = self._next[topic] = {}
+        known = by_id.get(queue_id, -1)
+        queue_offset: i64 = known if known >= 0 else self.peek(topic, queue_id)
+        by_id[queue_id] = int(queue_offset + 1)
+        return queue_offset
+
+    def give_back(self, topic: str, queue_id: int, queue_offset: i64) -> None:
+        """The message with this offset was not written: the last one first."""
+        by_id = self._next.get(topic)
+        if by_id is not None:  # the topic may have been deleted meanwhile
+            by_id[queue_id] = int(queue_offset)
+
+    def known(self, topic: str) -> dict[int, int]:
+        """The offset that the next message gets in each queue of a topic that one was appended to since the start."""
+        return self._next.get(topic, {})
+
+    def knows(self, topic: str) -> bool:
+        """True when a message of this topic was appended since the start."""
+        return topic in self._next
+
+    def forget(self, topic: str) -> None:
+        """The topic's queues are gone."""
+        self._next.pop(topic, None)
+
+    def forget_all(self) -> None:
+        """The log was cut: each queue's next number is its end."""
+        self._next = {}
+
+    # -- light queues --
+
+    def number(self, message: BrokerMessage, given: list[MultiQueue]) -> list[MultiQueue] | None:
+        """The offsets of a message in its light queues, None when it has none; they become part of its properties.
+
+        They are added to `given`, too, so that they can be taken back.
+        """
+        names = message.light_queues
+        if names is None:
+            return None
+        queues: list[MultiQueue] = []
+        for name in names:
+            queue = MultiQueue(name, self.take(name, LMQ_QUEUE_ID))
+            queues.append(queue)
+            given.append(queue)
+        message.encoded_properties = with_offsets(message.encoded_properties, queues)
+        return queues
+
+    def free(self, queues: list[MultiQueue]) -> None:
+        """Take numbers in light queues back."""
+        for queue in reversed(queues):
+            self.give_back(queue.topic, LMQ_QUEUE_ID, queue.queue_offset)

@@ -1,0 +1,63 @@
+"""A query by key: from the index to whole records: RocketMQ's DefaultMessageStore.queryMessage.
+
+Hashes collide, so records of other keys may be among those found: the client checks topic and key again, as in Java.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.reading.search import record_store_time
+
+_PASSES: Final = 3
+
+
+class QueryResult:
+    """What a query found. Times are ms; `records` are whole records in the order of `offsets`, ascending."""
+
+    def __init__(self, last_update_timestamp: int, last_update_physical_offset: int) -> None:
+        self.offsets: list[int] = []
+        self.records: list[bytes] = []
+        self.last_update_timestamp = last_update_timestamp
+        self.last_update_physical_offset = last_update_physical_offset
+
+
+class KeyQuery:
+    """Queries by key over one log and its index."""
+
+    def __init__(self, log: CommitLog, index: IndexService) -> None:
+        self._log = log
+        self._index = index
+
+    def messages(
+        self, topic: str, key: str, max_count: int, *, begin: int, end: int, index_type: str = "", after: int = 0
+    ) -> QueryResult:
+        """Records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; the newest
+        are preferred.
+
+        Records below the offset `after` are left out: they belong to a deleted topic of this name. When all that was
+        found has left the log, it looks twice more, at what is older than the oldest of that. May wait for the disk.
+        """
+        index = self._index
+        result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told
+        for _ in range(_PASSES):
+            offsets = index.query(topic, key, max_count, begin, end, index_type)
+            if not offsets:
+                break
+            result.last_update_timestamp = index.last_update_timestamp
+            result.last_update_physical_offset = index.last_update_physical_offset
+            for offset in offsets:
+                data = self._log.record_bytes(offset)
+                # A key named twice by one message has two entries.
+                if data and offset >= after and (not result.offsets or result.offsets[-1] != offset):
+                    result.offsets.append(offset)
+                    result.records.append(data)
+            if result.records:
+                break
+            oldest = record_store_time(self._log, offsets[0], 1)
+            if oldest < begin:
+                break
+            end = oldest
+        return result

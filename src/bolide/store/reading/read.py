@@ -1,0 +1,394 @@
+"""A pull at store level: from a queue offset to whole records, with RocketMQ's statuses and limits.
+
+The rules are DefaultMessageStore.getMessage's. Units are scanned first; records that lie side by side in the log
+become one read. Nothing here waits for the disk: what is not in memory comes back as `cold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from bolide.layout.errors import LayoutError
+from bolide.layout.ext_unit import ExtUnit, is_ext_address
+from bolide.layout.queue_unit import UNIT_SIZE
+from bolide.layout.record import BLANK_SIZE, is_good, properties_at
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.options import StoreOptions
+from bolide.store.queues.consume_queue import ConsumeQueue
+from bolide.store.queues.consume_queue_ext import ConsumeQueueExt
+from bolide.store.queues.unit_filter import UnitFilter
+from bolide.store.reading.read_result import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    ReadResult,
+)
+from bolide.store.reading.read_runs import GAP, Runs, kernel_for
+
+if TYPE_CHECKING:
+    from bolide.store.reading.read_kernel import ReadKernel
+
+MAX_PULL_BYTES: Final = 128 * 1024 * 1024
+_NEXT_UNITS: Final = 256
+_WARM_UNITS: Final = 1024
+_MAX_EXTENTS: Final = 256
+_NO_SKIP: Final = -1
+_FIRST_WINDOW: Final = 16 * 1024
+_WINDOW: Final = 128 * 1024
+_LOOK: Final = 8
+"""Records checked by a predicate between two looks at the clock."""
+
+
+@final
+class QueueReader:
+    """Pulls from the queues of one store, within the limits of its options."""
+
+    def __init__(self, log: CommitLog, options: StoreOptions, memory_bytes: int = 0) -> None:
+        self.log = log
+        self._memory: i64 = memory_bytes * options.access_message_in_memory_max_ratio // 100
+        if self._memory <= 0:
+            self._memory = 1 << 62
+        self._bytes_in_memory: i64 = options.max_transfer_bytes_on_message_in_memory
+        self._count_in_memory: i64 = options.max_transfer_count_on_message_in_memory
+        self._bytes_on_disk: i64 = options.max_transfer_bytes_on_message_in_disk
+        self._count_on_disk: i64 = options.max_transfer_count_on_message_in_disk
+        self._filter_bytes: i64 = options.max_filter_message_size
+        self._most_units: i64 = min(max(self._count_in_memory, self._count_on_disk) + 1, _WARM_UNITS)
+        self.kernel: ReadKernel | None = kernel_for(options, self._memory)
+        """The native kernel; None = all is done here, with the same result."""
+
+    def read(
+        self,
+        queue: ConsumeQueue | None,
+        offset: i64,
+        max_count: i64,
+        max_bytes: i64,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        units: UnitFilter | None = None,
+        enough: Callable[[], bool] | None = None,
+    ) -> ReadResult:
+        """Records of `queue` from a queue offset on.
+
+        `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
+        `predicate` then decides on the record's raw properties; once `enough` says so, asked after the first and every
+        eighth, the read ends with what it has, at least one record further. A queue nobody ever put into reads like an
+        empty one, as Java creates it on the spot.
+        """
+        if queue is None:
+            return ReadResult(NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        low = queue.min_offset
+        high = queue.max_offset
+        if high == 0:
+            return ReadResult(NO_MESSAGE_IN_QUEUE, 0, low, high)
+        if offset < low:
+            return ReadResult(OFFSET_TOO_SMALL, low, low, high)
+        if offset == high:
+            return ReadResult(OFFSET_OVERFLOW_ONE, offset, low, high)
+        if offset > high:
+            return ReadResult(OFFSET_OVERFLOW_BADLY, high, low, high)
+        result = ReadResult(NO_MATCHED_MESSAGE, offset, low, high)
+        scan = _UnitScan(self.log, queue, tag_codes, predicate, result)
+        if units is not None and queue.ext is not None:
+            scan.units = units
+        scan.enough = enough
+        most = min(max(max_bytes, 100), MAX_PULL_BYTES)
+        kernel = self.kernel
+        if kernel is not None and predicate is None and queue.ext is None:
+            start, end = int(scan.log_start), int(scan.log_end)
+            if kernel.begin(start, end, int(self.log.segment_size), int(max_count), int(most), tag_codes):
+                scan.kernel = kernel
+        self._scan(scan, offset, max_count, most)
+        if not result.cold:
+            if scan.kernel is not None:
+                scan.runs.collect_from(scan.kernel)
+            else:
+                scan.runs.collect()
+        result.suggest_slave = scan.log_end - result.last_physical_offset > self._memory
+        return result
+
+    def _scan(self, scan: _UnitScan, offset: i64, max_count: i64, max_bytes: i64) -> None:
+        queue = scan.queue
+        result = scan.result
+        # Java never scans past the file in which it begins, nor past this many bytes of units.
+        limit = (max(self._filter_bytes, max_count * UNIT_SIZE) + UNIT_SIZE - 1) // UNIT_SIZE
+        end: i64 = min(queue.max_offset, queue.next_file(offset), offset + limit)
+        plain = scan.predicate is None and queue.ext is None
+        at = offset
+        units: i64 = min(max_count + 1, self._most_units)
+        if scan.tag_codes is not None and units < _NEXT_UNITS:
+            units = _NEXT_UNITS
+        while at < end:
+            data = queue.units(at, min(units, end - at))
+            if data is None:
+                result.cold.append(queue.extent(at, min(_WARM_UNITS, end - at)))
+                return
+            count: i64 = len(data) // UNIT_SIZE
+            if count == 0:
+                scan.note()
+                if result.message_count == 0:
+                    result.status = OFFSET_FOUND_NULL
+                    result.next_begin_offset = queue.next_file(at)
+                return
+            if scan.kernel is not None:
+                left = scan.kernel.scan(data, int(at))
+                if left < 0:
+                    scan.kernel = None
+                    self._scan(scan, offset, max_count, max_bytes)
+                    return
+                if left == 0:
+                    break
+            elif plain and not self._scan_plain(scan, data, at, max_count, max_bytes):
+                return
+            if plain:
+                at += count
+                units = min(max(2 * units, _NEXT_UNITS), _WARM_UNITS)
+                continue
+            i: i64 = 0
+            while i < count:
+                physical_offset = read_i64_be(data, i * UNIT_SIZE)
+                size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
+                distance = scan.log_end - physical_offset
+                if self._is_full(result.size, result.message_count, size, distance, max_count, max_bytes):
+                    return
+                result.last_physical_offset = physical_offset
+                result.next_begin_offset = at + i + 1
+                scan.take(physical_offset, size, read_i64_be(data, i * UNIT_SIZE + 12))
+                if len(result.cold) >= _MAX_EXTENTS or scan.ended:
+                    return
+                i += 1
+            at += count
+            units = min(max(2 * units, _NEXT_UNITS), _WARM_UNITS)
+        scan.note()
+
+    def _scan_plain(self, scan: _UnitScan, data: bytes, at: i64, max_count: i64, max_bytes: i64) -> bool:
+        """What `_scan` does to units of which nothing but their tags is looked at, in one go; False at its end.
+
+        Nearly every unit of a broker passes here: what `_is_full` and `take` say, on local variables.
+        """
+        result = scan.result
+        wanted = scan.tag_codes
+        only: i64 = -1  # of no tag: `code` below has 32 bits
+        if wanted is not None and len(wanted) == 1:
+            for tag in wanted:
+                if -0x80000000 <= tag <= 0x7FFFFFFF:
+                    only = tag & 0xFFFFFFFF
+        total = result.size
+        taken = result.message_count
+        last_offset = result.last_physical_offset
+        next_offset = result.next_begin_offset
+        low = scan.log_start
+        count: i64 = len(data) // UNIT_SIZE
+        full = False
+        i: i64 = 0
+        while i < count:
+            physical_offset = read_i64_be(data, i * UNIT_SIZE)
+            size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
+            full = self._is_full(total, taken, size, scan.log_end - physical_offset, max_count, max_bytes)
+            if full:
+                break
+            last_offset = physical_offset
+            i += 1
+            next_offset = at + i
+            if physical_offset < scan.skip_below:
+                continue
+            if wanted is not None:
+                code = read_i64_be(data, i * UNIT_SIZE - 8) & 0xFFFFFFFF
+                if only >= 0:
+                    if code != only:
+                        continue
+                elif not _is_one_of(code, wanted):
+                    continue
+            if physical_offset < low or physical_offset + size > scan.file_end or physical_offset < scan.file_start:
+                if not scan.is_there(physical_offset, size, taken):
+                    continue
+            scan.runs.add(physical_offset, size)
+            scan.skip_below = _NO_SKIP
+            total += size
+            taken += 1
+        if taken > result.message_count:
+            result.status = FOUND
+        result.size = total
+        result.message_count = taken
+        result.last_physical_offset = last_offset
+        result.next_begin_offset = next_offset
+        return not full
+
+    def _is_full(self, total: i64, count: i64, size: i64, distance: i64, max_count: i64, max_bytes: i64) -> bool:
+        """Java's isTheBatchFull: the first record always fits."""
+        if total == 0 or count == 0:
+            return False
+        if count + 1 > max_count or total + size > max_bytes:
+            return True
+        if distance <= self._memory:
+            return total + size > self._bytes_in_memory or count > self._count_in_memory - 1
+        return total + size > self._bytes_on_disk or count > self._count_on_disk - 1
+
+
+@final
+class _UnitScan:
+    """The units one read goes through, and the runs of records it took."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queue: ConsumeQueue,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        result: ReadResult,
+    ) -> None:
+        self.log = log
+        self.queue = queue
+        self.tag_codes: set[int] | None = tag_codes
+        self.predicate: Callable[[bytes], bool] | None = predicate
+        self.units: UnitFilter | None = None
+        self.enough: Callable[[], bool] | None = None
+        self.ended = False
+        self.result = result
+        self.runs = Runs(log, result)
+        self.kernel: ReadKernel | None = None
+        self.log_end: i64 = log.written_offset
+        self.log_start: i64 = log.segments.min_offset
+        self.skip_below: i64 = _NO_SKIP
+        """Up to here the log has no records: the file was missing a moment ago."""
+        self.file_start: i64 = 0
+        self.file_end: i64 = 0
+        """Between these lies what is surely in the log: a file, or what of the newest one is written."""
+        self._window: bytes = b""
+        self._window_at: i64 = 0
+        self._checked: i64 = 0
+
+    def take(self, physical_offset: i64, size: i64, tags_code: i64) -> None:
+        """Look at one unit: leave it, or add its record."""
+        result = self.result
+        if physical_offset < self.skip_below:
+            return  # its file was missing a moment ago
+        if self.tag_codes is not None and not self._tag_matches(tags_code, self.tag_codes):
+            return
+        if self.units is not None and not self._bitmap_passes(tags_code, self.units):
+            return
+        if not self.is_there(physical_offset, size, result.message_count):
+            return
+        if self.predicate is not None:
+            if not self._record_matches(physical_offset, size, self.predicate):
+                if result.message_count == 0:
+                    result.status = NO_MATCHED_MESSAGE
+                return
+        else:
+            self.runs.add(physical_offset, size)
+        result.size += size
+        result.message_count += 1
+        result.status = FOUND
+        self.skip_below = _NO_SKIP
+
+    def note(self) -> None:
+        """Take over what the kernel has found."""
+        if self.kernel is None:
+            return
+        result = self.result
+        count, size, last, after = self.kernel.found()
+        result.message_count = count
+        result.size = size
+        result.last_physical_offset = last
+        result.next_begin_offset = after
+        if count > 0:
+            result.status = FOUND
+
+    def is_there(self, physical_offset: i64, size: i64, taken: i64) -> bool:
+        """Whether the log holds this record, as far as offsets tell; if not, all that is in its file is left out."""
+        segment = self.log.segment_size
+        start = physical_offset - physical_offset % segment
+        if physical_offset < self.log_start or physical_offset + size > min(self.log_end, start + segment):
+            if taken == 0:
+                self.result.status = MESSAGE_WAS_REMOVING
+            self.skip_below = start + segment
+            return False
+        self.file_start = start
+        self.file_end = min(self.log_end, start + segment)
+        return True
+
+    def _tag_matches(self, tags_code: i64, wanted: set[int]) -> bool:
+        code = tags_code
+        ext = self.queue.ext
+        if ext is not None and is_ext_address(tags_code):
+            if not ext.is_warm(tags_code):
+                self.runs.add_cold(ext.extent(tags_code))
+                return False
+            unit = _ext_unit(ext, tags_code)
+            if unit is None:
+                return True  # as Java: what cannot be told apart is delivered, the client filters again
+            code = unit.tags_code
+        return _is_one_of(code & 0xFFFFFFFF, wanted)
+
+    def _bitmap_passes(self, tags_code: i64, units: UnitFilter) -> bool:
+        ext = self.queue.ext
+        if ext is None or not is_ext_address(tags_code):
+            return True
+        if not ext.is_warm(tags_code):
+            self.runs.add_cold(ext.extent(tags_code))
+            return False
+        unit = _ext_unit(ext, tags_code)
+        return unit is None or units.passes(int(unit.store_timestamp), unit.bitmap)
+
+    def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
+        if not self._bring(physical_offset, size):
+            # Go on through the units, to name everything this read will want at once.
+            self.runs.add_cold(self.log.segments.extent(physical_offset, size))
+            return False
+        data = self._window
+        at = physical_offset - self._window_at
+        if at + size > len(data) or size < BLANK_SIZE or not is_good(data, at, at + size, False):
+            return False
+        passes = predicate(properties_at(data, at))
+        if self.enough is not None and self._checked % _LOOK == 0:
+            self.ended = self.enough()
+        self._checked += 1
+        if passes:
+            self.result.buffers.append(data if size == i64(len(data)) else data[at : at + size])
+        return passes
+
+    def _bring(self, physical_offset: i64, size: i64) -> bool:
+        """Have one record in the window; False when it is cold. Where records lie close together, ever more of the log
+        is read at once."""
+        at = physical_offset - self._window_at
+        end: i64 = len(self._window)
+        if at >= 0 and at + size <= end:
+            return True
+        segments = self.log.segments
+        want = size
+        if end > 0 and at >= 0 and at - end <= GAP:
+            segment = self.log.segment_size
+            room: i64 = min(segment - physical_offset % segment, self.log_end - physical_offset)
+            want = min(max(size, min(max(4 * end, _FIRST_WINDOW), _WINDOW)), room)
+        data: bytes | None = None
+        view = self.log.view(physical_offset, want)
+        if view is not None:
+            data = bytes(view)
+        else:
+            data = segments.read_warm(physical_offset, want)
+            if data is None and want > size:
+                data = segments.read_warm(physical_offset, size)
+        self._window = data if data is not None else b""
+        self._window_at = physical_offset
+        return data is not None
+
+
+def _is_one_of(code: i64, wanted: set[int]) -> bool:
+    """Whether the lower half of a unit's tags code is one of these hashes, which have a sign."""
+    return int(code if code < 0x80000000 else code - 0x100000000) in wanted
+
+
+def _ext_unit(ext: ConsumeQueueExt, address: i64) -> ExtUnit | None:
+    try:
+        return ext.unit(address)
+    except LayoutError:
+        return None

@@ -1,0 +1,87 @@
+"""Reads records at known places with few calls: those that are close together in the log are read in one.
+
+For what the broker stores again by the thousand: delayed messages that are due at the same time.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.layout.errors import RecordError
+from bolide.layout.record import Record, decode_record
+from bolide.store.disk.segments import Extent
+from bolide.store.log.commit_log import CommitLog
+
+GAP: Final = 2048
+"""Bytes of other records that are read as well: cheaper than another call to the kernel."""
+SPAN: Final = 256 * 1024
+
+
+@final
+class RecordRuns:
+    """A window on the log that moves from place to place."""
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._data: bytes = b""
+        self._begin: i64 = 0
+        self.cold: Extent | None = None
+        """What must be read into memory first, after `bring` said so."""
+
+    def bring(self, places: list[tuple[int, int]], first: int, wait: bool) -> bool:
+        """Have the record of place `first` in the window, as (physical offset, size), and what follows close by.
+
+        False when it is not in memory, unless told to `wait` for the disk: then load `cold`, and come back.
+        """
+        begin: i64 = places[first][0]
+        size: i64 = places[first][1]
+        at = begin - self._begin
+        if at >= 0 and at + size <= len(self._data):
+            return True
+        self._data = b""
+        log = self._log
+        if size <= 0 or begin < log.segments.min_offset or begin + size > log.written_offset:
+            return True  # deleted, or never there: `record` says so
+        segment_end = begin - begin % log.segment_size + log.segment_size
+        end = begin + size
+        index: i64 = first + 1
+        while index < len(places):
+            start: i64 = places[index][0]
+            stop = start + places[index][1]
+            if start < end or start - end > GAP or stop - begin > SPAN or stop > segment_end:
+                break
+            end = stop
+            index += 1
+        if end > log.written_offset:
+            end = begin + size
+        if end > segment_end:
+            return True
+        data = log.segments.read_warm(begin, end - begin)
+        if data is None and end > begin + size:
+            # More is wanted by now than was loaded: what was may be there.
+            data = log.segments.read_warm(begin, size)
+        if data is None:
+            if not wait:
+                self.cold = log.segments.extent(begin, end - begin)
+                return False
+            data = log.segments.read(begin, end - begin)
+        self._data = data
+        self._begin = begin
+        return True
+
+    def record(self, physical_offset: i64, size: i64) -> Record | None:
+        """The record at a place that was brought; None when it is not in the log, or not whole."""
+        at = physical_offset - self._begin
+        if at < 0 or at + size > len(self._data):
+            return None
+        try:
+            record = decode_record(self._data, at)
+        except RecordError:
+            return None
+        return record if record.physical_offset == physical_offset else None
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._data = b""

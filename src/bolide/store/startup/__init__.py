@@ -1,0 +1,1 @@
+"""Recovery: what a start reads, checks and repairs before the store takes a write."""

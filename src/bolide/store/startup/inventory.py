@@ -1,0 +1,89 @@
+"""The file `derived.json`: where the log ended at a clean stop, from where on the next start checks it, and which queue
+and index files it left.
+
+So the next start notices what is missing. Ours; Java ignores the file and does not notice a lost queue folder. It is
+valid for one start, which removes it. What another broker removed in between is made again, which only costs time.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from bolide.store.disk.files import Files
+from bolide.store.index.index_service import IndexService
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.queues.consume_queues import ConsumeQueues
+
+NAME = "derived.json"
+SMALL_LOG = 16 * 1024 * 1024
+"""Without an inventory (a store that Java closed) a log up to this size is read whole after a clean stop."""
+
+
+class _Noted(msgspec.Struct):
+    logEnd: int = -1
+    checkFrom: tuple[int, int] = (-1, -1)
+    queues: dict[str, dict[int, tuple[int, int]]] = {}
+    index: list[str] = []
+
+
+def write_inventory(files: Files, root: str, log: CommitLog, queues: ConsumeQueues, index: IndexService) -> None:
+    """Note what is there; a crash before leaves `abort`, and then nobody asks."""
+    table: dict[str, dict[str, list[int]]] = {}
+    for queue in queues.all_queues():
+        first = int(queue.segments.min_offset)
+        table.setdefault(queue.topic, {})[str(queue.queue_id)] = [first, int(queue.max_offset)]
+    names = [file.path.rpartition("/")[2] for file in index.index_files()]
+    ends = {"logEnd": int(log.written_offset), "checkFrom": [int(log.check_from), int(log.next_check_from)]}
+    text = json.dumps({**ends, "queues": table, "index": names})
+    files.write_file(f"{root}/{NAME}", text.encode())
+
+
+def read_inventory(files: Files, root: str) -> dict[str, object] | None:
+    """What the file says; None when there is none or it cannot be read."""
+    data = files.read_file(f"{root}/{NAME}")
+    if data is None:
+        return None
+    try:
+        return msgspec.structs.asdict(msgspec.json.decode(data, type=_Noted))
+    except (ValueError, RecursionError):  # msgspec's errors are among these
+        return None
+
+
+def drop_inventory(files: Files, root: str) -> None:
+    """Remove the file, because from now on things change. A refused start leaves it for the next one."""
+    files.remove(f"{root}/{NAME}")
+    files.remove(f"{root}/{NAME}.bak")
+
+
+def log_end_of(found: dict[str, object] | None) -> int:
+    """Where the log ended at the clean stop; -1 when it was not noted."""
+    end = found.get("logEnd") if found is not None else None
+    return end if isinstance(end, int) else -1
+
+
+def check_from_of(found: dict[str, object] | None) -> tuple[int, int]:
+    """`CommitLog.check_from` and `next_check_from` at the clean stop; -1 when they were not noted."""
+    noted = found.get("checkFrom") if found is not None else None
+    return noted if isinstance(noted, tuple) else (-1, -1)
+
+
+def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:
+    """Compare; queues that lost files are emptied, and so is the index, for a file in the middle cannot be filled."""
+    missing = False
+    names = {file.path.rpartition("/")[2] for file in index.index_files()}
+    noted = found.get("index")
+    if index.enabled and isinstance(noted, list) and not names.issuperset(noted):
+        index.destroy()
+        missing = True
+    table = found.get("queues")
+    for topic, by_id in table.items() if isinstance(table, dict) else ():
+        for queue_id, (first, end) in by_id.items():
+            queue = queues.get(topic, queue_id)
+            if queue is None:
+                missing = missing or end > 0
+            elif queue.max_offset < end or queue.segments.min_offset > first:
+                queue.destroy()
+                missing = True
+    return missing

@@ -1,0 +1,285 @@
+"""Start of a store: where to begin reading the log, where it really ends, what has to be dispatched again.
+
+First it looks (`look`), which writes nothing to the log and may refuse; then it recovers (`run`). It begins to read
+where RocketMQ 5.5.0 does (docs/protocol/store.md 6), with three additions that only make it read more: a store whose
+checkpoint knows no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or
+deleted are filled again from the log; and queues that are missing altogether are made again from its first file.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Scanned, scan_records
+from bolide.layout.checkpoint import Checkpoint
+from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
+from bolide.layout.shape import StoreShape
+from bolide.layout.sysflag import BORN_HOST_V6
+from bolide.store.disk.segments import SegmentList
+from bolide.store.index.index_service import IndexService
+from bolide.store.options import StoreOptions
+from bolide.store.queues.consume_queues import ConsumeQueues
+from bolide.store.startup.inventory import SMALL_LOG, check_from_of, something_is_missing
+from bolide.store.startup.known_end import Traces, known_to_reach, refuse_damage, refuse_lost_log, whole_until
+from bolide.store.startup.survey import Survey
+
+_CHUNK: Final = 4 * 1024 * 1024
+_ZEROS: Final = bytes(_CHUNK)
+_RECORDS: Final = 4096  # dispatches alive at once
+_HEAD: Final = 128
+
+
+@final
+class RecoveryReport:
+    """What starting the store found and did. Offsets and sizes are bytes of the log."""
+
+    def __init__(self) -> None:
+        self.abnormal = False
+        """The store was not closed by the one who used it before."""
+        self.kept_all = True
+        """The end of the last run took nothing from the log that had been written; with sync flush, that was synced."""
+        self.scanned_from: int = 0
+        self.check_next: int = -1
+        """`CommitLog.next_check_from` as the last clean stop left it; -1 when it does not count."""
+        self.log_end: int = 0
+        self.records: int = 0
+        """Records read (and, by setting, checked by CRC)."""
+        self.dispatched: int = 0
+        """Of these, given to consume queues and index again."""
+        self.truncated_bytes: int = 0
+        """Non-zero bytes after the last good record: a torn tail, now wiped."""
+        self.deleted_files: list[str] = []
+        """Files beyond the end, and derived files that did not fit."""
+        self.last_store_timestamp: int = 0
+
+    def sentence(self) -> str:
+        """One line for the log."""
+        how = "after a crash" if self.abnormal else "after a clean stop"
+        return (
+            f"store started {how}: log ends at {self.log_end}, {self.records} records read from {self.scanned_from}, "
+            f"{self.dispatched} dispatched again, {self.truncated_bytes} torn bytes wiped, "
+            f"{len(self.deleted_files)} files deleted"
+        )
+
+
+@final
+class Recovery:
+    """Runs once, between the loading of the files and the first append."""
+
+    def __init__(
+        self,
+        log: SegmentList,
+        queues: ConsumeQueues,
+        index: IndexService,
+        shape: StoreShape,
+        options: StoreOptions,
+        report: RecoveryReport,
+    ) -> None:
+        self.log = log
+        self.queues = queues
+        self.index = index
+        self.shape = shape
+        self.check_crc: bool = options.check_crc_on_recover
+        self.files_back: i64 = options.commit_log_recover_max_num
+        self.index_safe: bool = options.message_index_safe
+        self.report = report
+        self._index_after: i64 = -1
+        self._dispatch_after: i64 = -1
+        self._todo_from: i64 = -1
+        self._torn_to: i64 = -1
+
+    def look(self, traces: Traces, inventory: dict[str, object] | None, root: str) -> None:
+        """Find the end of the log and what is to be dispatched; `inventory` is what a clean stop noted.
+
+        Nothing of the log is written. Raises `StoreDamaged` when it ends where it must not, and `FileFailed`.
+        """
+        report = self.report
+        report.kept_all = traces.kept_all
+        starts = self.log.segment_starts()
+        if not starts:
+            refuse_lost_log(traces, root)
+            return
+        whole = self._must_read_all(inventory)
+        known_end = traces.queues_end
+        first = 0 if whole else self._first_segment(starts, traces.checkpoint, known_end)
+        # A queue knows what it has, so dispatching all again costs time and changes nothing that is right.
+        again = report.abnormal or whole or (inventory is None and first == 0)
+        self._dispatch_after = -1 if again else known_end
+        if not report.abnormal and self.index.index_files():
+            # All entries of the newest record are there. After a crash some may be missing, so it is put again.
+            self._index_after = self.index.last_update_physical_offset
+        noted, following = check_from_of(None if again else inventory)
+        begin = self._begin_in_file(starts[first], noted)
+        report.scanned_from = begin
+        survey = Survey(self.log, self.shape, self.check_crc)
+        survey.whole_until = whole_until(traces, int(self.log.end_of_files))
+        indexed = int(self._index_after) if self.index.enabled else int(self.log.end_of_files)
+        found = survey.read([begin, *starts[first + 1 :]], int(self._dispatch_after), indexed)
+        self._torn_to = survey.last_data(found.end)
+        known = known_to_reach(traces, found, int(self.log.end_of_files))
+        refuse_damage(self.log, root, survey, found, known, self._torn_to > found.end)
+        report.records = found.records
+        report.last_store_timestamp = found.store_timestamp
+        report.log_end = found.end
+        if begin == noted <= following <= found.end:
+            report.check_next = following
+        self._todo_from = found.todo_from
+
+    def run(self, checkpoint: Checkpoint, now: int) -> int:
+        """Do what `look` planned and return the end of the log. Raises `FileFailed`."""
+        report = self.report
+        if self.log.is_empty():
+            # The log is the only truth: without it no unit and no entry means anything.
+            self.queues.destroy_all()
+            self.index.destroy()
+            return 0
+        end = report.log_end
+        if report.abnormal:
+            # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
+            safe = checkpoint.logics_physical_offset
+            certain = safe + 1 if safe > 0 else report.scanned_from
+            self.queues.truncate(certain)
+            # Entries, too: what an earlier start dropped may be back, if the power failed again before it was synced.
+            self.index.truncate(certain)
+            # Files of the log that the last run removed must not come back after those of the queues are gone.
+            self.log.sync_names()
+            # So that each queue knows before it gets units again whether what it lacks has left the log.
+            self.queues.delete_before(int(self.log.min_offset))
+        if self._todo_from >= 0:
+            self._dispatch(self._todo_from, end, now)
+        # Newest file first; a crash in between leaves files that the next start finds beyond the end again.
+        report.deleted_files += self.log.truncate_to(end + 1)
+        self._wipe(end)
+        self.queues.truncate(end)
+        self.index.truncate(end)
+        self.queues.delete_before(int(self.log.min_offset))
+        self.index.delete_before(int(self.log.min_offset))
+        return end
+
+    # -- where to begin --
+
+    def _must_read_all(self, inventory: dict[str, object] | None) -> bool:
+        """True when derived files are missing, so that only the whole log can make them again."""
+        index_lost = self.index.enabled and not self.index.index_files()
+        if self.report.abnormal:
+            return self.queues.max_physical_offset() < 0
+        if inventory is not None and something_is_missing(inventory, self.queues, self.index):
+            return True
+        if self.queues.max_physical_offset() < 0 or index_lost:
+            return True
+        return inventory is None and self.log.end_of_files - self.log.min_offset <= SMALL_LOG
+
+    def _first_segment(self, starts: list[int], checkpoint: Checkpoint, known_end: int) -> int:
+        """Index of the file to begin with."""
+        index = len(starts) - 1
+        # Java looks no further back than this after a crash either, and then trusts units that nobody made certain.
+        reached = 0 if self.report.abnormal else max(0, index - int(self.files_back) + 1)
+        while index > reached and not self._covered(starts[index], checkpoint, known_end):
+            index -= 1
+        if self.report.abnormal and self.index.enabled:
+            # Index files newer than the checkpoint are gone: read again from where the index ends now.
+            ends = self.index.last_update_physical_offset
+            while index > 0 and starts[index] > ends:
+                index -= 1
+        return index
+
+    def _covered(self, start: int, checkpoint: Checkpoint, known_end: int) -> bool:
+        """True when all that lies before the first record of this file is certain to be dispatched."""
+        head = self.log.read(start, _HEAD)
+        if len(head) < _HEAD:
+            return False
+        magic = read_i32_be(head, 4)
+        stored_at = store_timestamp_of(head)
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or stored_at == 0:
+            return False
+        physical_offset = read_i64_be(head, OFFSET_PHYSICAL)
+        if not self.report.abnormal:
+            return physical_offset <= known_end
+        if checkpoint.logics_physical_offset > 0:
+            covered = physical_offset <= checkpoint.logics_physical_offset
+        else:
+            covered = stored_at <= checkpoint.min_timestamp
+        if self.index_safe and stored_at > checkpoint.index_msg_timestamp:
+            return False
+        return covered
+
+    def _begin_in_file(self, start: int, noted: int) -> int:
+        """Where to begin in the newest file: at the record that the clean stop noted, if nothing before it is missing
+        in queues or index; otherwise at the first."""
+        done = min(self._dispatch_after, self._index_after) if self.index.enabled else self._dispatch_after
+        if noted <= start or noted > done or noted >= start + self.log.segment_size:
+            return start
+        head = self.log.read(noted, _HEAD)
+        if len(head) < _HEAD or read_i64_be(head, OFFSET_PHYSICAL) != noted:
+            return start
+        magic = read_i32_be(head, 4)
+        return noted if magic in (MAGIC_V1, MAGIC_V2) else start
+
+    # -- dispatching --
+
+    def _dispatch(self, at: i64, end: i64, now: int) -> None:
+        """Give the records between two offsets, which were checked before, to queues and index."""
+        size = self.log.segment_size
+        want: i64 = _CHUNK
+        while at < end:
+            stop: i64 = min(at - at % size + size, end)
+            buf = self.log.read(at, min(want, stop - at))
+            found = scan_records(buf, 0, len(buf), self.shape, False, _RECORDS)
+            self._take(found, now)
+            at += found.end
+            if found.end > 0:
+                want = _CHUNK
+                continue
+            if len(buf) < BLANK_SIZE or read_i32_be(buf, 4) == BLANK_MAGIC:
+                at = at - at % size + size
+                continue
+            want = i64(read_i32_be(buf, 0))  # a record longer than what was read
+            if want <= len(buf):
+                return
+
+    def _take(self, found: Scanned, now: int) -> None:
+        after: i64 = self._dispatch_after
+        dispatched: i64 = 0
+        index_after = self._index_after
+        queues = self.queues
+        index = self.index
+        queues.make_room()
+        for d in found.dispatches:
+            if d.physical_offset + d.size > after:
+                queues.put(d)
+                dispatched += 1
+            if d.physical_offset > index_after:
+                index.put(d, now)
+        self.report.dispatched += dispatched
+
+    # -- the torn tail --
+
+    def _wipe(self, end: int) -> None:
+        """Zero what follows the end, up to the end of its file.
+
+        A later record could end exactly where a whole old one begins; recovery would then take the old one for
+        good. Crash of process or power in the middle: the next start ends the log at the same place and continues.
+        """
+        at: i64 = end
+        stop: i64 = self._torn_to
+        while at < stop:
+            at = self.log.next_data(at)
+            if at < 0:
+                return
+            data = self.log.read(at, min(_CHUNK, stop - at))
+            if not data:
+                return
+            if data != _ZEROS[: len(data)]:
+                kept = len(data.rstrip(b"\x00"))
+                self.log.write(at, [bytes(kept)])
+                self.report.truncated_bytes = int(at) + kept - end
+            at += len(data)
+
+
+def store_timestamp_of(head: bytes) -> int:
+    """The store timestamp of a record whose first 128 bytes are given, ms since the epoch."""
+    sys_flag = read_i32_be(head, OFFSET_SYS_FLAG)
+    return read_i64_be(head, 68 if sys_flag & BORN_HOST_V6 else 56)

@@ -1,0 +1,1 @@
+"""The timer's log and wheel."""

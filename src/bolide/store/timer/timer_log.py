@@ -1,0 +1,149 @@
+"""The stream `timerlog/`: units one after the other in files of a fixed size: RocketMQ's TimerLog.
+
+Derived from the queue of the timer topic: what a crash takes of it is appended again. `end` is known from the
+checkpoint, and nothing after it counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.layout.timer import (
+    BLANK_SIZE,
+    NOWHERE,
+    UNIT_SIZE,
+    Unit,
+    decode_unit,
+    encode_blank,
+    is_blank,
+    last_unit_at,
+)
+from bolide.store.disk.files import Files
+from bolide.store.disk.handles import HandleCache
+from bolide.store.disk.segments import SegmentList
+
+BLOCK_SIZE: Final = UNIT_SIZE * 1260
+"""Units are read this many bytes at a time: those of one slot lie near each other."""
+ZEROS: Final = bytes(1 << 20)
+
+
+class TimerLog:
+    """The timer log of one store. Positions are offsets of the stream."""
+
+    def __init__(self, files: Files, root: str, segment_size: int, handles: HandleCache) -> None:
+        self.segments = SegmentList(files, root + "/timerlog", segment_size, handles)
+        self.end = 0
+        self._block_at = NOWHERE
+        self._block = b""
+
+    def load(self) -> None:
+        """Find the files. Those of another size, and what follows a gap, are no use and go."""
+        self.segments.load(derived=True)
+
+    # -- writing --
+
+    def room(self, at: int) -> int:
+        """Bytes left in the file of a position."""
+        size = int(self.segments.segment_size)
+        return size - at % size
+
+    def write(self, units: list[bytes], at: int) -> int:
+        """Write units from the end on; returns the new end, which is the caller's to set.
+
+        Raises `FileFailed`, and then nothing counts: the next try goes over the same place.
+        """
+        first, parts = at, list[bytes]()
+        for unit in units:
+            left = self.room(at)
+            if left < UNIT_SIZE + BLANK_SIZE:
+                self._write(first, [*parts, encode_blank(left)])
+                at += left
+                first, parts = at, []
+            parts.append(unit)
+            at += UNIT_SIZE
+        self._write(first, parts)
+        return at
+
+    def next_position(self, at: int) -> int:
+        """Where the unit goes that is written at `at`: there, or at the head of the next file."""
+        left = self.room(at)
+        return at if left >= UNIT_SIZE + BLANK_SIZE else at + left
+
+    def _write(self, at: int, parts: list[bytes]) -> None:
+        if parts:
+            self._block_at = NOWHERE
+            self.segments.write(at, parts)
+
+    def cut(self, end: int) -> None:
+        """End the stream here: later files are deleted, and what follows the end becomes zeros.
+
+        Crash before the zeros are on disk: our next start goes by the checkpoint and cuts again; Java's would take
+        whole units for real and deliver their messages twice, as it does after a crash of its own.
+        """
+        self.end = end
+        self._block_at = NOWHERE
+        within = end % int(self.segments.segment_size)
+        self.segments.truncate_to(end if within == 0 else end - within + int(self.segments.segment_size))
+        at = end
+        while (at := int(self.segments.next_data(at))) >= 0:
+            left = self.room(at)
+            self.segments.write(at, [ZEROS[: min(left, len(ZEROS))]])
+            if left <= len(ZEROS):
+                break
+            at += len(ZEROS)
+
+    def delete_before(self, physical_offset: int) -> None:
+        """Delete the oldest files whose units all name records that the commit log no longer has."""
+        size = int(self.segments.segment_size)
+        while len(self.segments.segment_starts()) > 1:
+            start = int(self.segments.min_offset)
+            unit = self.unit(start + last_unit_at(size))
+            if unit is None or unit.physical_offset >= physical_offset:
+                return
+            if not self.segments.delete_before(start + size, 1):
+                return
+
+    def reset(self) -> None:
+        """Delete everything."""
+        self._block_at = NOWHERE
+        self.segments.truncate_to(0)
+        self.end = 0
+
+    # -- reading --
+
+    @property
+    def begin(self) -> int:
+        """Where the oldest file begins."""
+        return int(self.segments.min_offset)
+
+    def unit(self, at: int) -> Unit | None:
+        """The unit at a position before the end; None when none is there."""
+        return self.unit_before(at, self.end)
+
+    def unit_before(self, at: int, end: int) -> Unit | None:
+        """As `unit`, where the stream is taken to end at `end`: recovery looks behind what is certain."""
+        if at < self.begin or at + UNIT_SIZE > end:
+            return None
+        start = at - at % int(self.segments.segment_size)
+        start = at - (at - start) % BLOCK_SIZE
+        if start != self._block_at or at + UNIT_SIZE > start + len(self._block):
+            self._block = self.segments.read(start, min(BLOCK_SIZE, self.room(start), end - start))
+            self._block_at = start
+        return decode_unit(self._block, at - start)
+
+    def units_from(self, at: int, end: int) -> list[tuple[int, Unit]]:
+        """(position, unit) of the whole units from a position on, as far as they follow each other; at most a file."""
+        found: list[tuple[int, Unit]] = []
+        stop = min(end, at + self.room(at))
+        while (unit := self.unit_before(at, stop)) is not None:
+            found.append((at, unit))
+            at += UNIT_SIZE
+        return found
+
+    def goes_on(self, at: int, end: int) -> int:
+        """Where the next file begins when the blank stands at `at`, NOWHERE when the stream ends there."""
+        left = self.room(at)
+        following = at + left
+        if following >= end:
+            return NOWHERE
+        return following if left < BLANK_SIZE or is_blank(self.segments.read(at, BLANK_SIZE), 0) else NOWHERE

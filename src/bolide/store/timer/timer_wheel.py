@@ -1,0 +1,122 @@
+"""The file `timerwheel` and what of it is still to come, in memory: RocketMQ's TimerWheel.
+
+Java maps the whole ring of 1,209,600 slots; here only the slots that hold something are kept, by their time, and those
+that changed are written when the timer's files are synced. A slot whose time is over stays in the file until its place
+is taken by another time, as in Java.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from bolide.layout.timer import SLOT_SIZE, WHEEL_SLOTS, Slot, decode_slots, encode_slot, slot_at
+from bolide.store.disk.files import Files
+
+PIECE: Final = 1 << 20
+
+
+class TimerWheel:
+    """The slots of one store from some time on. Times are ms, multiples of `precision`; the ring has two rounds."""
+
+    def __init__(self, files: Files, root: str, precision: int, round_slots: int = WHEEL_SLOTS) -> None:
+        self.path = root + "/timerwheel"
+        self.precision = precision
+        self.round_slots = round_slots
+        self.size = round_slots * 2 * SLOT_SIZE
+        self.slots: dict[int, Slot] = {}
+        self.count = 0
+        """Messages that wait, less deletes."""
+        self._files = files
+        self._times: list[int] = []
+        self._changed: dict[int, bytes] = {}
+
+    def load(self, since: int) -> bool:
+        """Read the slots of times from `since` on; False when there is no file, or one of another size."""
+        if self._files.size(self.path) != self.size:
+            return False
+        handle = self._files.open(self.path)
+        try:
+            at = 0
+            while at < self.size and (at := self._files.next_data(handle, at)) >= 0:
+                at -= at % PIECE
+                piece = self._files.read_at(handle, PIECE, at)
+                if piece.count(0) < len(piece):
+                    for slot in decode_slots(piece, at, self.precision, self.round_slots, since):
+                        self._take(slot)
+                at += PIECE
+        finally:
+            self._files.close(handle)
+        return True
+
+    def reset(self) -> None:
+        """Forget everything, and delete the file: the next sync creates it again."""
+        self._files.remove(self.path)
+        self.slots.clear()
+        self._times.clear()
+        self._changed.clear()
+        self.count = 0
+
+    def get(self, time: int) -> Slot | None:
+        """The slot of a time, None when nothing waits there."""
+        return self.slots.get(time)
+
+    def put(self, slot: Slot) -> None:
+        """Set the slot of a time; it reaches the file by the next `take_changes`."""
+        known = self.slots.get(int(slot.time))
+        if known is not None:
+            self.count -= int(known.count)
+        self._take(slot)
+        self._changed[int(slot_at(slot.time, self.precision, self.round_slots))] = encode_slot(slot, self.precision)
+
+    def _take(self, slot: Slot) -> None:
+        time = int(slot.time)
+        if time not in self.slots:
+            heapq.heappush(self._times, time)
+        self.slots[time] = slot
+        self.count += int(slot.count)
+
+    def drop(self, time: int) -> None:
+        """This time is over: forget its slot. The file keeps it; its readers know the time."""
+        slot = self.slots.pop(time, None)
+        if slot is not None:
+            self.count -= int(slot.count)
+
+    def erase(self, time: int) -> None:
+        """As `drop`, in the file, too: what the slot names is not there."""
+        self.drop(time)
+        self._changed[int(slot_at(time, self.precision, self.round_slots))] = bytes(SLOT_SIZE)
+
+    def first_time(self) -> int:
+        """The earliest time at which something waits, -1 for none."""
+        while self._times:
+            if self._times[0] in self.slots:
+                return self._times[0]
+            heapq.heappop(self._times)
+        return -1
+
+    def count_at(self, time: int) -> int:
+        """How many messages wait in a slot: the figure of flow control."""
+        slot = self.slots.get(time)
+        return int(slot.count) if slot is not None else 0
+
+    @property
+    def changed(self) -> bool:
+        """True when the file lacks something."""
+        return bool(self._changed)
+
+    def take_changes(self) -> list[tuple[int, list[bytes]]]:
+        """What the file lacks, as (offset, pieces to write there one after the other); from here on it counts as there.
+
+        The caller syncs the timer log first: a slot in the file never names a unit that a crash can lose. Crash before
+        the checkpoint moves: some slots name units after the end it knows; recovery follows them back.
+        """
+        runs: list[tuple[int, list[bytes]]] = []
+        end = -1
+        for at in sorted(self._changed):
+            if at != end:
+                runs.append((at, []))
+            runs[-1][1].append(self._changed[at])
+            end = at + SLOT_SIZE
+        self._changed = {}
+        return runs

@@ -1,0 +1,123 @@
+"""After a repair the store starts and serves all other messages at their places; what it overwrote lies beside."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.store.disk.files import FileLocked
+from bolide.store.message_store import MessageStore
+from bolide.store.offline.repair import Plan, Repair
+from bolide.store.offline.verify import verify_store
+from tests.store.damage import FAULTS, contents, filled, overwrite, refused
+from tests.store.scenario import ROOT, SHAPE, Machine, Sent, missing, units_agree
+
+
+def repaired(machine: Machine, cut: bool = False) -> Plan:
+    """Plan, see that nothing changed, carry out, start."""
+    machine.files.process_crash()
+    before = contents(machine.files)
+    work = Repair(machine.files, ROOT, SHAPE)
+    plan = work.plan(cut)
+    assert contents(machine.files) == before
+    if plan.reason:
+        folder = work.carry_out(plan, machine.now)
+        assert machine.files.list_dir(folder)
+    work.close()
+    machine.power_cut(0)
+    return plan
+
+
+def in_newest(sent: list[Sent], skip: int = 0) -> Sent:
+    newest = sent[-1].at.physical_offset // 4096 * 4096
+    return [one for one in sent if one.at.physical_offset >= newest][skip]
+
+
+@pytest.mark.parametrize("ending", ["a clean stop", "a kill"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_bad_record_is_all_that_is_lost(ending: str, fault: str) -> None:
+    machine, sent = filled(ending)
+    target = in_newest(sent, 3)
+    within, byte, says = FAULTS[fault]
+    overwrite(machine.files, target.at.physical_offset + within, byte)
+    refused(machine, says)
+    plan = repaired(machine)
+    (hole,) = plan.holes
+    assert (hole.physical_offset, hole.size) == (target.at.physical_offset, target.at.size)
+    assert hole.slots == [("T", target.put.queue_id, target.at.queue_offset)]
+    others = [one for one in sent if one is not target]
+    assert not missing(machine.store, others)
+    assert not units_agree(machine.store)
+    in_place = machine.store.record_at(target.at.physical_offset)
+    assert in_place is not None and in_place.body.startswith(b"This message")
+    machine.acknowledged = []
+    machine.turn(5)
+    machine.restart()
+    assert not missing(machine.store, [*others, *machine.acknowledged])
+    machine.store.close(machine.now)
+    assert verify_store(machine.files, ROOT, SHAPE).findings == []
+
+
+def test_several_holes_some_of_many_records() -> None:
+    machine, sent = filled("a clean stop")
+    newest = sent[-1].at.physical_offset // 4096 * 4096
+    there = [one for one in sent if one.at.physical_offset >= newest]
+    lost = [there[2], *there[5:8]]
+    for one in lost:
+        overwrite(machine.files, one.at.physical_offset, b"?" * one.at.size)
+    plan = repaired(machine)
+    assert sum(len(hole.slots) for hole in plan.holes) == 4
+    assert plan.followers == len(there) - 6
+    assert not missing(machine.store, [one for one in sent if one not in lost])
+    assert not units_agree(machine.store)
+
+
+def test_a_damaged_blank_is_made_again() -> None:
+    machine, sent = filled("a clean stop")
+    newest = sent[-1].at.physical_offset // 4096 * 4096
+    before = [one.at for one in sent if one.at.end_offset <= newest][-1]
+    overwrite(machine.files, before.end_offset + 4, b"\0\0\0\0")
+    plan = repaired(machine)
+    assert [hole.to_end_of_file for hole in plan.holes] == [True]
+    assert not missing(machine.store, sent)
+
+
+def test_the_log_can_be_cut_at_the_bad_record() -> None:
+    machine, sent = filled("a clean stop")
+    target = sent[20]
+    overwrite(machine.files, target.at.physical_offset + 90, b"?")
+    plan = repaired(machine, cut=True)
+    assert (plan.followers, plan.holes) == (79, [])
+    assert machine.store.end_offset == target.at.physical_offset
+    assert not missing(machine.store, sent[:20])
+    assert not units_agree(machine.store)
+    (folder,) = [name for name in machine.files.list_dir(ROOT) if name.startswith("repair-")]
+    assert sum(machine.files.size(f"{ROOT}/{folder}/{name}") for name in machine.files.list_dir(f"{ROOT}/{folder}"))
+
+
+def test_the_last_record_of_all_can_only_be_cut() -> None:
+    machine, sent = filled("a clean stop")
+    overwrite(machine.files, sent[-1].at.physical_offset + 90, b"?")
+    plan = repaired(machine)
+    assert (plan.cut_bytes, plan.followers) == (sent[-1].at.size, 0)
+    assert not missing(machine.store, sent[:-1])
+
+
+def test_a_good_store_is_left_alone() -> None:
+    machine, sent = filled("a clean stop")
+    assert repaired(machine).reason == ""
+    assert not missing(machine.store, sent)
+
+
+def test_a_store_in_use_is_refused() -> None:
+    machine = Machine()
+    with pytest.raises(FileLocked):
+        Repair(machine.files, ROOT, SHAPE)
+
+
+def test_a_lost_log_begins_empty_once_its_queues_are_set_aside() -> None:
+    machine, _ = filled("a clean stop")
+    for name in machine.files.list_dir(f"{ROOT}/commitlog"):
+        machine.files.remove(f"{ROOT}/commitlog/{name}")
+    assert repaired(machine).no_log
+    store = MessageStore(machine.files, ROOT, SHAPE)
+    assert store.topics_in_queues() == []
