@@ -20,7 +20,7 @@ from bolide.store.index.index_file import continue_hash, key_hash
 from bolide.store.index.index_service import IndexService
 from tests.store.parts import SHAPE, OwnFiles
 
-VECTORS = json.loads((Path(__file__).parent.parent / "data/protocol/vectors.json").read_text("utf-8"))
+VECTORS = json.loads((Path(__file__).parents[2] / "data/protocol/vectors.json").read_text("utf-8"))
 NOW = 1_763_700_000_123
 EVER = 1 << 60
 

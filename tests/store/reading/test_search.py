@@ -13,7 +13,7 @@ import pytest
 from bolide.store.reading.search import earliest_store_time, offset_by_time, store_time_at
 from tests.store.parts import SHAPE, Parts, put_of
 
-VECTORS = json.loads((Path(__file__).parent.parent / "data/protocol/vectors.json").read_text("utf-8"))["search_by_time"]
+VECTORS = json.loads((Path(__file__).parents[2] / "data/protocol/vectors.json").read_text("utf-8"))["search_by_time"]
 
 
 def filled(root: Path, times: list[int], units: int, shape: Any = SHAPE) -> Parts:
