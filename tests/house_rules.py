@@ -67,10 +67,16 @@ ONE_WORD_ONE_THING = {
 }
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1)
 def tree(text: str) -> ast.Module:
-    """The parsed source; several rules look at each file."""
+    """The parsed source; all rules look at one file before the next."""
     return ast.parse(text)
+
+
+@lru_cache(maxsize=1)
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of the parsed source."""
+    return tuple(ast.walk(tree(text)))
 
 
 def room_of(path: PurePosixPath) -> str | None:
@@ -95,7 +101,7 @@ def file_length(path: PurePosixPath, text: str) -> Iterator[str]:
 
 def function_length(path: PurePosixPath, text: str) -> Iterator[str]:
     """A function fits on a page."""
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             lines = node.end_lineno - node.lineno + 1
             if lines > LONGEST_FUNCTION:
@@ -107,7 +113,7 @@ def few_parameters(path: PurePosixPath, text: str) -> Iterator[str]:
     room = room_of(path)
     if room in (None, "cli") or "enerated by tools/" in text[:1000]:
         return
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if f"{path}:{node.name}" in MAY_HAVE_MORE or (room == "client" and node.name == "__init__"):
@@ -138,7 +144,7 @@ def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
     """Time is an argument and files go through `store.disk.files`."""
     if room_of(path) not in PURE_ROOMS or path.as_posix() in DOOR_TO_FILES:
         return
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Import | ast.ImportFrom):
             of = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             for module in of:
@@ -202,7 +208,7 @@ def world_enters_by_one_door(path: PurePosixPath, text: str, exceptions: bool = 
     if room_of(path) not in WORLDLY_ROOMS:
         return
     allowed, _ = BESIDE_THE_WORLD.get(path.as_posix().removeprefix("src/bolide/"), (set(), ""))
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         found: set[str] = set()
         if isinstance(node, ast.ImportFrom):
             module = (node.module or "").removeprefix("bolide.world.").split(".")[0]
@@ -224,7 +230,7 @@ def nothing_in_the_order_of_a_set(path: PurePosixPath, text: str) -> Iterator[st
     """A set of texts is walked in an order that PYTHONHASHSEED decides, and no seed of a simulation repeats it."""
     if room_of(path) not in SEED_ROOMS:
         return
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         walked: list[ast.expr] = []
         if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             walked = [node.iter]
@@ -269,7 +275,7 @@ def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
     if path.parts[0] != "tests":
         return
     ours: set[str] = set()
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if isinstance(node, ast.ImportFrom):
             if node.module == "unittest.mock" and any(alias.name == "patch" for alias in node.names):
                 yield f"{path}:{node.lineno}: imports patch; pass a double to the constructor"
@@ -277,7 +283,7 @@ def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
                 ours |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             ours |= {"bolide" for alias in node.names if alias.name.split(".")[0] == "bolide"}
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Attribute) and node.attr == "patch" and getattr(node.value, "id", "") == "mock":
             yield f"{path}:{node.lineno}: uses mock.patch; pass a double to the constructor"
         if isinstance(node, ast.Call) and _called(node) in ("setattr", "patch") and node.args:
@@ -292,7 +298,7 @@ def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
 def tests_are_leaves(path: PurePosixPath, text: str) -> Iterator[str]:
     """No module imports a test module, and no module outside tests/ imports tests."""
     outside = path.parts[0] != "tests"
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -312,7 +318,7 @@ def tests_are_leaves(path: PurePosixPath, text: str) -> Iterator[str]:
 
 def nothing_swallowed(path: PurePosixPath, text: str) -> Iterator[str]:
     """An error nobody sees never happened; catch the one that is meant."""
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         if isinstance(node, ast.ExceptHandler) and isinstance(node.body[0], ast.Pass | ast.Continue):
             if node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"):
                 yield f"{path}:{node.lineno}: swallows every error; name the one that is expected"
@@ -347,7 +353,7 @@ def one_word_one_thing(path: PurePosixPath, text: str) -> Iterator[str]:
     """RocketMQ's terms in snake case, each thing under one name."""
     if path.parts[0] != "src":
         return
-    for node in ast.walk(tree(text)):
+    for node in nodes(text):
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None) or getattr(node, "arg", None)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = node.name
