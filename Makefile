@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # More workers than processors: much of what the suite does with Java is waiting (tests/runner/schedule.py).
 WORKERS ?= 8
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --times
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --times
 # Which tests marked `long` are part of `make test`; CI runs a quarter.
 LONG ?= none
 QUICK := not java and not spark and not slow and not crash
@@ -42,6 +42,8 @@ quick-pythons:
 # line is its count.
 test: venv-test test-interpreted test-compiled
 
+# Nothing in this part waits, and each worker takes ten seconds to collect the tests.
+test-interpreted: WORKERS = 3
 test-interpreted: venv-test
 	@$(BIN)/python -m pytest -q --collect-only tests >/dev/null || true  # the byte code, once, and not by each worker
 	BOLIDE_IMPL=python $(PYTEST) --again -m "$(QUICK)" $(READERS) $(UNCOMPILED) $(ARGS)

@@ -125,6 +125,8 @@ def test_an_interrupt_ends_all_that_was_started(tmp_path: Path) -> None:
         "pull 32 of 128 B, 8",
         "--rounds",
         "1000",
+        "--seconds",
+        "0.2",
         "--page",
         str(tmp_path / "page"),
     ]

@@ -36,8 +36,9 @@ GIVEN = {
     ("user", "change"): ["--disable"],
     ("policy", "create"): ["--action", "Pub"],
     ("policy", "change"): ["--deny"],
+    ("cluster", "restart"): ["--settle", "0"],
 }
-"""Options without which a verb asks nothing."""
+"""Options without which a verb asks nothing, or waits half a minute."""
 ON_SPARK = ("pipeline", "spark", "bench spark")
 MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull")
 """Verbs for which a topic or group that is not there is no failure: they make it, or wait for it."""
