@@ -30,7 +30,13 @@ MAY_HAVE_MORE = {
 """Functions that may have more parameters, with the reason. Constructors of clients may, too: a user names the few
 arguments that matter; and so may commands, whose parameters are the options on the command line."""
 PURE_ROOMS = ("broker", "controller", "dispatch", "layout", "namesrv", "remoting", "store")
-DOOR_TO_FILES = ("src/bolide/store/disk/files.py", "src/bolide/store/disk/file_maps.py")
+DOOR_TO_FILES = (
+    "src/bolide/store/disk/atomic_write.py",
+    "src/bolide/store/disk/boot_id.py",
+    "src/bolide/store/disk/file_maps.py",
+    "src/bolide/store/disk/files.py",
+    "src/bolide/store/disk/posix_locks.py",
+)
 OUTSIDE_WORLD = {
     "asyncio",
     "datetime",

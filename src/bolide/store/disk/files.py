@@ -1,4 +1,4 @@
-"""The only door of the store to the operating system: `RealFiles`, the `Files` of a real machine.
+"""`RealFiles`: the `Files` of a real machine. Only this package of the store calls the operating system.
 
 pwritev and preadv (with RWF_NOWAIT on Linux), maps, fdatasync, lockf, fallocate. The contract is `file_contract`.
 """
@@ -8,16 +8,15 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
-import functools
 import os
-import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable
 from io import BytesIO
 from typing import Final
 
+from bolide.store.disk.atomic_write import replace_file
+from bolide.store.disk.boot_id import boot_id
 from bolide.store.disk.file_contract import (
     DiskFull,
     FileFailed,
@@ -28,6 +27,7 @@ from bolide.store.disk.file_contract import (
     sync_failed,
 )
 from bolide.store.disk.file_maps import FileMaps
+from bolide.store.disk.posix_locks import PosixLocks
 from bolide.store.disk.system_calls import fallocate_call, read_nowait_call, syncfs_call
 
 __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
@@ -38,24 +38,17 @@ _KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE
 _NO_UNNAMED: Final = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 _NO_RESERVATION: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV, errno.ESPIPE)
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
-_NO_LINKS: Final = frozenset(
-    {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
-)
-"""What link() says on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
 _FILE_MODE: Final = 0o640
 _FOLDER_MODE: Final = 0o750
 """The group may read messages, other users may not. The umask can take more."""
-LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
 
 
 class RealFiles:
     """`Files` on the operating system: pwritev, preadv (RWF_NOWAIT on Linux), fdatasync, lockf."""
 
-    _locked: Final[set[str]] = set()  # POSIX locks do not exclude within a process, so it keeps its own list
-
     def __init__(self) -> None:
         self._paths: dict[int, str] = {}
-        self._locks: dict[int, str] = {}
+        self._locks = PosixLocks()
         self._nowait = _RWF_NOWAIT
         self._read_nowait = read_nowait_call() or _read_nowait
         self._maps = FileMaps()
@@ -330,55 +323,17 @@ class RealFiles:
             raise call_failed("read", path, error) from error
 
     def write_file(self, path: str, data: bytes) -> None:
-        fresh = path + ".tmp"
-        kept = path + ".bak"
         try:
-            # Crash here: a torn .tmp, which nobody reads and the next write replaces.
-            with open(fresh, "wb", opener=_private) as file:
-                # A file keeps its mode; a new one is for its owner only, because it may hold a password.
-                os.fchmod(file.fileno(), _mode_of(path))
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            # Without this fsync the rename below could survive a power cut that the bytes do not.
-            if os.path.exists(path):
-                _unlink_quietly(kept + ".tmp")
-                _second_name(path, kept + ".tmp")
-                os.replace(kept + ".tmp", kept)
-            # Crash here: path and .bak are both the old content, and readable.
-            os.replace(fresh, path)
+            replace_file(path, data)
         except OSError as error:
             raise call_failed("write", path, error) from error
         self.sync_dir(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> int:
-        key = os.path.realpath(path)
-        if key in RealFiles._locked:
-            raise FileLocked(f"{path} is locked by this process already; close the other store first")
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-        except OSError as error:
-            raise call_failed("open", path, error) from error
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-            os.pwrite(fd, LOCK_BYTES, 0)
-        except OSError as error:
-            os.close(fd)
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise FileLocked(
-                    f"{path} is locked by another process; stop the broker that uses the folder"
-                ) from error
-            raise call_failed("lock", path, error) from error
-        RealFiles._locked.add(key)
-        self._locks[fd] = key
-        return fd
+        return self._locks.lock(path, _FILE_MODE)
 
     def unlock(self, handle: int) -> None:
-        RealFiles._locked.discard(self._locks.pop(handle, ""))
-        try:
-            os.close(handle)  # closing the descriptor gives the lock back
-        except OSError as error:
-            raise call_failed("unlock", "lock file", error) from error
+        self._locks.unlock(handle)
 
     def disk_use(self, path: str) -> float:
         try:
@@ -393,7 +348,7 @@ class RealFiles:
         return os.getpid()
 
     def boot_id(self) -> str:
-        return _boot_id()
+        return boot_id()
 
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
@@ -430,20 +385,6 @@ def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memor
     return []
 
 
-def _second_name(path: str, second: str) -> None:
-    """Give the file a second name: a hard link, or a copy where the file system or a rule forbids links."""
-    try:
-        os.link(path, second)
-        return
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-    with open(path, "rb") as source, open(second, "wb") as target:
-        shutil.copyfileobj(source, target)
-        target.flush()
-        os.fsync(target.fileno())
-
-
 def _make_folders(path: str) -> None:
     """Make a folder and its missing parents for this user and group only; `os.makedirs` opens parents to everybody."""
     missing: list[str] = []
@@ -461,25 +402,6 @@ def _make_folders(path: str) -> None:
                 raise
 
 
-def _unlink_quietly(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
-def _mode_of(path: str) -> int:
-    """The permissions of a file; those of a private file when it does not exist."""
-    try:
-        return os.stat(path).st_mode & 0o777
-    except FileNotFoundError:
-        return 0o600
-
-
 def _device(folder: str) -> int:
     """The file system a folder is on; -1 when it is gone: its topic was deleted meanwhile."""
     try:
@@ -488,20 +410,3 @@ def _device(folder: str) -> int:
         return -1
     except OSError as error:
         raise call_failed("look for", folder, error) from error
-
-
-@functools.cache
-def _boot_id() -> str:
-    """Linux has a random number of each start; macOS has one, too, as a name of sysctl."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return _mac_boot_id() if sys.platform == "darwin" else ""
-
-
-def _mac_boot_id() -> str:
-    text = ctypes.create_string_buffer(64)
-    size = ctypes.c_size_t(64)
-    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
-    return "" if failed else text.value.decode("ascii", "replace")
