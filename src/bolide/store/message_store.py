@@ -22,7 +22,7 @@ from bolide.store.background.arrival import Arrival
 from bolide.store.background.maintenance import Maintenance
 from bolide.store.background.reput import Reput
 from bolide.store.background.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
-from bolide.store.cut import finish_cut
+from bolide.store.cut import LogCut
 from bolide.store.disk.checkpoint_file import load_checkpoint
 from bolide.store.disk.files import DiskFull, FileFailed, Files, SyncFailed
 from bolide.store.disk.jobs import Job, MakeSegment
@@ -98,6 +98,7 @@ class MessageStore(Lookups):
         self._open = False
         self._now: i64 = 0
         self.numbers = QueueNumbers(self.queues)
+        self.log_cut = LogCut(root, self.log, self.queues, self.index, self.reput, self.numbers, self.maintenance)
         self._turn: list[Dispatch] = []
         self._failed_at: i64 = 0
         self._failed_dispatches: i64 = 0
@@ -127,7 +128,7 @@ class MessageStore(Lookups):
         self.queues.load()
         report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
         self.queues.recover(not report.abnormal)
-        checkpoint = finish_cut(self, checkpoint)
+        checkpoint = self.log_cut.finish(checkpoint)
         recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
         inventory = read_inventory(self.files, self.root)
         boot_id = self.files.boot_id()

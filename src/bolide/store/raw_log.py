@@ -12,9 +12,8 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, OFFSET_PHYSICAL
-from bolide.store.cut import cut
 from bolide.store.disk.extents import Extent
-from bolide.store.disk.files import DiskFull, SyncFailed
+from bolide.store.disk.files import DiskFull, FileFailed, SyncFailed
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
 from bolide.store.message_store import MessageStore
 
@@ -98,9 +97,26 @@ class RawLog:
         self._held = self._needed = 0
 
     def cut(self, end: i64, now: int) -> None:
-        """Give up what lies at or beyond this offset, durably: see `store.cut`."""
+        """Let the log end at `end`, where a record begins, durably. It waits for the disk.
+
+        Raise `ServiceNotAvailable` or `NotTheLog`, with nothing changed (see `LogCut.check`), and `FileFailed`, after
+        which the store takes nothing more until a start has finished the cut.
+        """
         self.forget()
-        cut(self._store, int(end), now)
+        store = self._store
+        if end == self._log.end_offset:
+            return
+        if not store.writable() or store.maintenance.sync_failed:
+            why = store.flags.describe() or "a sync failed"
+            raise ServiceNotAvailable(f"the store {store.root} cannot be cut: {why}")
+        store.log_cut.check(int(end))
+        try:
+            store.log_cut.run(int(end), now)
+        except FileFailed as error:
+            store.stop_writing(f"the log could not be cut at {end}: {error}")
+            raise
+        for tell in store.on_taken_back:
+            tell(end)
 
     def append(self, offset: i64, data: bytes, now: int) -> None:
         """Append bytes of the master's log as they are, across the ends of files; the front of a record waits in memory
