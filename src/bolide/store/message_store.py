@@ -9,24 +9,24 @@ into the wall clock's, which labels records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from mypy_extensions import i64
 
 from bolide.dispatch.multi import MultiQueue
-from bolide.dispatch.row import Dispatch, in_queue
+from bolide.dispatch.row import Dispatch
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.store.background.arrival import Arrival
 from bolide.store.background.maintenance import Maintenance
 from bolide.store.background.reput import Reput
-from bolide.store.background.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
+from bolide.store.background.reput_retry import ReputRetry
+from bolide.store.background.running_flags import NOT_WRITABLE, RunningFlags
 from bolide.store.cut import LogCut
-from bolide.store.disk.checkpoint_file import load_checkpoint
 from bolide.store.disk.files import DiskFull, FileFailed, Files, SyncFailed
 from bolide.store.disk.jobs import Job, MakeSegment
-from bolide.store.disk.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
+from bolide.store.disk.lock import lock_store, mark_closed
 from bolide.store.disk.segments import HandleCache
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.index.index_service import IndexService
@@ -36,16 +36,11 @@ from bolide.store.options import Resources, StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.queues.queue_numbers import QueueNumbers
 from bolide.store.reading.lookups import Lookups
-from bolide.store.startup.inventory import drop_inventory, log_end_of, read_inventory, write_inventory
-from bolide.store.startup.known_end import Traces
-from bolide.store.startup.recovery import Recovery, RecoveryReport
+from bolide.store.startup.inventory import write_inventory
+from bolide.store.startup.recovery import RecoveryReport
+from bolide.store.startup.start import StoreStart
 
 __all__ = ["Appended", "Arrival", "MessageStore", "RecoveryReport"]
-
-RETRY_MS: Final = 1000
-LONGEST_RETRY_MS: Final = 5000
-DISPATCH_TRIES: Final = 3
-"""Failed tries of a queue or index file after which sends are refused, because they would wait for it."""
 
 
 @final
@@ -84,6 +79,7 @@ class MessageStore(Lookups):
         self.flags = RunningFlags()
         self.reput = Reput(self.log, self.queues, self.index, shape)
         self.maintenance = Maintenance(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
+        self._retry = ReputRetry(self.reput, self.index, self.flags, self.maintenance)
         self.replicated_offset: i64 = -1
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
         self.failure = ""
@@ -100,9 +96,6 @@ class MessageStore(Lookups):
         self.numbers = QueueNumbers(self.queues)
         self.log_cut = LogCut(root, self.log, self.queues, self.index, self.reput, self.numbers, self.maintenance)
         self._turn: list[Dispatch] = []
-        self._failed_at: i64 = 0
-        self._failed_dispatches: i64 = 0
-        """Consecutive failed tries to dispatch, the last at `_failed_at`."""
 
     # -- start and end --
 
@@ -116,53 +109,14 @@ class MessageStore(Lookups):
             raise
 
     def _load(self, now: int) -> RecoveryReport:
-        report = RecoveryReport()
-        report.abnormal = was_killed(self.files, self.root)
         self._now = now
-        for name in ("commitlog", "consumequeue", "index"):
-            # `_mark_running` makes these names certain, before the first file in one of them matters.
-            self.files.make_dir(f"{self.root}/{name}")
-        self.log.segments.load()
-        checkpoint = load_checkpoint(self.files, self.root)
-        self.queues.deleted.load()
-        self.queues.load()
-        report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
-        self.queues.recover(not report.abnormal)
-        checkpoint = self.log_cut.finish(checkpoint)
-        recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
-        inventory = read_inventory(self.files, self.root)
-        boot_id = self.files.boot_id()
-        traces = Traces(
-            report.abnormal,
-            read_mark(self.files, self.root) if report.abnormal else None,
-            boot_id,
-            checkpoint,
-            log_end_of(inventory),
-            self.queues.max_physical_offset(),
-        )
-        # A refusal leaves all evidence of the damage: the log, the mark of the last run, the inventory.
-        recovery.look(traces, inventory, self.root)
-        if not report.abnormal:
-            self._mark_running(boot_id, now)
-        drop_inventory(self.files, self.root)
-        self.queues.deleted.start(int(self.log.segments.min_offset), report.log_end)
-        self.queues.drop_deleted()
-        end = recovery.run(checkpoint, now)
-        # What recovery kept may be in the page cache only; before it is served it must not be losable any more. Nor may
-        # what it wiped come back, also where that is in a file of its own: it would mix with the next record.
-        self.log.segments.datasync_to(end + 1, report.scanned_from)
-        if report.abnormal:
-            # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
-            self._mark_running(boot_id, now)
-        self.log.start_at(end, report.last_store_timestamp, now, report.scanned_from, report.check_next)
-        self.reput.dispatched_offset = end
+        start = StoreStart(self.root, self.shape, self.options, self.log, self.queues, self.index, self.log_cut)
+        report = start.run(now)
+        self.reput.dispatched_offset = report.log_end
         self.maintenance.run_id = now
-        self.maintenance.start(checkpoint, end, report.last_store_timestamp, now)
+        self.maintenance.start(start.checkpoint, report.log_end, report.last_store_timestamp, now)
         self._open = True
         return report
-
-    def _mark_running(self, boot_id: str, now: int) -> None:
-        mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
 
     def close(self, now: int) -> None:
         """Write, sync and dispatch everything, and leave the folder as a clean stop does. The second call is no-op."""
@@ -333,16 +287,8 @@ class MessageStore(Lookups):
     def _take_back(self) -> None:
         written = self.log.written_offset
         self.reput.withdraw(written)
-        deleted = self.queues.deleted
-        for d in reversed(self._turn):
-            if d.physical_offset < written or not in_queue(d):
-                continue
-            at = int(d.physical_offset)
-            if d.multi is not None:  # each by itself: any of these topics may have been deleted in this turn
-                self.numbers.free([light for light in d.multi if not deleted.covers(light.topic, at)])
-            if not deleted.covers(d.topic, at):
-                self.numbers.give_back(d.topic, int(d.queue_id), d.queue_offset)
-        deleted.lower(int(written))
+        self.numbers.take_back(self._turn, written)
+        self.queues.deleted.lower(int(written))
         for tell in self.on_taken_back:
             tell(written)
 
@@ -397,33 +343,7 @@ class MessageStore(Lookups):
     def dispatch(self, budget: i64, now: i64) -> list[Arrival]:
         """Put up to `budget` confirmed records into queues and index; what became readable. May be called again."""
         self._now = now
-        failed = self._failed_dispatches
-        if failed > 0:
-            pause: i64 = min(RETRY_MS << min(failed - 1, 8), LONGEST_RETRY_MS)
-            if 0 <= now - self._failed_at < pause:
-                return []
-        try:
-            arrivals = self.reput.run(self.confirm_offset, budget, now)
-        except FileFailed as error:
-            self._dispatch_failed(error, now)
-            return []
-        if failed > 0:
-            self._failed_dispatches = 0
-            self.maintenance.dispatch_fails = False
-            self.flags.clear(INDEX_ERROR)
-            if self.maintenance.failed_flushes == 0:
-                self.flags.clear(LOGIC_QUEUE_ERROR)
-        return arrivals
-
-    def _dispatch_failed(self, error: FileFailed, now: i64) -> None:
-        """Keep the record first in line and try again: a full disk or a lack of descriptors can pass."""
-        self._failed_at = now
-        self._failed_dispatches += 1
-        self.maintenance.problem = str(error)
-        of_index = self.index.folder in str(error)
-        self.maintenance.dispatch_fails = not of_index
-        if self._failed_dispatches >= DISPATCH_TRIES:
-            self.flags.set(INDEX_ERROR if of_index else LOGIC_QUEUE_ERROR)
+        return self._retry.run(self.confirm_offset, budget, now)
 
     # -- time --
 

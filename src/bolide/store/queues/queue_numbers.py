@@ -11,6 +11,7 @@ from typing import final
 from mypy_extensions import i64
 
 from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, with_offsets
+from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.broker_message import BrokerMessage
 from bolide.store.queues.consume_queues import ConsumeQueues
 
@@ -47,6 +48,18 @@ class QueueNumbers:
         by_id = self._next.get(topic)
         if by_id is not None:  # the topic may have been deleted meanwhile
             by_id[queue_id] = int(queue_offset)
+
+    def take_back(self, dispatches: list[Dispatch], written: i64) -> None:
+        """Free the offsets of those of these records that were not written: they begin at or beyond `written`."""
+        deleted = self._queues.deleted
+        for d in reversed(dispatches):
+            if d.physical_offset < written or not in_queue(d):
+                continue
+            at = int(d.physical_offset)
+            if d.multi is not None:  # each by itself: any of these topics may have been deleted in this turn
+                self.free([light for light in d.multi if not deleted.covers(light.topic, at)])
+            if not deleted.covers(d.topic, at):
+                self.give_back(d.topic, int(d.queue_id), d.queue_offset)
 
     def known(self, topic: str) -> dict[int, int]:
         """The offset that the next message gets in each queue of a topic that one was appended to since the start."""
