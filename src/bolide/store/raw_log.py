@@ -209,7 +209,7 @@ class RawLog:
             store.reput.start_at(offset)
         try:
             if offset % log.segment_size == 0:
-                log.enter(offset)
+                log.ahead.enter(offset)
             # Crash of the process here: the records are whole or not begun, but for one that the kernel tore. Loss of
             # power: any part may be missing; the front is kept, and the master was told no more than that.
             log.segments.write(offset, [part])

@@ -15,7 +15,8 @@ from bolide.store.background.running_flags import DISK_FULL
 from bolide.store.disk.files import DiskFull, FileFailed, RealFiles, SyncFailed
 from bolide.store.disk.segments import RESERVE_FIRST, HandleCache
 from bolide.store.errors import MessageIllegal, ServiceNotAvailable
-from bolide.store.log.commit_log import RESERVE_STEP, CommitLog
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.log.files_ahead import RESERVE_STEP
 from bolide.store.options import StoreOptions
 from bolide.testing.files import SimulatedFiles
 from tests.layout.records import message_of
@@ -258,20 +259,20 @@ class TestNewFile:
         size = 4 * RESERVE_STEP
         machine = Machine(shape=replace(SHAPE, commit_log_segment_size=size))
         log = machine.store.log
-        assert log.next_blocks() is None
+        assert log.ahead.next_blocks(log.end_offset) is None
         machine.turn(1)
-        first = log.next_blocks()
+        first = log.ahead.next_blocks(log.end_offset)
         assert first is None, "the file was made with its first blocks"
         reserved, last = RESERVE_FIRST, RESERVE_FIRST
         while reserved < size:
             log.end_offset = reserved - last // 2 + 1
-            step = log.next_blocks()
+            step = log.ahead.next_blocks(log.end_offset)
             assert step is not None and step.offset == reserved, "one stretch behind the other"
             assert step.size == min(2 * last if reserved > RESERVE_FIRST else last, RESERVE_STEP, size - reserved)
-            assert log.next_blocks() is None, "asked for once"
+            assert log.ahead.next_blocks(log.end_offset) is None, "asked for once"
             reserved, last = int(step.offset + step.size), int(step.size)
         log.end_offset = size
-        assert log.next_blocks() is None, "the file is full"
+        assert log.ahead.next_blocks(log.end_offset) is None, "the file is full"
 
     def test_a_store_with_three_messages_takes_little_of_the_disk(self, tmp_path: Path) -> None:
         machine = Machine(RealFiles(), shape=StoreShape(), root=str(tmp_path))  # type: ignore[arg-type]  # a real disk
@@ -295,10 +296,10 @@ class TestNewFile:
         machine.files.fail_next("reserve", DiskFull("no room for them"))
         machine.run_jobs()
         assert "no room for them" in machine.store.maintenance.take_problem()
-        assert log.next_blocks() is None
+        assert log.ahead.next_blocks(log.end_offset) is None
         assert machine.store.writable(), "there may be room for a message still"
         log.end_offset += RESERVE_FIRST + 1
-        step = log.next_blocks()
+        step = log.ahead.next_blocks(log.end_offset)
         assert step is not None and step.size == RESERVE_FIRST
 
 

@@ -110,13 +110,14 @@ class Maintenance:
 
     def jobs(self) -> list[Job]:
         """Work for the pool since the last call."""
-        start = self._log.next_segment()
+        log, ahead = self._log, self._log.ahead
+        start = ahead.next_segment(log.end_offset)
         if start >= 0:
-            path = self._log.segments.path_for(start)
-            size, blocks = int(self._log.segment_size), int(self._log.first_blocks())
+            path = log.segments.path_for(start)
+            size, blocks = int(log.segment_size), int(ahead.first_blocks())
             self._jobs.append(MakeSegment(self._files, path, int(start), size, blocks))
             self._making.append(int(start))
-        stretch = self._log.next_blocks()
+        stretch = ahead.next_blocks(log.end_offset)
         if stretch is not None:
             self._jobs.append(ReserveBlocks(self._files, stretch.path, int(stretch.offset), int(stretch.size)))
         if not self._jobs:
@@ -144,10 +145,10 @@ class Maintenance:
             self.problem = f"could not {job.name}: {error}"
         if isinstance(job, MakeSegment):
             self._making.remove(job.start)
-            self._log.segment_ready(job.start, not error)
+            self._log.ahead.segment_ready(job.start, not error)
         elif isinstance(job, ReserveBlocks):
             if error:
-                self._log.blocks_refused()
+                self._log.ahead.blocks_refused(self._log.end_offset)
         elif isinstance(job, SyncDerived):
             self._syncing = False
             if job.sync_failed:

@@ -21,21 +21,19 @@ from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record
 from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import FileFailed, Files
-from bolide.store.disk.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
+from bolide.store.disk.segments import HandleCache, SegmentList
 from bolide.store.errors import MessageIllegal
+from bolide.store.log.failed_write import FailedWrite
+from bolide.store.log.files_ahead import FilesAhead
+from bolide.store.log.flush_rules import FlushRules
 from bolide.store.log.log_tail import LogTail
 from bolide.store.log.times import StoreTimes
 from bolide.store.options import StoreOptions
 
 RECORD_ALLOWANCE: Final = 64 * 1024
 """A record may be this much longer than maxMessageSize."""
-PAGE: Final = 4096
-EARLY_PAGES: Final = 4
-"""Dirty pages after which an async flush does not wait for its interval, when the setting is 0."""
 MAX_AHEAD_MS: Final = 1000
 """Store times do not go back while they are ahead of the wall clock by no more than this."""
-RESERVE_STEP: Final = 64 * 1024 * 1024
-"""Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
@@ -56,10 +54,6 @@ class CommitLog:
         self.delay_levels_ms: tuple[int, ...] = shape.delay_levels_ms
         self.append_crc: bool = shape.append_property_crc
         self.sync_flush: bool = options.sync_flush
-        self.flush_interval: i64 = options.flush_interval_commit_log
-        self.flush_timed: bool = options.flush_commit_log_timed
-        self.least_pages: i64 = options.flush_commit_log_least_pages
-        self.thorough_interval: i64 = options.flush_commit_log_thorough_interval
 
         self.end_offset: i64 = 0
         self.written_offset: i64 = 0
@@ -74,6 +68,7 @@ class CommitLog:
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
         self.tail = LogTail(options.tail_cache_bytes)
+        self.ahead = FilesAhead(self.segments)
 
         self._check_size: i64 = options.clean_start_check_size
         self._batch = BytesWriter()
@@ -81,20 +76,10 @@ class CommitLog:
         self._before: list[bytes] = []
         """What comes before `_batch` in the next write: long bodies are not copied, and what precedes them."""
         self._full: list[tuple[int, list[bytes]]] = []
-        self._junk: list[int] = []
-        """Where records begin that a failed write may have left beyond `written_offset`, and `_junk_end` their end."""
-        self._junk_end: i64 = 0
+        self._failed_write = FailedWrite(self.segments)
         self._syncing: list[tuple[str, int]] = []
         self._sync_timestamp: i64 = 0
-        self._last_look: i64 = 0
-        self._last_thorough: i64 = 0
-        self._ready: i64 = -1
-        self._asked: i64 = -1
-        self._step: i64 = RESERVE_FIRST
-        self._reserved: i64 = 0
-        """Up to here the file in use has real blocks, or the pool is about to give it some."""
-        self._step_at: i64 = 0
-        """Once the log ends beyond this, the next blocks are reserved."""
+        self._flush_rules = FlushRules(options)
 
     def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0, check_next: i64 = -1) -> None:
         """Set all three offsets to the end that recovery found and made certain, and where it began to check.
@@ -105,9 +90,8 @@ class CommitLog:
         self.next_check_from = check_next if check_next >= 0 else end
         self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
-        self._last_look = self._last_thorough = now
-        self._reserved = self._step_at = end
-        self._ready = self._asked = -1
+        self._flush_rules.start_at(now)
+        self.ahead.start_at(end)
 
     # -- appending --
 
@@ -151,7 +135,7 @@ class CommitLog:
         remaining = self.segment_size - within
         if within == 0:
             # The first record of a file: of the whole log, or after a recovery that ended between two files.
-            self.enter(self.end_offset)
+            self.ahead.enter(self.end_offset)
             if size + BLANK_SIZE <= remaining:
                 return
         if size + BLANK_SIZE <= remaining:
@@ -159,7 +143,7 @@ class CommitLog:
         if size + BLANK_SIZE > self.segment_size:
             raise MessageIllegal(f"a batch of {size} bytes does not fit into a log file: send smaller batches")
         start = self.end_offset + remaining
-        self.enter(start)
+        self.ahead.enter(start)
         # Crash of process or power around the blank: without it the next start reads zeros here, takes this for the
         # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
         # of its records covers the sync of everything before them, the blank included.
@@ -168,18 +152,6 @@ class CommitLog:
         self._batch = BytesWriter()
         self._before = []
         self._batch_start = self.end_offset = start
-
-    def enter(self, start: i64) -> None:
-        """The log continues in the file that begins here. Raises `DiskFull` or `FileFailed`."""
-        if self._ready == start:
-            self.segments.adopt(start)
-            self._ready = -1
-            self._reserve_to(start + self.first_blocks())
-        else:
-            # The pool was late, or was never asked: a few ms on the loop. If it works on the same file, both do the
-            # same, and neither changes a byte.
-            self.segments.create_at(start)
-            self._reserve_to(start + min(RESERVE_FIRST, self.segment_size))
 
     def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
         """Encode one checked message, for which room was made, at the end of the batch."""
@@ -268,8 +240,8 @@ class CommitLog:
         if self.end_offset == self.written_offset:
             return
         try:
-            if self._junk_end > 0:
-                self._wipe_junk()
+            if self._failed_write.end > 0:
+                self._failed_write.wipe(self.written_offset)
             for start, pieces in self._full:
                 self.written_offset = self._write(start, pieces)
                 if self.written_offset % self.segment_size != 0:
@@ -324,29 +296,15 @@ class CommitLog:
         """Forget what could not be written, and wipe what of it may have reached the file."""
         lost = self.end_offset
         self.end_offset = self.written_offset
-        if self._junk_end <= self.end_offset:  # else nothing was written over what an earlier write left
-            self._junk = self._starts_from(self.end_offset)
+        failed = self._failed_write
+        if failed.end <= self.end_offset:  # else nothing was written over what an earlier write left
             segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
-            self._junk_end = min(lost, segment_end)
+            failed.note(self._starts_from(self.end_offset), min(lost, segment_end))
         self._next_batch()
         try:
-            self._wipe_junk()
+            failed.wipe(self.written_offset)
         except FileFailed:
             return  # the disk takes nothing at all: the next write tries again first
-
-    def _wipe_junk(self) -> None:
-        """Wipe what a failed write may have left after the end. Raises `FileFailed`."""
-        wipe: i64 = self._junk_end - self.written_offset
-        if wipe > 0 and self.segments.path_at(self.written_offset) != "":
-            # Crash before this: whole records of a failed write may come back at the next start. They were answered
-            # with an error, which promises nothing, so they are duplicates of a retried send at worst. The last record
-            # goes first: a disk that fails in between must not leave good records after bad bytes, which are damage.
-            while self._junk:
-                self.segments.write(self._junk[-1], [bytes(BLANK_SIZE)])
-                self._junk.pop()
-            self.segments.write(self.written_offset, [bytes(wipe)])
-        self._junk = []
-        self._junk_end = 0
 
     def _starts_from(self, offset: i64) -> list[int]:
         """Where the records begin that were to be written in one go from this offset on."""
@@ -367,17 +325,17 @@ class CommitLog:
         """When `flush_target` is to be asked next by the clock, ms since the epoch; -1 when only writes matter."""
         if self.sync_flush or self.written_offset == self.flushed_offset:
             return -1
-        return self._last_look + self.flush_interval
+        return self._flush_rules.due()
 
     def flush_soon(self) -> None:
         """Let the next look of the asynchronous flush take whatever there is: somebody waits for it."""
-        self._last_thorough = 0
+        self._flush_rules.flush_soon()
 
     def flush_target(self, now: i64) -> i64:
         """The offset to sync to now, -1 for none: because nothing is dirty, too little is, or a sync is under way."""
         if self._syncing or self.written_offset == self.flushed_offset:
             return -1
-        if not self.sync_flush and not self._async_wanted(now):
+        if not self.sync_flush and not self._flush_rules.wanted(self.flushed_offset, self.written_offset, now):
             return -1
         target = self.written_offset
         self._sync_timestamp = self.last_store_timestamp
@@ -389,18 +347,6 @@ class CommitLog:
                 self._syncing.append((path, self.handles.pin(path)))
             start += self.segment_size
         return target
-
-    def _async_wanted(self, now: i64) -> bool:
-        """Whether enough pages are dirty, or the thorough interval is over (docs/protocol/store.md 7)."""
-        pages = self.written_offset // PAGE - self.flushed_offset // PAGE
-        early = not self.flush_timed and pages >= (self.least_pages if self.least_pages > 0 else EARLY_PAGES)
-        if now - self._last_look < self.flush_interval and not early:
-            return False
-        self._last_look = now
-        if now - self._last_thorough >= self.thorough_interval:
-            self._last_thorough = now
-            return True
-        return pages >= self.least_pages
 
     def sync(self) -> None:
         """Make what `flush_target` named survive a power cut. The one method for another thread.
@@ -427,56 +373,6 @@ class CommitLog:
             self.segments.datasync_to(self.written_offset, self.flushed_offset)
             self.flushed_offset = self.written_offset
             self.flushed_timestamp = self.last_store_timestamp
-
-    # -- files ahead --
-
-    def first_blocks(self) -> i64:
-        """Bytes of a file made ahead that get real blocks with it."""
-        return min(RESERVE_STEP, self.segment_size)
-
-    def _reserve_to(self, end: i64) -> None:
-        self._reserved = end
-        # At the end of a file there is no next stretch: the next file has its own first one.
-        self._step_at = end if end % self.segment_size == 0 else end - self._step // 2
-
-    def next_blocks(self) -> Extent | None:
-        """The stretch of the current file that should get real blocks now; each is returned once.
-
-        Blocks are reserved well ahead of the writer, so that a full disk shows there and not at a message; and in
-        steps, so that a store with three messages does not take a gigabyte.
-        """
-        if self.end_offset <= self._step_at:
-            return None
-        at: i64 = max(self._reserved, self.end_offset)
-        file_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
-        size: i64 = min(self._step, file_end - at)
-        path = self.segments.path_at(at)
-        if size <= 0 or path == "":
-            self._step_at = file_end
-            return None
-        self._step = min(2 * self._step, RESERVE_STEP)
-        self._reserve_to(at + size)
-        return Extent(path, at % self.segment_size, size)
-
-    def blocks_refused(self) -> None:
-        """A stretch could not be reserved: the writer finds the disk full itself if it gets there."""
-        self._step = RESERVE_FIRST
-        self._reserved = self.end_offset
-        self._step_at = self.end_offset + RESERVE_FIRST
-
-    def next_segment(self) -> i64:
-        """The start of the file that should be made ahead now, -1 for none; asked for once each."""
-        within = self.end_offset % self.segment_size
-        start = self.end_offset - within + self.segment_size
-        if within * 2 < self.segment_size or self._asked == start or self._ready == start:
-            return -1
-        self._asked = start
-        return start
-
-    def segment_ready(self, start: i64, done: bool) -> None:
-        """The file that begins at `start` exists with its blocks; or could not be made: then it is when needed."""
-        if done and start >= self.segments.end_of_files:
-            self._ready = start
 
     # -- reading --
 

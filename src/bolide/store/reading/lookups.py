@@ -13,7 +13,8 @@ from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import BLANK_SIZE, Record, decode_record
 from bolide.store.disk.segments import Extent
 from bolide.store.index.index_service import IndexService
-from bolide.store.log.commit_log import PAGE, CommitLog
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.log.flush_rules import PAGE
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.reading import query, search
