@@ -13,19 +13,14 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
-from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.queue_unit import PRE_BLANK, PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.store.disk.files import Files
 from bolide.store.disk.segments import Extent, HandleCache, SegmentList
 from bolide.store.queues.consume_queue_ext import ConsumeQueueExt
+from bolide.store.queues.unit_files import NO_ADDRESS, UnitFiles
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
 """Bytes of one queue's tail from which it is written at once."""
-_SCAN_CHUNK: Final = 3276 * UNIT_SIZE  # below 64 KiB: most queues end within their first chunk
-_RECOVER_FILES: Final = 3
-_PAGE: Final = 4096
-_WIPE_CHUNK: Final = 64 * _PAGE
-_NO_ADDRESS: Final = 1
 
 
 @final
@@ -221,75 +216,21 @@ class ConsumeQueue:
         After a crash (`clean` False) the rest of the last file is wiped: units that survived behind a hole would
         be taken for real by a later recovery, when new ones have filled the hole.
         """
-        starts = self.segments.segment_starts()
-        end: i64 = 0
-        address: i64 = _NO_ADDRESS
-        self.max_physical_offset = -1
-        for start in starts[-_RECOVER_FILES:]:
-            end, address = self._scan(start // UNIT_SIZE, address)
-            if end < start // UNIT_SIZE + self.units_per_file:
-                break
+        files = UnitFiles(self.segments)
+        end = files.find_end()
+        self.max_physical_offset = files.physical_end
         self.segments.truncate_to(end * UNIT_SIZE + 1)
         self._set_end(end)
         if not clean:
-            self._wipe_rest()
+            files.wipe_from(end)
             self.segments.sync_later()
         if self.ext is not None:
             self.ext.recover()
             if not clean:
                 self.ext.segments.sync_later()
-            if address != _NO_ADDRESS:
-                self.ext.truncate_behind(address)
+            if files.ext_address != NO_ADDRESS:
+                self.ext.truncate_behind(files.ext_address)
         self.min_offset = self.segments.min_offset // UNIT_SIZE
-
-    def _scan(self, first: i64, address: i64) -> tuple[i64, i64]:
-        """End of the valid units of the file that begins with this unit, and the highest ext address seen.
-
-        Addresses ascend. A kill can leave the first bytes of the last unit, whose address is then too low by what is
-        missing: were it taken for the end of the extension, that of every unit before would be wiped.
-        """
-        at = first
-        stop = first + self.units_per_file
-        while at < stop:
-            data = self.segments.read(at * UNIT_SIZE, min(_SCAN_CHUNK, (stop - at) * UNIT_SIZE))
-            count: i64 = len(data) // UNIT_SIZE
-            i: i64 = 0
-            while i < count:
-                offset = read_i64_be(data, i * UNIT_SIZE)
-                size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
-                if offset < 0 or size <= 0:
-                    return at + i, address
-                if size != PRE_BLANK_SIZE:
-                    if offset < self.max_physical_offset:
-                        # Units are in the order of the log. A crash in the middle of wiping left the end of this one.
-                        return at + i, address
-                    self.max_physical_offset = offset + size
-                code = read_i64_be(data, i * UNIT_SIZE + 12)
-                if is_ext_address(code) and (address == _NO_ADDRESS or code > address):
-                    address = code
-                i += 1
-            if count == 0:
-                break
-            at += count
-        return at, address
-
-    def _wipe_rest(self) -> None:
-        at = self.max_offset * UNIT_SIZE
-        stop = self.segments.end_of_files
-        chunk: i64 = _PAGE
-        while at < stop:
-            # Over the holes of a sparse file, and small steps at first: most queues fill little of theirs.
-            found = self.segments.next_data(at)
-            if found < 0:
-                at = at - at % self.segments.segment_size + self.segments.segment_size
-                continue
-            data = self.segments.read(found, min(chunk - found % _PAGE, stop - found))
-            if not data:
-                return
-            if data != bytes(len(data)):
-                self.segments.write(found, [bytes(len(data))])
-            at = found + len(data)
-            chunk = min(2 * chunk, _WIPE_CHUNK)
 
     def _set_end(self, end: i64) -> None:
         w = self._tail
@@ -303,7 +244,7 @@ class ConsumeQueue:
         """Drop the units of records at or beyond a physical offset: the log ends there."""
         self.flush()
         old = self.max_offset
-        end = self._end_below(physical_offset)
+        end = UnitFiles(self.segments).end_below(old, physical_offset)
         self.segments.truncate_to(end * UNIT_SIZE)
         if self.segments.is_empty():
             end = 0
@@ -327,22 +268,6 @@ class ConsumeQueue:
             else:
                 self.ext.truncate_behind(last[2])
         self.min_offset = min(self.min_offset, end)
-
-    def _end_below(self, physical_offset: i64) -> i64:
-        """Units up to the last one of a record below an offset; a power cut may have left holes after that one."""
-        first = self.segments.min_offset // UNIT_SIZE
-        end = self.max_offset
-        while end > first:
-            start: i64 = max(first, end - _SCAN_CHUNK // UNIT_SIZE)
-            data = self.segments.read(start * UNIT_SIZE, (end - start) * UNIT_SIZE)
-            i: i64 = len(data) // UNIT_SIZE
-            while i > 0:
-                if read_i64_be(data, (i - 1) * UNIT_SIZE) < physical_offset:
-                    if i64(read_i32_be(data, (i - 1) * UNIT_SIZE + 8)) > 0:
-                        return start + i
-                i -= 1
-            end = start
-        return first
 
     # -- the oldest end --
 
