@@ -1,1 +1,1 @@
-"""What runs beside the writes: dispatch, flushing, retention."""
+"""Work beside the writes: dispatch to queues and index, flushing, retention."""

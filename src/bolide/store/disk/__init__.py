@@ -1,1 +1,1 @@
-"""Files, handles, locks and maps: all that touches the disk, and the pieces that queue and log files share."""
+"""Access to the disk: files, handles, locks and maps, and the lists of segments that log and queues share."""

@@ -1,1 +1,1 @@
-"""The index of keys."""
+"""The index, which finds records by key."""

@@ -1,4 +1,4 @@
-"""What a failed write may have left in the file beyond the end of the log, until it is wiped."""
+"""The bytes that a failed write may have left beyond the end of the log, which are wiped before the next write."""
 
 from __future__ import annotations
 

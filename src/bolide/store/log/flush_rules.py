@@ -1,4 +1,4 @@
-"""When an asynchronous flush syncs the log: the rules of RocketMQ's FlushRealTimeService (docs/protocol/store.md 7)."""
+"""The rules of the asynchronous flush: RocketMQ's FlushRealTimeService (docs/protocol/store.md 7)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class FlushRules:
         self._last_thorough: i64 = 0
 
     def start_at(self, now: i64) -> None:
-        """Count both intervals from now on."""
+        """Restart both intervals."""
         self._last_look = self._last_thorough = now
 
     def due(self) -> i64:
-        """Return when the interval is over."""
+        """Return when the interval ends."""
         return self._last_look + self._interval
 
     def flush_soon(self) -> None:
@@ -38,7 +38,7 @@ class FlushRules:
         self._last_thorough = 0
 
     def wanted(self, flushed_offset: i64, written_offset: i64, now: i64) -> bool:
-        """Whether enough pages are dirty, or the thorough interval is over."""
+        """Return True if enough pages are dirty, or the thorough interval has passed."""
         pages = written_offset // PAGE - flushed_offset // PAGE
         early = not self._timed and pages >= (self._least_pages if self._least_pages > 0 else EARLY_PAGES)
         if now - self._last_look < self._interval and not early:

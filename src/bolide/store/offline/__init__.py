@@ -1,1 +1,1 @@
-"""Reading, checking and repairing the folder of a broker that does not run."""
+"""Reads, checks and repairs the store of a broker that is not running."""

@@ -50,7 +50,7 @@ class QueueNumbers:
             by_id[queue_id] = int(queue_offset)
 
     def take_back(self, dispatches: list[Dispatch], written: i64) -> None:
-        """Free the offsets of those of these records that were not written: they begin at or beyond `written`."""
+        """Free the queue offsets of the records that start at or beyond `written`: they were not written."""
         deleted = self._queues.deleted
         for d in reversed(dispatches):
             if d.physical_offset < written or not in_queue(d):

@@ -1,4 +1,4 @@
-"""The units of one queue as its files hold them: where the valid ones end, after a crash and where the log is cut."""
+"""The units in the files of one queue: finds the last valid one, after a crash or when the log is cut."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UnitFiles:
         return first
 
     def wipe_from(self, queue_offset: i64) -> None:
-        """Zero the files from a unit on."""
+        """Write zeros over the units from `queue_offset` to the end of the files."""
         at = queue_offset * UNIT_SIZE
         stop = self._segments.end_of_files
         chunk: i64 = _PAGE

@@ -1,1 +1,1 @@
-"""What can be asked of a store: pulls, single records, queue offsets, times, keys."""
+"""Reads: pulls, single records, queue offsets, times, keys."""

@@ -1,6 +1,7 @@
-"""What can be asked of a store: pulls, single records, queue offsets, times, keys. Nothing here changes anything.
+"""The reads of a store: pulls, single records, queue offsets, times, keys. Nothing here changes anything.
 
-The reading half of `MessageStore`.
+`MessageStore` extends `Lookups`, which needs only the log, the queues and the index. As a base class it adds no call to
+a pull. The import contract keeps this package below `message_store`, so reads cannot call what writes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Recovery: what a start reads, checks and repairs before the store takes a write."""
+"""The start of a store: load, check and recover its files before the first write."""

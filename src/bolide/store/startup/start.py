@@ -1,4 +1,4 @@
-"""A start of the store: load the files, finish what the last run left undone, and recover.
+"""The start of a store: load the files, finish an interrupted cut, and recover.
 
 The steps are in the order in which a crash between any two of them leaves a folder that the next start can read.
 """
