@@ -83,6 +83,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.disk.segments": "offset arithmetic of every write and read",
     "bolide.store.index.index_file": "slots and entries of every message",
     "bolide.store.index.index_service": "picks the file for every entry",
+    "bolide.store.index.key_hash": "up to three hashes a message",
     "bolide.store.log.appended": "one object made for every message sent",
     "bolide.store.log.commit_log": "encodes and gathers every message",
     "bolide.store.log.failed_write": "part of commit_log, asked before every write of the log",

@@ -16,8 +16,8 @@ from bolide.dispatch.row import Dispatch
 from bolide.layout.hashes import index_hash, java_hash
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.segments import HandleCache
-from bolide.store.index.index_file import continue_hash, key_hash
 from bolide.store.index.index_service import IndexService
+from bolide.store.index.key_hash import continue_hash, key_hash
 from tests.store.parts import SHAPE, OwnFiles
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data/protocol/vectors.json").read_text("utf-8"))

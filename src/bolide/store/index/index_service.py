@@ -16,7 +16,8 @@ from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import FileFailed, Files
 from bolide.store.disk.segments import HandleCache
-from bolide.store.index.index_file import IndexFile, continue_hash, key_hash, read_header
+from bolide.store.index.index_file import IndexFile, read_header
+from bolide.store.index.key_hash import continue_hash, key_hash
 
 NAME_DIGITS: Final = 17
 MAX_QUERY: Final = 64
