@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from bolide.client.instance.members import ConsumerMember, ProducerMember
 from bolide.client.instance.protocol_json import json_text
+from bolide.client.instance.routed_client import RoutedClient
 from bolide.errors import BolideError, RequestTimeout
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
-
-if TYPE_CHECKING:
-    from bolide.client.instance.instance import ClientInstance
-    from bolide.transport.client import ClientConnection
+from bolide.transport.client import ClientConnection
 
 log = logging.getLogger("bolide.client")
 
@@ -26,8 +24,13 @@ log = logging.getLogger("bolide.client")
 class Heartbeats:
     """Sends heartbeats for the members of one instance, and remembers each broker's version from the answers."""
 
-    def __init__(self, instance: ClientInstance) -> None:
-        self._instance = instance
+    def __init__(
+        self, client: RoutedClient, producers: Mapping[str, ProducerMember], consumers: Mapping[str, ConsumerMember]
+    ) -> None:
+        """`producers` and `consumers` are the members of now, by group."""
+        self._client = client
+        self._producers = producers
+        self._consumers = consumers
         self._versions: dict[str, int] = {}
         self._lock = asyncio.Lock()
 
@@ -38,15 +41,14 @@ class Heartbeats:
 
     def body(self) -> bytes:
         """HeartbeatData of all members; b"" when there are none."""
-        instance = self._instance
-        if not instance.producers and not instance.consumers:
+        if not self._producers and not self._consumers:
             return b""
         return json_text(
             {
-                "clientID": instance.client_id,
-                "consumerDataSet": [consumer.heartbeat() for consumer in instance.consumers.values()],
+                "clientID": self._client.client_id,
+                "consumerDataSet": [consumer.heartbeat() for consumer in self._consumers.values()],
                 "heartbeatFingerprint": 0,
-                "producerDataSet": [{"groupName": group} for group in instance.producers],
+                "producerDataSet": [{"groupName": group} for group in self._producers],
                 "withoutSub": False,
             }
         )
@@ -59,17 +61,17 @@ class Heartbeats:
         async with self._lock:
             if not self.body():
                 return
-            masters_only = not self._instance.consumers
+            masters_only = not self._consumers
             addresses = [
                 address
-                for known in list(self._instance.brokers.values())
+                for known in list(self._client.brokers.values())
                 for broker_id, address in known.items()
                 if broker_id == MASTER_ID or not masters_only
             ]
             await asyncio.gather(*(self._send_to(address) for address in addresses))
 
     async def _send_to(self, address: str) -> None:
-        pool, troubles = self._instance.pool, self._instance.troubles
+        pool, troubles = self._client.pool, self._client.troubles
         key = ("heartbeat", address)
         try:
             connection = pool.live(address)
@@ -84,7 +86,7 @@ class Heartbeats:
 
     async def greet(self, connection: ClientConnection) -> None:
         """The first words on a new connection; nothing to a name server."""
-        if connection.address not in self._instance.broker_addresses():
+        if connection.address not in self._client.broker_addresses():
             return
         try:
             await self._beat(connection)
@@ -95,8 +97,8 @@ class Heartbeats:
         body = self.body()
         if not body:
             return
-        timeout = self._instance.options.call_timeout
-        answer = await self._instance.call_on(connection, codes.HEART_BEAT, None, body, timeout)
+        timeout = self._client.options.call_timeout
+        answer = await self._client.call_on(connection, codes.HEART_BEAT, None, body, timeout)
         if answer.code == codes.SUCCESS:
             self._versions[connection.address] = answer.version
         else:

@@ -10,32 +10,20 @@ import asyncio
 import logging
 import os
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bolide.client.instance.heartbeats import Heartbeats
-from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
+from bolide.client.instance.members import ConsumerMember, ProducerMember
+from bolide.client.instance.name_servers import REFRESH_INTERVAL
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
-from bolide.client.instance.route_looks import RouteLooks
-from bolide.client.instance.routes import TopicRoute, decode_route
-from bolide.client.instance.troubles import NoNameServer, Troubles
-from bolide.client.messages.errors import (
-    ClientForked,
-    ClientStateError,
-    ResponseError,
-    TopicNotFound,
-    not_a_name_server,
-    response_error,
-)
-from bolide.client.messages.hooks import RpcCall
-from bolide.errors import BolideError, ConnectionLost, ProtocolError, RequestTimeout
-from bolide.layout.names import MASTER_ID
+from bolide.client.instance.routed_client import RoutedClient
+from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound
+from bolide.errors import BolideError
 from bolide.remoting import codes
-from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
-from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.command import Command, make_response
 from bolide.transport.client import ClientConnection
-from bolide.transport.pool import ConnectionPool
 
 log = logging.getLogger("bolide.client")
 
@@ -46,64 +34,17 @@ _instances: WeakKeyDictionary[asyncio.AbstractEventLoop, Instances] = WeakKeyDic
 """Weak at both ends: members and tasks hold an instance, and an instance holds its loop."""
 
 
-class ProducerMember(Protocol):
-    """What the instance needs of a producer."""
-
-    group: str
-
-    def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
-
-    def topic_missing(self, topic: str) -> None:
-        """No name server knows one of them now."""
-
-
-class ConsumerMember(Protocol):
-    """What the instance needs of a consumer."""
-
-    group: str
-
-    def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
-
-    def heartbeat(self) -> dict[str, Any]:
-        """This consumer's part of the heartbeat (ConsumerData)."""
-
-    def rebalance_soon(self) -> None:
-        """The group has changed: share the queues out again now."""
-
-    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Answer a request a broker makes of this group's consumer; None for no answer."""
-
-
-class ClientInstance:
+class ClientInstance(RoutedClient):
     """Shared by all members with equal `ClientOptions` on one event loop; see `acquire`."""
 
     def __init__(self, options: ClientOptions) -> None:
-        self.options = options
-        self.client_id = options.client_id
-        self.heartbeats = Heartbeats(self)
-        self.world = options.world
-        self.pool = ConnectionPool(
-            self._on_request, options.ssl, options.call_timeout, self.heartbeats.greet, options.world
-        )
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
+        self.heartbeats = Heartbeats(self, self.producers, self.consumers)
+        super().__init__(options, self._on_request, self.heartbeats.greet)
         self.replies = Replies()
-        self.troubles = Troubles()
-        self.routes: dict[str, TopicRoute] = {}
-        self.brokers: dict[str, dict[int, str]] = {}
-        self.parents: dict[str, str] = {}
-        """Of light queues (LMQ), which are in no route: the topic whose brokers have them."""
         self.pid = os.getpid()
-        self._loop = asyncio.get_running_loop()
-        self.name_servers = NameServers(options.namesrv, options.world)
-        # Clients spread over the name servers, as RocketMQ's do.
-        self._namesrv = options.world.random.randrange(1000)
         self._members = 0
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
-        self._looks = RouteLooks()
 
     # -- life
 
@@ -129,23 +70,12 @@ class ClientInstance:
         known = _instances.get(self._loop)
         if known is not None and known.get(self.options) is self:
             del known[self.options]
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.cancel()
         await self.pool.close()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` as a task that ends with the instance at the latest."""
-        task = self._loop.create_task(work, name=f"bolide {name}")
-        self._tasks[task] = None
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s ended with %s", task.get_name(), error, exc_info=error)
+        return self._tasks.spawn(work, name)
 
     def check_process(self) -> None:
         """Raise `ClientForked` in a process other than the one that started this client."""
@@ -212,137 +142,6 @@ class ClientInstance:
             else:
                 self.troubles.over(work)
 
-    # -- calls
-
-    async def call(
-        self,
-        address: str,
-        code: int,
-        ext: dict[str, str] | None = None,
-        body: bytes = b"",
-        *,
-        timeout: float | None = None,
-        accept: tuple[int, ...] = (codes.SUCCESS,),
-    ) -> Command:
-        """Ask `address` and return its answer. Raises `ResponseError` when the code is not among `accept`."""
-        timeout = self.options.call_timeout if timeout is None else timeout
-        connection = self.pool.live(address) or await self.pool.get(address)
-        answer = await self.call_on(connection, code, ext, body, timeout)
-        if answer.code not in accept:
-            raise response_error(answer.code, answer.remark, codes.request_name(code), address)
-        return answer
-
-    async def call_on(
-        self, connection: ClientConnection, code: int, ext: dict[str, str] | None, body: bytes, timeout: float
-    ) -> Command:
-        """The answer, whatever its code, with the hooks around."""
-        hooks = self.options.hooks
-        if not hooks:
-            return await connection.request(self._request(code, ext, body), timeout)
-        call = RpcCall(connection.address, code, dict(ext or {}), body, False)
-        for hook in hooks:
-            hook.before(call)
-        answer = await connection.request(self._request(code, call.ext, call.body), timeout)
-        for hook in hooks:
-            hook.after(call, answer)
-        return answer
-
-    async def oneway(self, address: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> None:
-        """Tell `address` something that gets no answer. Raises `ConnectionLost`."""
-        connection = self.pool.live(address) or await self.pool.get(address)
-        call = RpcCall(address, code, dict(ext or {}), body, True)
-        for hook in self.options.hooks:
-            hook.before(call)
-        connection.oneway(self._request(code, call.ext, call.body, oneway=True))
-
-    def _request(self, code: int, ext: dict[str, str] | None, body: bytes, oneway: bool = False) -> Command:
-        kind = BINARY_TYPE if self.options.binary_header else JSON_TYPE
-        return make_request(code, 0, ext, body, oneway, kind)
-
-    async def ask_namesrv(
-        self,
-        code: int,
-        ext: dict[str, str] | None = None,
-        body: bytes = b"",
-        *,
-        accept: tuple[int, ...] = (codes.SUCCESS,),
-        timeout: float | None = None,
-    ) -> Command:
-        """Ask one name server, the next one when it cannot be reached. Raises the last server's error."""
-        servers = await self.name_servers.known()
-        failure: BolideError | None = None
-        for _ in range(len(servers)):
-            address = servers[self._namesrv % len(servers)]
-            try:
-                answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)
-            except (ConnectionLost, RequestTimeout, ProtocolError) as error:
-                failure = error
-                self._namesrv += 1
-            except ResponseError as error:
-                self.troubles.name_servers_answer()
-                raise not_a_name_server(error, address) from None
-            else:
-                self.troubles.name_servers_answer()
-                return answer
-        tried = f"none of {len(servers)} name servers can be reached, the last error: " if len(servers) > 1 else ""
-        hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout | ProtocolError) else ""
-        raise NoNameServer(f"{tried or 'the name server cannot be reached: '}{failure}{hint}") from failure
-
-    # -- routes
-
-    async def route(self, topic: str) -> TopicRoute:
-        """The route of a topic, asked for if it is not known. Raises `TopicNotFound`."""
-        return self.routes.get(topic) or await self.fetch_route(topic)
-
-    async def fetch_route(self, topic: str) -> TopicRoute:
-        """The route of a topic from a name server; two who ask at once share one request. Raises `TopicNotFound`."""
-        task = self._fetching.get(topic)
-        if task is None:
-            task = self._loop.create_task(self._fetch_route(topic), name=f"bolide route {topic}")
-            self._fetching[topic] = task
-            self._tasks[task] = None
-            task.add_done_callback(lambda done: self._fetched(topic, done))
-        return await asyncio.shield(task)
-
-    def _fetched(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
-        self._fetching.pop(topic, None)
-        self._tasks.pop(task, None)
-        if not task.cancelled():
-            task.exception()  # taken by those who asked, or wanted by nobody any more
-
-    async def _fetch_route(self, topic: str) -> TopicRoute:
-        parent = self.parents.get(topic)
-        if parent is not None:
-            route = (await self.fetch_route(parent)).of_light_queue(topic)
-            self.routes[topic] = route
-            return route
-        answer = await self.ask_namesrv(
-            codes.GET_ROUTEINFO_BY_TOPIC, {"topic": topic, "acceptStandardJsonOnly": "true"}
-        )
-        route = decode_route(topic, answer.body)
-        self.routes[topic] = route
-        for name, addresses in route.brokers.items():
-            self.brokers[name] = dict(addresses)
-        return route
-
-    def may_look(self, topic: str) -> bool:
-        """True when `look_again` would wait: it may ask again, or the question is on its way."""
-        return topic in self._fetching or self._looks.may(topic, self._loop.time())
-
-    async def look_again(self, topic: str) -> None:
-        """Ask where a topic is now, because a broker of it cannot be reached or refuses; not too often (`RouteLooks`).
-
-        Without an answer the route stays as it is.
-        """
-        if not self.may_look(topic):
-            return
-        if topic not in self._fetching:
-            self._looks.looked(topic, self._loop.time())
-        try:
-            await self.fetch_route(topic)
-        except BolideError as error:
-            log.debug("the route of topic %s is not known now: %s", topic, error)
-
     async def refresh_routes(self) -> None:
         """Ask again for the routes of all topics of all members, and forget brokers nobody routes to."""
         topics: set[str] = set()
@@ -364,21 +163,6 @@ class ClientInstance:
         for name in sorted(set(self.brokers) - routed):
             for address in self.brokers.pop(name).values():
                 self.pool.drop(address)
-
-    def master_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master, if its route is known and it has one."""
-        return self.brokers.get(broker_name, {}).get(MASTER_ID)
-
-    def any_address(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """The address of a broker under `broker_id`, else its master's, else that of the smallest id."""
-        known = self.brokers.get(broker_name)
-        if not known:
-            return None
-        return known.get(broker_id) or known[min(known)]
-
-    def broker_addresses(self) -> list[str]:
-        """Every broker address known by route."""
-        return [address for addresses in self.brokers.values() for address in addresses.values()]
 
     # -- requests of brokers
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
+from bolide.client.instance.routed_client import RoutedClient
 from bolide.client.instance.send_frame import send_header
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.queue import MessageQueue
@@ -27,9 +27,6 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
-
-if TYPE_CHECKING:
-    from bolide.client.instance.instance import ClientInstance
 
 log = logging.getLogger("bolide.client")
 
@@ -87,7 +84,7 @@ def _host(text: str) -> bytes:
 
 
 async def send_reply(
-    instance: ClientInstance, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
+    client: RoutedClient, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
 ) -> None:
     """Answer a request. Raises `MessageRefused` for another message, `ResponseError` if its sender is gone."""
     asker = request.get_property(names.REPLY_TO_CLIENT)
@@ -101,10 +98,10 @@ async def send_reply(
         names.TTL: request.get_property(names.TTL) or "",
         names.WAIT: "true",
     }
-    address = instance.master_address(request.broker_name)
+    address = client.master_address(request.broker_name)
     if address is None:
         raise ConnectionLost(f"broker {request.broker_name} has no master now: the answer cannot reach {asker}")
     queue = MessageQueue(cluster + REPLY_TOPIC_SUFFIX, request.broker_name, 0)
     header = send_header(group, queue, 1)
     header.born_timestamp, header.properties = now, format_properties(properties)
-    await instance.call(address, codes.SEND_REPLY_MESSAGE_V2, header.to_ext(), body, timeout=timeout)
+    await client.call(address, codes.SEND_REPLY_MESSAGE_V2, header.to_ext(), body, timeout=timeout)

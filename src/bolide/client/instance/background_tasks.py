@@ -1,0 +1,45 @@
+"""The tasks of a client: they run in the background, and end with it at the latest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+log = logging.getLogger("bolide.client")
+
+
+class BackgroundTasks:
+    """Tasks of one event loop. The loop itself holds its tasks weakly, so they are held here."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: dict[asyncio.Task[Any], None] = {}
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run `work` as a task; an error that it raises is logged."""
+        task = self._loop.create_task(work, name=f"bolide {name}")
+        self._running[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s ended with %s", task.get_name(), error, exc_info=error)
+
+    def hold(self, task: asyncio.Task[Any]) -> None:
+        """Hold a task that its caller has started, and whose errors its caller takes, until `release`."""
+        self._running[task] = None
+
+    def release(self, task: asyncio.Task[Any]) -> None:
+        """The task that was given to `hold` has ended."""
+        self._running.pop(task, None)
+
+    async def cancel(self) -> None:
+        """Cancel all tasks but the current one, and wait until they have ended."""
+        tasks = [task for task in self._running if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

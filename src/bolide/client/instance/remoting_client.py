@@ -1,0 +1,108 @@
+"""RemotingClient: requests to brokers and name servers, with hooks around them (RocketMQ's NettyRemotingClient)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from bolide.client.instance.name_servers import NameServers
+from bolide.client.instance.options import ClientOptions
+from bolide.client.instance.troubles import NoNameServer, Troubles
+from bolide.client.messages.errors import ResponseError, not_a_name_server, response_error
+from bolide.client.messages.hooks import RpcCall
+from bolide.errors import BolideError, ConnectionLost, ProtocolError, RequestTimeout
+from bolide.remoting import codes
+from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection, OnRequest
+from bolide.transport.pool import ConnectionPool
+
+Greet = Callable[[ClientConnection], Awaitable[None]]
+"""Speaks first on a new connection, before anyone else may use it."""
+
+
+class RemotingClient:
+    """The connections of one client, and the calls over them. `on_request` gets the requests of brokers."""
+
+    def __init__(self, options: ClientOptions, on_request: OnRequest, greet: Greet) -> None:
+        self.options = options
+        self.client_id = options.client_id
+        self.world = options.world
+        self.pool = ConnectionPool(on_request, options.ssl, options.call_timeout, greet, options.world)
+        self.troubles = Troubles()
+        self.name_servers = NameServers(options.namesrv, options.world)
+        # Clients spread over the name servers, as RocketMQ's do.
+        self._namesrv = options.world.random.randrange(1000)
+
+    async def call(
+        self,
+        address: str,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+        accept: tuple[int, ...] = (codes.SUCCESS,),
+    ) -> Command:
+        """Ask `address` and return its answer. Raises `ResponseError` when the code is not among `accept`."""
+        timeout = self.options.call_timeout if timeout is None else timeout
+        connection = self.pool.live(address) or await self.pool.get(address)
+        answer = await self.call_on(connection, code, ext, body, timeout)
+        if answer.code not in accept:
+            raise response_error(answer.code, answer.remark, codes.request_name(code), address)
+        return answer
+
+    async def call_on(
+        self, connection: ClientConnection, code: int, ext: dict[str, str] | None, body: bytes, timeout: float
+    ) -> Command:
+        """The answer, whatever its code, with the hooks around."""
+        hooks = self.options.hooks
+        if not hooks:
+            return await connection.request(self._request(code, ext, body), timeout)
+        call = RpcCall(connection.address, code, dict(ext or {}), body, False)
+        for hook in hooks:
+            hook.before(call)
+        answer = await connection.request(self._request(code, call.ext, call.body), timeout)
+        for hook in hooks:
+            hook.after(call, answer)
+        return answer
+
+    async def oneway(self, address: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> None:
+        """Tell `address` something that gets no answer. Raises `ConnectionLost`."""
+        connection = self.pool.live(address) or await self.pool.get(address)
+        call = RpcCall(address, code, dict(ext or {}), body, True)
+        for hook in self.options.hooks:
+            hook.before(call)
+        connection.oneway(self._request(code, call.ext, call.body, oneway=True))
+
+    def _request(self, code: int, ext: dict[str, str] | None, body: bytes, oneway: bool = False) -> Command:
+        kind = BINARY_TYPE if self.options.binary_header else JSON_TYPE
+        return make_request(code, 0, ext, body, oneway, kind)
+
+    async def ask_namesrv(
+        self,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        accept: tuple[int, ...] = (codes.SUCCESS,),
+        timeout: float | None = None,
+    ) -> Command:
+        """Ask one name server, the next one when it cannot be reached. Raises the last server's error."""
+        servers = await self.name_servers.known()
+        failure: BolideError | None = None
+        for _ in range(len(servers)):
+            address = servers[self._namesrv % len(servers)]
+            try:
+                answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)
+            except (ConnectionLost, RequestTimeout, ProtocolError) as error:
+                failure = error
+                self._namesrv += 1
+            except ResponseError as error:
+                self.troubles.name_servers_answer()
+                raise not_a_name_server(error, address) from None
+            else:
+                self.troubles.name_servers_answer()
+                return answer
+        tried = f"none of {len(servers)} name servers can be reached, the last error: " if len(servers) > 1 else ""
+        hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout | ProtocolError) else ""
+        raise NoNameServer(f"{tried or 'the name server cannot be reached: '}{failure}{hint}") from failure
