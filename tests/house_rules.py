@@ -21,7 +21,6 @@ MOST_PARAMETERS = 8
 MAY_HAVE_MORE = {
     "src/bolide/admin/topics.py:create_topic": "arguments of the admin client, keyword-only",
     "src/bolide/client/instance/options.py:of": "takes what a client's constructor takes",
-    "src/bolide/client/instance/send_frame.py:send_ext": "a field of the header each, once a message sent",
     "src/bolide/client/instance/send_frame.py:send_frame": "a field of the header each, once a message sent",
     "src/bolide/spark/dispatch/follow.py:follow_store": "arguments of a job, keyword-only",
     "src/bolide/spark/jobs/files.py:import_files": "arguments of a job, keyword-only",
@@ -187,10 +186,8 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "client/instance/process_id.py": ({"os"}, "notices a fork"),
     "client/instance/unclosed.py": ({"os"}, "notices a fork"),
     "client/instance/unique_id.py": ({"time"}, "asks the calendar in which month a time of the world is"),
-    "client/producing/producer.py": (
-        {"threading", "uuid"},
-        "notices calls from another thread, and writes random bits of the world as a UUID",
-    ),
+    "client/producing/producer.py": ({"uuid"}, "writes random bits of the world as a UUID"),
+    "client/producing/send_context.py": ({"threading"}, "notices calls from another thread"),
     "client/tracing/interceptor.py": ({"clocks"}, "records that a user makes have the time of the machine"),
     "node/loop/clock.py": ({"clocks"}, "reads the machine by a native call, where the world is the machine"),
     "node/process/heap.py": ({"os"}, "reads the environment before there is a node"),

@@ -59,6 +59,11 @@ OUTPUTS = [
                 "Producer",
                 {"instance", "loop", "topics", "topic_missing", "finished", *SENDING},
                 {"group": "str"},
+                bases=(
+                    "bolide.client.producing.producer:Producer",
+                    "bolide.client.producing.message_sender:MessageSender",
+                    "bolide.client.producing.send_context:SendContext",
+                ),
             ),
             Facade(
                 "bolide.client.producing.transaction_producer",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message, properties_text
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_outcome import outcome_of, show_outcomes
 from bolide.client.producing.sending import Sending, batch_sending, bound_queue
@@ -25,9 +26,6 @@ from bolide.errors import BolideError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
-
-if TYPE_CHECKING:
-    from bolide.client.producing.producer import Producer
 
 CHUNK: Final = 1024
 """Most messages that are taken from the caller before the first of them is sent."""
@@ -68,7 +66,7 @@ class Part:
 class ManySends:
     """One call of `send_many`: what is gathered for each queue, what is out, and the outcomes so far."""
 
-    def __init__(self, producer: Producer, choice: QueueChoice | None) -> None:
+    def __init__(self, producer: MessageSender, choice: QueueChoice | None) -> None:
         self._producer = producer
         self._choice = choice
         self._outcomes: list[SendResult | BaseException | None] = []

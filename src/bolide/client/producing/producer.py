@@ -9,29 +9,17 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
-from threading import get_ident
 from types import TracebackType
 from typing import Final, Self, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
-from bolide.client.instance.process_id import process_id
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
-from bolide.client.instance.unique_id import UniqueIds
-from bolide.client.messages.arguments import (
-    check_count,
-    check_group,
-    check_objects,
-    check_seconds,
-    check_several,
-    check_topic,
-    shown,
-)
-from bolide.client.messages.codec import CodecChoice, find_codec, with_body
-from bolide.client.messages.errors import ClientStateError, MessageRefused, TooFast
-from bolide.client.messages.message import Message, check_body, properties_text
+from bolide.client.messages.arguments import check_count, check_group, check_objects, check_seconds, check_several
+from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -39,28 +27,19 @@ from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.keywords import MAX_IN_FLIGHT, SEND_TIMEOUT
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.many import ManySends
-from bolide.client.producing.message_batch import pack_batch
+from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
 from bolide.client.producing.recalls import recall
-from bolide.client.producing.send_outcome import end_send
-from bolide.client.producing.sending import Sending, batch_sending
-from bolide.client.tracing.interceptor import (
-    Interceptor,
-    SendCall,
-    begin_send,
-    close_all,
-    refuse_sends,
-    start_all,
-)
+from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
 from bolide.errors import ArgumentError, RequestTimeout
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
-from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
+from bolide.remoting.compression import NAMES
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
 
-class Producer(Closeable):
+class Producer(MessageSender, Closeable):
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
     `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
@@ -97,33 +76,30 @@ class Producer(Closeable):
             raise ArgumentError(
                 f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}", "compression"
             )
-        self.timeout = check_seconds("timeout", timeout)
-        self.retries = check_count("retries", retries, 0)
-        self.max_in_flight = check_count("max_in_flight", max_in_flight, 1)
+        timeout = check_seconds("timeout", timeout)
+        retries = check_count("retries", retries, 0)
+        max_in_flight = check_count("max_in_flight", max_in_flight, 1)
         self.compress_above = check_count("compress_above", compress_above, 0)
         self.max_body = check_count("max_body", max_body, 1)
-        self.routes = PublishRoutes(check_count("queue_count", queue_count, 1))
-        self.options = self._options_of(namesrv, connection)
-        self.group = with_namespace(self.options.namespace, group)
+        routes = PublishRoutes(check_count("queue_count", queue_count, 1))
+        options = self._options_of(namesrv, connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
-            interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
+            interceptors = (*interceptors, tracer(f"{group}-PRODUCE", options))
         self.interceptors = interceptors
         self.codec = find_codec(codec)
-        self.faults = LatencyFaults() if latency_faults else None
-        self.retry_when_not_safe = retry_when_not_safe
         self._compression = NAMES[compression.upper()]
-        self._instance: ClientInstance | None = None
-        self._closed = False
-        self._pid = 0
-        self._thread = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.wall_ms = self.options.world.wall_ms
-        self.next_id = UniqueIds(self.options.world).next_id
+        super().__init__(
+            with_namespace(options.namespace, group),
+            options,
+            routes,
+            LatencyFaults() if latency_faults else None,
+            timeout=timeout,
+            retries=retries,
+            max_in_flight=max_in_flight,
+            retry_when_not_safe=retry_when_not_safe,
+        )
         self._announced: set[str] = set()
-        self._in_flight: set[Sending] = set()
-        self._out = 0
-        self._slot_free = asyncio.Event()
         self._lock = asyncio.Lock()
 
     def _options_of(self, namesrv: str, connection: ConnectionOptions) -> ClientOptions:
@@ -143,10 +119,7 @@ class Producer(Closeable):
                 except ClientStateError:
                     await instance.release()
                     raise
-                self._loop = asyncio.get_running_loop()
-                self._pid = process_id()
-                self._thread = get_ident()
-                self._instance = instance
+                self._started_on(instance)
                 self._opened(f"{type(self).__name__} of group {self.group}")
                 await start_all(self.interceptors)
         return self
@@ -181,31 +154,9 @@ class Producer(Closeable):
         await self.close()
 
     @property
-    def instance(self) -> ClientInstance:
-        """The shared client. Raises `ClientStateError` before `start` and after `close`."""
-        if self._instance is None:
-            state = "closed" if self._closed else "not started: use `async with` or await start()"
-            raise ClientStateError(f"producer {self.group} is {state}")
-        return self._instance
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of `start`."""
-        assert self._loop is not None
-        return self._loop
-
-    @property
     def in_flight(self) -> int:
         """Messages sent and not answered yet."""
         return self._out
-
-    def topics(self) -> set[str]:
-        """Topics sent to so far."""
-        return self.routes.topics()
-
-    def topic_missing(self, topic: str) -> None:
-        """The client found no route of a topic sent to."""
-        self.routes.missing(topic)
 
     # -- sending
 
@@ -312,158 +263,6 @@ class Producer(Closeable):
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
         return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
-
-    async def _wait_for_slot(self) -> None:
-        while self._out >= self.max_in_flight:
-            self._slot_free.clear()
-            await self._slot_free.wait()
-
-    async def wait_for_slots(self, count: int) -> None:
-        """Wait until so many more messages may be out; more than are ever allowed wait for all that are out."""
-        while self._out and self._out + count > self.max_in_flight:
-            self._slot_free.clear()
-            await self._slot_free.wait()
-
-    def _accept(
-        self,
-        message: Message,
-        queue: QueueChoice | None,
-        timeout: float | None,
-        oneway: bool,
-        marks: str = "",
-        sys_flag: int = 0,
-    ) -> Sending:
-        """Send a message; `marks` are properties of the protocol that no user may set, as text."""
-        self._check_room()
-        message, call = self.ready(message, oneway)
-        calls = [] if call is None else [call]
-        try:
-            sending = self.sending_of(message, queue, timeout, oneway, marks, sys_flag)
-        except BaseException as error:
-            refused = _refusal(error, [message])
-            refuse_sends(calls, refused, self.interceptors)
-            raise refused from refused.__cause__
-        return self._go(sending, calls)
-
-    def ready(self, message: Message, oneway: bool = False) -> tuple[Message, SendCall | None]:
-        """A message as it is sent, with a body and in the namespace, and what the interceptors know of it.
-
-        Raises `MessageRefused`, and what an interceptor raises to refuse it.
-        """
-        call: SendCall | None = None
-        try:
-            message = with_body(message, self.codec)
-            if self.interceptors:
-                call = begin_send(self.group, message, self.interceptors, oneway, self.options.world)
-                message = call.message
-            message = self._in_namespace(message)
-            check_topic(message.topic)
-            check_body(message, self.max_body)
-        except BaseException as error:
-            refused = _refusal(error, [message])
-            refuse_sends([] if call is None else [call], refused, self.interceptors)
-            raise refused from refused.__cause__
-        return message, call
-
-    def sending_of(
-        self,
-        message: Message,
-        queue: QueueChoice | None,
-        timeout: float | None = None,
-        oneway: bool = False,
-        marks: str = "",
-        sys_flag: int = 0,
-    ) -> Sending:
-        """A message that is `ready`, with its id and the rest of what travels. Raises `MessageRefused`."""
-        message_id = self.next_id()
-        properties = properties_text(message, message_id)
-        if marks:
-            properties += marks
-        body = message.body
-        if len(body) >= self.compress_above:
-            body = compress(body, self._compression)
-            sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-        return Sending(
-            self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
-        )
-
-    def deadline(self, timeout: float | None = None) -> float:
-        """When a message sent now is late, by the loop's clock. Raises `ArgumentError`."""
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        return self.loop.time() + (self.timeout if timeout is None else timeout)
-
-    def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
-        self._check_room()
-        calls: list[SendCall] = []
-        try:
-            messages = [with_body(message, self.codec) for message in messages]
-            if self.interceptors:
-                for message in messages:
-                    calls.append(begin_send(self.group, message, self.interceptors, world=self.options.world))
-                messages = [call.message for call in calls]
-            messages = [self._in_namespace(message) for message in messages]
-            ids, body = pack_batch(messages, self.max_body, self.next_id)
-            deadline = self.deadline(timeout)
-        except BaseException as error:
-            refused = _refusal(error, messages)
-            refuse_sends(calls, refused, self.interceptors)
-            raise refused from refused.__cause__
-        first = messages[0]
-        return self._go(batch_sending(self, first, ids, body, deadline, queue), calls)
-
-    def _in_namespace(self, message: Message) -> Message:
-        namespace = self.options.namespace
-        return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
-
-    def check_usable(self) -> None:
-        """Raise `ClientStateError` unless it is started, open and used where it was started; `ClientForked`."""
-        instance = self.instance
-        if self._closed:
-            raise ClientStateError(f"producer {self.group} is closing")
-        if self._pid != process_id():
-            instance.check_process()
-        # Asking for the running loop is a system call, so it is left to calls that show by other signs to be wrong.
-        if self._thread != get_ident() or self.loop.is_closed():
-            instance.check_loop()
-
-    def _check_room(self) -> None:
-        self.check_usable()
-        if self._out >= self.max_in_flight:
-            raise TooFast(
-                f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
-                " await send(), or raise max_in_flight"
-            )
-
-    def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
-        if calls:
-            end_send(calls, sending, self.interceptors)
-        self.go(sending)
-        return sending
-
-    def go(self, sending: Sending) -> None:
-        """Count a message as out, and send it."""
-        self._in_flight.add(sending)
-        self._out += sending.count
-        sending.start()
-
-    # -- for Sending
-
-    def finished(self, sending: Sending) -> None:
-        """A message has its outcome: its place in flight is free."""
-        if sending in self._in_flight:
-            self._in_flight.remove(sending)
-            self._out -= sending.count
-        if not self._slot_free.is_set():
-            self._slot_free.set()
-
-
-def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
-    """Why messages were not accepted: `error`, unless one of them is not a message at all."""
-    for message in messages:
-        if not isinstance(message, Message):
-            return MessageRefused(f"the message is {shown(message)}, give a Message", "message")
-    return error
 
 
 def tracer(name: str, options: ClientOptions) -> Tracer:

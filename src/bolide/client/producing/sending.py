@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bolide.client.instance.send_frame import send_frame, send_header
 from bolide.client.messages.arguments import shown
@@ -27,13 +27,11 @@ from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.producing.publish import QueueChoice, TopicQueues
+from bolide.client.producing.send_context import SendContext
 from bolide.errors import BolideError, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
-
-if TYPE_CHECKING:
-    from bolide.client.producing.producer import Producer
 
 LOOK_PATIENCE: Final = 1.0
 """Seconds that the next try waits for the answer who the master is."""
@@ -68,7 +66,7 @@ class Sending:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: SendContext,
         message: Message,
         message_id: str,
         properties: str,
@@ -342,7 +340,7 @@ def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topi
 
 
 def batch_sending(
-    producer: Producer, first: Message, ids: list[str], body: bytes, deadline: float, choice: QueueChoice | None
+    producer: SendContext, first: Message, ids: list[str], body: bytes, deadline: float, choice: QueueChoice | None
 ) -> Sending:
     """Several messages as one request; `first` is one of them, `body` all of them encoded."""
     envelope = Message(first.topic, body, sharding_key=first.sharding_key)

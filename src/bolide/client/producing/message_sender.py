@@ -1,0 +1,129 @@
+"""MessageSender: encodes and checks a user's message, gives it an id and properties, and sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bolide.client.messages.arguments import check_topic, shown
+from bolide.client.messages.codec import Codec, with_body
+from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.message import Message, check_body, properties_text
+from bolide.client.messages.namespace import with_namespace
+from bolide.client.producing.message_batch import pack_batch
+from bolide.client.producing.publish import QueueChoice
+from bolide.client.producing.send_context import SendContext
+from bolide.client.producing.send_outcome import end_send
+from bolide.client.producing.sending import Sending, batch_sending
+from bolide.client.tracing.interceptor import Interceptor, SendCall, begin_send, refuse_sends
+from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
+
+
+class MessageSender(SendContext):
+    """Accepts messages of users. Subclasses set the attributes that are declared here. Sizes are bytes."""
+
+    codec: Codec | None
+    interceptors: tuple[Interceptor, ...]
+    compress_above: int
+    max_body: int
+    _compression: int
+
+    def _accept(
+        self,
+        message: Message,
+        queue: QueueChoice | None,
+        timeout: float | None,
+        oneway: bool,
+        marks: str = "",
+        sys_flag: int = 0,
+    ) -> Sending:
+        """Send a message; `marks` are properties of the protocol that no user may set, as text."""
+        self._check_room()
+        message, call = self.ready(message, oneway)
+        calls = [] if call is None else [call]
+        try:
+            sending = self.sending_of(message, queue, timeout, oneway, marks, sys_flag)
+        except BaseException as error:
+            refused = _refusal(error, [message])
+            refuse_sends(calls, refused, self.interceptors)
+            raise refused from refused.__cause__
+        return self._go(sending, calls)
+
+    def ready(self, message: Message, oneway: bool = False) -> tuple[Message, SendCall | None]:
+        """A message as it is sent, with a body and in the namespace, and what the interceptors know of it.
+
+        Raises `MessageRefused`, and what an interceptor raises to refuse it.
+        """
+        call: SendCall | None = None
+        try:
+            message = with_body(message, self.codec)
+            if self.interceptors:
+                call = begin_send(self.group, message, self.interceptors, oneway, self.options.world)
+                message = call.message
+            message = self._in_namespace(message)
+            check_topic(message.topic)
+            check_body(message, self.max_body)
+        except BaseException as error:
+            refused = _refusal(error, [message])
+            refuse_sends([] if call is None else [call], refused, self.interceptors)
+            raise refused from refused.__cause__
+        return message, call
+
+    def sending_of(
+        self,
+        message: Message,
+        queue: QueueChoice | None,
+        timeout: float | None = None,
+        oneway: bool = False,
+        marks: str = "",
+        sys_flag: int = 0,
+    ) -> Sending:
+        """A message that is `ready`, with its id and the rest of what travels. Raises `MessageRefused`."""
+        message_id = self.next_id()
+        properties = properties_text(message, message_id)
+        if marks:
+            properties += marks
+        body = message.body
+        if len(body) >= self.compress_above:
+            body = compress(body, self._compression)
+            sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+        return Sending(
+            self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
+        )
+
+    def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
+        self._check_room()
+        calls: list[SendCall] = []
+        try:
+            messages = [with_body(message, self.codec) for message in messages]
+            if self.interceptors:
+                for message in messages:
+                    calls.append(begin_send(self.group, message, self.interceptors, world=self.options.world))
+                messages = [call.message for call in calls]
+            messages = [self._in_namespace(message) for message in messages]
+            ids, body = pack_batch(messages, self.max_body, self.next_id)
+            deadline = self.deadline(timeout)
+        except BaseException as error:
+            refused = _refusal(error, messages)
+            refuse_sends(calls, refused, self.interceptors)
+            raise refused from refused.__cause__
+        first = messages[0]
+        return self._go(batch_sending(self, first, ids, body, deadline, queue), calls)
+
+    def _in_namespace(self, message: Message) -> Message:
+        namespace = self.options.namespace
+        return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
+
+    def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
+        if calls:
+            end_send(calls, sending, self.interceptors)
+        self.go(sending)
+        return sending
+
+
+def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
+    """Why messages were not accepted: `error`, unless one of them is not a message at all."""
+    for message in messages:
+        if not isinstance(message, Message):
+            return MessageRefused(f"the message is {shown(message)}, give a Message", "message")
+    return error

@@ -1,0 +1,143 @@
+"""SendContext: what the sends of one producer share: the client, the routes, the limit of messages in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import get_ident
+from typing import Protocol
+
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.options import ClientOptions
+from bolide.client.instance.process_id import process_id
+from bolide.client.instance.unique_id import UniqueIds
+from bolide.client.messages.arguments import check_seconds
+from bolide.client.messages.errors import ClientStateError, TooFast
+from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.latency_faults import LatencyFaults
+from bolide.client.producing.publish import PublishRoutes
+
+
+class InFlight(Protocol):
+    """A message, or a batch of `count` messages, that was sent and is not answered yet."""
+
+    count: int
+    future: asyncio.Future[SendResult]
+
+    def start(self) -> None:
+        """Send it."""
+
+
+class SendContext:
+    """The part of a producer that each `Sending` uses. `timeout` is seconds."""
+
+    def __init__(
+        self,
+        group: str,
+        options: ClientOptions,
+        routes: PublishRoutes,
+        faults: LatencyFaults | None,
+        *,
+        timeout: float,
+        retries: int,
+        max_in_flight: int,
+        retry_when_not_safe: bool,
+    ) -> None:
+        self.group = group
+        self.options = options
+        self.routes = routes
+        self.faults = faults
+        self.timeout = timeout
+        self.retries = retries
+        self.max_in_flight = max_in_flight
+        self.retry_when_not_safe = retry_when_not_safe
+        self.wall_ms = options.world.wall_ms
+        self.next_id = UniqueIds(options.world).next_id
+        self._instance: ClientInstance | None = None
+        self._closed = False
+        self._pid = 0
+        self._thread = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._in_flight: set[InFlight] = set()
+        self._out = 0
+        self._slot_free = asyncio.Event()
+
+    def _started_on(self, instance: ClientInstance) -> None:
+        """Send by this client, on the running loop and in this thread."""
+        self._loop = asyncio.get_running_loop()
+        self._pid = process_id()
+        self._thread = get_ident()
+        self._instance = instance
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `start` and after `close`."""
+        if self._instance is None:
+            state = "closed" if self._closed else "not started: use `async with` or await start()"
+            raise ClientStateError(f"producer {self.group} is {state}")
+        return self._instance
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of `start`."""
+        assert self._loop is not None
+        return self._loop
+
+    def topics(self) -> set[str]:
+        """Topics sent to so far."""
+        return self.routes.topics()
+
+    def topic_missing(self, topic: str) -> None:
+        """The client found no route of a topic sent to."""
+        self.routes.missing(topic)
+
+    def check_usable(self) -> None:
+        """Raise `ClientStateError` unless it is started, open and used where it was started; `ClientForked`."""
+        instance = self.instance
+        if self._closed:
+            raise ClientStateError(f"producer {self.group} is closing")
+        if self._pid != process_id():
+            instance.check_process()
+        # Asking for the running loop is a system call, so it is left to calls that show by other signs to be wrong.
+        if self._thread != get_ident() or self.loop.is_closed():
+            instance.check_loop()
+
+    def deadline(self, timeout: float | None = None) -> float:
+        """When a message sent now is late, by the loop's clock. Raises `ArgumentError`."""
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        return self.loop.time() + (self.timeout if timeout is None else timeout)
+
+    # -- places in flight
+
+    async def _wait_for_slot(self) -> None:
+        while self._out >= self.max_in_flight:
+            self._slot_free.clear()
+            await self._slot_free.wait()
+
+    async def wait_for_slots(self, count: int) -> None:
+        """Wait until so many more messages may be out; more than are ever allowed wait for all that are out."""
+        while self._out and self._out + count > self.max_in_flight:
+            self._slot_free.clear()
+            await self._slot_free.wait()
+
+    def _check_room(self) -> None:
+        self.check_usable()
+        if self._out >= self.max_in_flight:
+            raise TooFast(
+                f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
+                " await send(), or raise max_in_flight"
+            )
+
+    def go(self, sending: InFlight) -> None:
+        """Count a message as out, and send it."""
+        self._in_flight.add(sending)
+        self._out += sending.count
+        sending.start()
+
+    def finished(self, sending: InFlight) -> None:
+        """A message has its outcome: its place in flight is free."""
+        if sending in self._in_flight:
+            self._in_flight.remove(sending)
+            self._out -= sending.count
+        if not self._slot_free.is_set():
+            self._slot_free.set()
