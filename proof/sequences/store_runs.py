@@ -18,8 +18,8 @@ from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_with
 from bolide.spark.dispatch.follow import Follower
 from bolide.spark.store.log_scan import Stretch
+from bolide.spark.store.store_schema import TABLES
 from bolide.spark.store.store_source import RocketMQStoreDataSource
-from bolide.spark.store.store_tables import TABLES
 from bolide.spark.verify.verify_job import verify_with
 from proof.sequences.checkpointed import KILLS, Found, Query, batch_rows
 from proof.sequences.in_process import InProcess

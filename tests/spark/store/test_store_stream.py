@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.store.store_options import store_options
+from bolide.spark.store.store_schema import MESSAGES, TABLES
 from bolide.spark.store.store_stream import StoreStreamReader
-from bolide.spark.store.store_tables import MESSAGES, TABLES
 from tests.golden.stores import GoldenStore, golden_store
 
 

@@ -30,7 +30,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.session.progress import Runner
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_plan import store_root
-from bolide.spark.store.store_tables import STRETCHES
+from bolide.spark.store.store_schema import STRETCHES
 from bolide.store.disk.files import RealFiles
 
 if TYPE_CHECKING:

@@ -17,17 +17,14 @@ import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bolide.spark.errors import OptionError, SparkMissing
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FOLDER_VARIABLE: Final = "BOLIDE_SPARK_CACHE"
 """Names another folder than the user's cache folder; `off` for none."""
 _FORM: Final = "2"
-_TRAIN: Final = "from bolide.spark.session.class_archive import train; import sys; train(sys.argv[1])"
+_TRAIN: Final = "from bolide.spark.session.archive_training import train; import sys; train(sys.argv[1])"
 _LIMIT_S: Final = 600.0
 
 
@@ -155,22 +152,3 @@ def forget_others(archive: Archive) -> None:
         jars = home / "jars"
         if home != archive.home and (not jars.exists() or jars.resolve() == (archive.package / "jars").resolve()):
             shutil.rmtree(home.parent, ignore_errors=True)
-
-
-def train(path: str) -> None:
-    """Run the small session whose JVM writes the archive to `path` when it ends."""
-    from bolide.spark.session.session import JAVA_OPTIONS, QUIET_START, job_session
-
-    options = f"{QUIET_START[JAVA_OPTIONS]} {shlex.quote(f'-XX:ArchiveClassesAtExit={path}')}"
-    spark = job_session("bolide spark prepare", "local[1]", settings={**QUIET_START, JAVA_OPTIONS: options})
-    _do_a_little(spark, f"{spark.conf.get('spark.sql.warehouse.dir')}/table")
-    spark.stop()
-
-
-def _do_a_little(spark: SparkSession, table: str) -> None:
-    """What most jobs do, so that its classes are loaded."""
-    done = spark.sparkContext.accumulator(0)
-    spark.sparkContext.parallelize(range(4), 2).map(done.add).collect()
-    rows = spark.range(100).selectExpr("id", "id % 7 AS queue", "cast(id AS string) AS text")
-    rows.repartition(2).write.partitionBy("queue").parquet(table)
-    spark.read.parquet(table).where("id > 3").groupBy("queue").count().orderBy("queue").collect()

@@ -10,7 +10,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, true_or_false, whole_number
 from bolide.spark.source.bad_records import DROP, FAIL, BadRecords, read_bad_records
 from bolide.spark.store.durable import AUTO, RULES
-from bolide.spark.store.store_tables import MESSAGES, TABLES
+from bolide.spark.store.store_schema import MESSAGES, TABLES
 
 KNOWN: Final = (
     "path", "table", "subscribe", "topic", "startingTimestamp", "endingTimestamp", "corruptRecords", "checkCrc",

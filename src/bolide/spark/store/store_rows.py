@@ -22,7 +22,7 @@ from bolide.spark.source.sifting import Sifted, sifted
 from bolide.spark.store.deleted import alive, marks_of
 from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 from bolide.spark.store.store_options import columns_of
-from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES, TABLES
+from bolide.spark.store.store_schema import BAD_RANGES, STRETCHES, TABLES
 
 if TYPE_CHECKING:
     from bolide.spark.store.store_options import StoreReadOptions

@@ -17,8 +17,9 @@ from bolide.spark.source.schema import check_schema
 from bolide.spark.source.sql_table import is_table
 from bolide.spark.store.store_options import StoreReadOptions, columns_of, store_options
 from bolide.spark.store.store_plan import STRETCH, plan_stretches, store_root, tasks_of, with_topics
+from bolide.spark.store.store_schema import BAD_RANGES, MESSAGES, STRETCHES, TABLES
 from bolide.spark.store.store_stream import LogPartition, StoreStreamReader, read_parts
-from bolide.spark.store.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
+from bolide.spark.store.store_tables import read_table, table_files
 
 if TYPE_CHECKING:
     import pyarrow as pa

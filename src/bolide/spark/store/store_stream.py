@@ -27,7 +27,7 @@ from bolide.spark.store.store_folder import segment_files
 from bolide.spark.store.store_options import EARLIEST, LATEST, StoreReadOptions
 from bolide.spark.store.store_plan import STRETCH, cut, plan_stretches, store_root, tasks_of
 from bolide.spark.store.store_rows import bad_ranges, read_stretch, stretch_rows
-from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES
+from bolide.spark.store.store_schema import BAD_RANGES, STRETCHES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,41 +17,10 @@ from bolide.layout.index_file import ENTRY_SIZE, decode_index_header, entry_posi
 from bolide.layout.queue_unit import PRE_BLANK_SIZE
 from bolide.remoting.json import parse_long
 from bolide.spark.errors import OptionError
-from bolide.spark.source.schema import COLUMNS, arrow_schema
+from bolide.spark.source.schema import arrow_schema
 from bolide.spark.store.store_folder import segment_files
-
-if TYPE_CHECKING:
-    from bolide.spark.store.store_options import StoreReadOptions
-
-MESSAGES: Final = "messages"
-BAD_RANGES: Final = "bad_ranges"
-STRETCHES: Final = "stretches"
-
-TABLES: Final = {
-    MESSAGES: {**COLUMNS, "physical_offset": "bigint", "kind": "string"},
-    BAD_RANGES: {
-        "path": "string", "physical_offset": "bigint", "size": "bigint", "reason": "string", "torn": "boolean",
-    },
-    STRETCHES: {
-        "path": "string", "start": "bigint", "size": "bigint", "begin": "bigint", "end": "bigint", "last": "boolean",
-        "known_begin": "boolean", "known_end": "boolean",
-    },
-    "consume_queue": {
-        "topic": "string", "queue_id": "int", "queue_offset": "bigint", "physical_offset": "bigint", "size": "int",
-        "tags_code": "bigint",
-    },
-    "index": {
-        "file": "string", "number": "int", "key_hash": "int", "physical_offset": "bigint",
-        "store_timestamp": "timestamp", "previous": "int",
-    },
-    "offsets": {"group": "string", "topic": "string", "queue_id": "int", "queue_offset": "bigint"},
-    "topics": {"topic": "string", "read_queues": "int", "write_queues": "int", "perm": "int"},
-    "groups": {
-        "group": "string", "consume_enable": "boolean", "consume_message_orderly": "boolean", "retry_queues": "int",
-        "retry_max_times": "int",
-    },
-}  # fmt: skip
-"""Columns and Spark's types of each value of option `table`."""
+from bolide.spark.store.store_options import StoreReadOptions
+from bolide.spark.store.store_schema import TABLES
 
 
 def table_files(root: Path, options: StoreReadOptions) -> list[str]:
