@@ -71,8 +71,24 @@ OUTPUTS = [
                 {"check_transaction"},
                 inherits="Producer",
             ),
-            Facade("bolide.client.consuming.push_consumer", "PushConsumer", attributes={"group": "str"}),
-            Facade("bolide.client.consuming.pull_consumer", "PullConsumer", attributes={"group": "str"}),
+            Facade(
+                "bolide.client.consuming.push_consumer",
+                "PushConsumer",
+                attributes={"group": "str"},
+                bases=(
+                    "bolide.client.consuming.push_consumer:PushConsumer",
+                    "bolide.client.consuming.consumer:Consumer",
+                ),
+            ),
+            Facade(
+                "bolide.client.consuming.pull_consumer",
+                "PullConsumer",
+                attributes={"group": "str"},
+                bases=(
+                    "bolide.client.consuming.pull_consumer:PullConsumer",
+                    "bolide.client.consuming.consumer:Consumer",
+                ),
+            ),
         ],
         ": `send_many`, `send_batch` and listeners of batches spread it over many messages",
     ),

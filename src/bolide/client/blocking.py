@@ -393,22 +393,6 @@ class PushConsumer:
         """
         return self._loop.call(lambda: self._native.position(queue))
 
-    def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 if there is none."""
-        return self._loop.run(lambda: self._native.committed(queue))
-
-    def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
-        return self._loop.run(lambda: self._native.begin_offset(queue))
-
-    def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
-        return self._loop.run(lambda: self._native.end_offset(queue))
-
-    def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
-        return self._loop.run(lambda: self._native.lag())
-
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Answer a message that was sent by `Producer.request`.
 
@@ -439,6 +423,22 @@ class PushConsumer:
         a listener). Raises `ClientStateError` if the queue is not assigned.
         """
         self._loop.run(lambda: self._native.seek(queue, offset))
+
+    def committed(self, queue: MessageQueue) -> int:
+        """The group's stored offset of a queue, -1 if there is none."""
+        return self._loop.run(lambda: self._native.committed(queue))
+
+    def begin_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept in a queue."""
+        return self._loop.run(lambda: self._native.begin_offset(queue))
+
+    def end_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message of a queue will get."""
+        return self._loop.run(lambda: self._native.end_offset(queue))
+
+    def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        return self._loop.run(lambda: self._native.lag())
 
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
@@ -594,10 +594,6 @@ class PullConsumer:
         """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""
         self._loop.run(lambda: self._native.commit())
 
-    def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 when there is none."""
-        return self._loop.run(lambda: self._native.committed(queue))
-
     def position(self, queue: MessageQueue) -> int:
         """The offset of the next message `poll` will return of a queue we hold. Raises `ClientStateError`."""
         return self._loop.call(lambda: self._native.position(queue))
@@ -606,20 +602,17 @@ class PullConsumer:
         """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
         self._loop.run(lambda: self._native.seek(queue, offset))
 
-    def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held."""
-        self._loop.run(lambda: self._native.seek_to_begin(queues))
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return no messages of these queues, or of any, until `resume`."""
+        self._loop.call(lambda: self._native.pause(queues))
 
-    def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
-        self._loop.run(lambda: self._native.seek_to_end(queues))
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
+        self._loop.call(lambda: self._native.resume(queues))
 
-    def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
-
-        `moment` is ms since 1970, or a datetime with a zone.
-        """
-        self._loop.run(lambda: self._native.seek_to_time(moment, queues))
+    def committed(self, queue: MessageQueue) -> int:
+        """The group's stored offset of a queue, -1 if there is none."""
+        return self._loop.run(lambda: self._native.committed(queue))
 
     def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept in a queue."""
@@ -630,13 +623,20 @@ class PullConsumer:
         return self._loop.run(lambda: self._native.end_offset(queue))
 
     def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now."""
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
         return self._loop.run(lambda: self._native.lag())
 
-    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return no messages of these queues, or of any, until `resume`."""
-        self._loop.call(lambda: self._native.pause(queues))
+    def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        self._loop.run(lambda: self._native.seek_to_begin(queues))
 
-    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
-        self._loop.call(lambda: self._native.resume(queues))
+    def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        self._loop.run(lambda: self._native.seek_to_end(queues))
+
+    def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+
+        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
+        """
+        self._loop.run(lambda: self._native.seek_to_time(moment, queues))

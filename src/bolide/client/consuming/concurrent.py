@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.client.consuming.consumption import ConsumeSetup
-from bolide.client.consuming.group_member import BROADCASTING
+from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_back
 from bolide.client.messages.begun import begun

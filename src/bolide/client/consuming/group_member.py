@@ -8,44 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
 from bolide.client.consuming.consumer_stats import ConsumerStats
-from bolide.client.consuming.members import member_ids
+from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVELY, GroupMembership, Serve
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.process_id import process_id
+from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.moment import moment_ms
 from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
-from bolide.client.messages.start_from import StartFrom, start_name
+from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, Subscription, subscription
-from bolide.errors import ArgumentError, BolideError, ConnectionLost, RequestTimeout
-from bolide.layout.names import RETRY_PREFIX
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
-from bolide.remoting.command import Command
 
 log = logging.getLogger("bolide.client")
 
-CLUSTERING: Final = "CLUSTERING"
-BROADCASTING: Final = "BROADCASTING"
-PASSIVELY: Final = "CONSUME_PASSIVELY"
-ACTIVELY: Final = "CONSUME_ACTIVELY"
 INCOMPLETE_RETRY: Final = 1.0
-
-
-def model_name(model: str) -> str:
-    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ArgumentError`."""
-    if str(model).upper() not in (CLUSTERING, BROADCASTING):
-        raise ArgumentError(f'model={model!r} is unknown, give "clustering" or "broadcasting"', "model")
-    return model.upper()
 
 
 class QueueOwner(Protocol):
@@ -58,9 +45,9 @@ class QueueOwner(Protocol):
         """A queue goes to another member."""
 
 
-class GroupMember:
-    """State and rounds shared by the consumers. With the consume type CONSUME_PASSIVELY, a push consumer's, it also
-    subscribes to the group's retry topic.
+class GroupMember(GroupMembership):
+    """The queues of one member, and the rounds that share them out. With the consume type CONSUME_PASSIVELY, a push
+    consumer's, it also subscribes to the group's retry topic.
     """
 
     def __init__(
@@ -71,78 +58,23 @@ class GroupMember:
         consume_type: str,
         start_from: StartFrom,
         strategy: Strategy,
-        serve: Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None],
+        serve: Serve,
         orderly: bool = False,
     ) -> None:
-        self.group = with_namespace(options.namespace, group)
-        self.options = options
-        self.model = model
-        self.consume_type = consume_type
-        self.start_from = start_from
-        self.from_where = start_name(start_from)
+        super().__init__(group, options, model, consume_type, start_from, serve)
         self.strategy = strategy
-        self.subscriptions: dict[str, Subscription] = {}
-        self.parents: dict[str, str] = {}
         self.owned: dict[MessageQueue, ProcessQueue] = {}
         self.stats = ConsumerStats()
-        self._instance: ClientInstance | None = None
-        self._store: GroupOffsets | None = None
         self._queues: QueueOwner | None = None
-        self._serve = serve
         self._orderly = orderly
-        self._with_retry = consume_type == PASSIVELY
         self._wake = asyncio.Event()
         self._round = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
-        self._pid = 0
         self._unreachable = False
-
-    @property
-    def instance(self) -> ClientInstance:
-        """The shared client. Raises `ClientStateError` before `join` and after `leave`, `ClientForked` in a child."""
-        instance = self._instance
-        if instance is None:
-            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
-        if process_id() != self._pid:
-            instance.check_process()
-        return instance
-
-    @property
-    def store(self) -> GroupOffsets:
-        """The group's offsets, also after `leave`. Raises `ClientStateError` before `join`."""
-        if self._store is None:
-            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
-        return self._store
-
-    @property
-    def retry_topic(self) -> str:
-        """Where messages of this group wait for their next try."""
-        return RETRY_PREFIX + self.group
-
-    # -- for ClientInstance
-
-    def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
-        return set(self.subscriptions)
-
-    def heartbeat(self) -> dict[str, Any]:
-        """ConsumerData of the heartbeat."""
-        return {
-            "consumeFromWhere": self.from_where,
-            "consumeType": self.consume_type,
-            "groupName": self.group,
-            "messageModel": self.model,
-            "subscriptionDataSet": [wanted.data() for wanted in self.subscriptions.values()],
-            "unitMode": bool(self.options.unit),
-        }
 
     def rebalance_soon(self) -> None:
         """Run a round now."""
         self._wake.set()
-
-    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Answer a broker's request."""
-        return self._serve(command)
 
     # -- life
 
@@ -158,7 +90,7 @@ class GroupMember:
             if self._instance is not None:
                 self._instance.parents.update(self.parents)
         self.subscriptions[topic] = subscription(topic, expression, self.options.world.wall_ms())
-        if self.model == CLUSTERING and self._with_retry:
+        if self.model == CLUSTERING and self.consume_type == PASSIVELY:
             self.subscriptions.setdefault(
                 self.retry_topic, subscription(self.retry_topic, "*", self.options.world.wall_ms())
             )
@@ -400,54 +332,38 @@ class GroupMember:
             else:
                 self.instance.troubles.over(("offsets", self.group))
 
-    async def start_offset(self, queue: MessageQueue) -> int:
-        """Where to start a queue: at the stored offset, else by `start_from` (computePullFromWhere)."""
-        stored = await self.store.load(queue)
-        if stored >= 0:
-            return stored
-        retry = queue.topic.startswith(RETRY_PREFIX)
-        if self.start_from == "first":
-            return 0
-        if self.start_from == "last":
-            return 0 if retry else await self._newest(queue)
-        if retry:
-            return await self.end_offset(queue)
-        return await self.offset_at(queue, moment_ms("start_from", self.start_from))
-
-    async def _newest(self, queue: MessageQueue) -> int:
-        """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""
-        end = await self.end_offset(queue)
-        if end == 0:
-            return 0
-        # It answers 0 instead of "none" for as long as it has the first message of the queue in memory.
-        stored = await self.store.load(queue)
-        return stored if stored >= 0 else end
-
-    async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message will get."""
-        return await self._ask_offset(queue, codes.GET_MAX_OFFSET, {})
-
-    async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept."""
-        return await self._ask_offset(queue, codes.GET_MIN_OFFSET, {})
-
-    async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
-        return await self._ask_offset(queue, codes.SEARCH_OFFSET_BY_TIMESTAMP, {"timestamp": str(timestamp)})
-
     async def lag(self) -> dict[MessageQueue, int]:
         """Messages of each queue held that are not consumed. Raises `ResponseError`, `ConnectionLost`."""
-        held = dict(self.owned)
-        ends = await asyncio.gather(*(self.end_offset(queue) for queue in held))
+        held, offsets = dict(self.owned), self.offsets
+        ends = await asyncio.gather(*(offsets.end_offset(queue) for queue in held))
         lags = {}
         for (queue, process_queue), end in zip(held.items(), ends, strict=True):
             consumed = process_queue.commit_offset
             lags[queue] = max(0, end - (consumed if consumed >= 0 else process_queue.next_offset))
         return lags
 
-    async def _ask_offset(self, queue: MessageQueue, code: int, more: dict[str, str]) -> int:
-        address = self.instance.any_address(queue.broker_name)
+
+async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
+    """The client ids of a group (GET_CONSUMER_LIST_BY_GROUP), by any of these brokers, since every member tells all of
+    them; none when none of them knows.
+    """
+    failure: BolideError | None = None
+    for name in instance.world.random.sample(broker_names, len(broker_names)):
+        address = instance.any_address(name)
         if address is None:
-            raise TopicNotFound(f"no address of broker {queue.broker_name} is known", codes.TOPIC_NOT_EXIST)
-        ext = {"topic": queue.topic, "queueId": str(queue.queue_id), "bname": queue.broker_name, **more}
-        return int((await self.instance.call(address, code, ext)).ext()["offset"])
+            continue
+        try:
+            answer = await instance.call(
+                address,
+                codes.GET_CONSUMER_LIST_BY_GROUP,
+                {"consumerGroup": group, "bname": name},
+                accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
+            )
+        except BolideError as error:
+            failure = error
+            continue
+        if answer.code == codes.SUCCESS:
+            return [str(client) for client in json_body(answer.body).get("consumerIdList") or []]
+    if failure is not None:
+        raise failure
+    return []

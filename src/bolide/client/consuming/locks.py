@@ -11,7 +11,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from bolide.client.consuming.group_member import BROADCASTING, GroupMember
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.instance.protocol_json import json_body, json_text, queue_json, queue_of
 from bolide.client.messages.queue import MessageQueue

@@ -136,7 +136,7 @@ class Prefetch:
     async def gained(self, process_queue: ProcessQueue) -> bool:
         """Take a queue and begin to fetch."""
         process_queue.max_count, process_queue.max_bytes = self._limits
-        process_queue.next_offset = await self.member.start_offset(process_queue.queue)
+        process_queue.next_offset = await self.member.offsets.start_offset(process_queue.queue)
         self._start(process_queue)
         return True
 

@@ -13,18 +13,18 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from bolide.client.consuming import broker_requests
+from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.custom_offsets import OffsetStore
-from bolide.client.consuming.group_member import ACTIVELY, BROADCASTING, GroupMember, model_name
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.membership import ACTIVELY, BROADCASTING, model_name
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters, wanted_messages
-from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
+from bolide.client.consuming.offset_store import check_offset_store
 from bolide.client.consuming.prefetch import Prefetch
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, pull
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
 from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
-from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import (
     check_count,
     check_group,
@@ -36,19 +36,18 @@ from bolide.client.messages.arguments import (
 from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, subscription
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import Interceptor, close_all, see_polled, start_all
+from bolide.client.tracing.interceptor import Interceptor, close_all, see_polled
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 
 
-class PullConsumer(Closeable):
+class PullConsumer(Consumer):
     """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``
 
     With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
@@ -81,25 +80,18 @@ class PullConsumer(Closeable):
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         check_group(group)
         model = model_name(model)
-        self.group = group
         self.auto_commit = auto_commit
-        self._started = False
-        self._closed = False
-        self._started_ms = 0
-        self._lock = asyncio.Lock()
         limits = (check_count("max_cached", max_cached, 1), check_count("max_cached_bytes", max_cached_bytes, 1))
         self._codec = find_codec(codec)
         self._filters = check_filters(filters)
         batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
         wait = check_seconds("suspend", suspend)
-        self._offset_folder = offset_folder
-        self._offset_store = check_offset_store(offset_store, offset_folder)
+        offset_store = check_offset_store(offset_store, offset_folder)
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
-        self._interceptors = interceptors
-        self._member = GroupMember(
+        member = GroupMember(
             group,
             options,
             model,
@@ -108,6 +100,7 @@ class PullConsumer(Closeable):
             find_strategy(strategy),
             self._serve,
         )
+        super().__init__(group, member, interceptors, offset_folder, offset_store)
         self._prefetch = Prefetch(self._member, batch, wait, limits, self._codec, self._filters)
 
     # -- life
@@ -120,25 +113,9 @@ class PullConsumer(Closeable):
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
             if not self._started:
-                self._started_ms = self._member.options.world.wall_ms()
-                try:
-                    await start_all(self._interceptors)
-                    await self._member.join(self._prefetch, self._make_store)
-                except BaseException:
-                    await asyncio.shield(close_all(self._interceptors))
-                    raise
-                self._started = True
+                await self._join(self._prefetch)
                 self._opened(f"PullConsumer of group {self.group}")
         return self
-
-    def _make_store(self, instance: ClientInstance) -> GroupOffsets:
-        return group_offsets(
-            instance,
-            self._member.group,
-            broadcasting=self._member.model == BROADCASTING,
-            folder=self._offset_folder,
-            store=self._offset_store,
-        )
 
     async def close(self) -> None:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
@@ -159,9 +136,6 @@ class PullConsumer(Closeable):
     async def _leave(self) -> None:
         await close_all(self._interceptors)
         await self._member.leave()
-
-    async def __aenter__(self) -> Self:
-        return await self.start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -273,12 +247,6 @@ class PullConsumer(Closeable):
             for message in await self.poll(60.0, 1):
                 yield message
 
-    def _check_running(self) -> None:
-        if not self._started:
-            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
-        self._member.instance.check_process()
-        self._member.instance.check_loop()
-
     # -- offsets
 
     async def commit(self) -> None:
@@ -286,11 +254,6 @@ class PullConsumer(Closeable):
         self._check_running()
         self._prefetch.consumed()
         await self._member.store.persist(list(self._member.owned), wait=True)
-
-    async def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 when there is none."""
-        self._check_running()
-        return await self._member.store.load(queue)
 
     def position(self, queue: MessageQueue) -> int:
         """The offset of the next message `poll` will return of a queue we hold. Raises `ClientStateError`."""
@@ -302,41 +265,8 @@ class PullConsumer(Closeable):
         """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
         await self._prefetch.seek(self._held(queue), check_count("offset", offset, 0))
 
-    async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held."""
-        for queue in self._sought(queues):
-            await self.seek(queue, await self._member.begin_offset(queue))
-
-    async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
-        for queue in self._sought(queues):
-            await self.seek(queue, await self._member.end_offset(queue))
-
-    async def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
-
-        `moment` is ms since 1970, or a datetime with a zone.
-        """
-        timestamp = moment_ms("moment", moment)
-        for queue in self._sought(queues):
-            await self.seek(queue, await self._member.offset_at(queue, timestamp))
-
-    def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
-        self._check_running()
-        return self.assignment() if queues is None else check_queues("queues", queues)
-
-    async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
-        return await self._member.begin_offset(queue)
-
-    async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
-        return await self._member.end_offset(queue)
-
-    async def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now."""
-        self._check_running()
-        return await self._member.lag()
+    async def _seek(self, queue: MessageQueue, offset: int) -> None:
+        await self.seek(queue, offset)
 
     def _held(self, queue: MessageQueue) -> ProcessQueue:
         self._check_running()

@@ -15,27 +15,27 @@ from typing import Any, Final, Literal, Self, Unpack, overload
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.concurrent import ConcurrentConsumption
+from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
 from bolide.client.consuming.custom_offsets import OffsetStore
-from bolide.client.consuming.group_member import BROADCASTING, PASSIVELY, GroupMember, model_name
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.listeners import Listeners
 from bolide.client.consuming.locks import HeldLocks
+from bolide.client.consuming.membership import BROADCASTING, PASSIVELY, model_name
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
-from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
+from bolide.client.consuming.offset_store import check_offset_store
 from bolide.client.consuming.orderly import OrderlyConsumption
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH, PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
 from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
-from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import (
     check_callable,
     check_count,
     check_group,
     check_objects,
-    check_queues,
     check_seconds,
     check_topic,
 )
@@ -43,14 +43,12 @@ from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
-from bolide.client.messages.moment import Moment, moment_ms
-from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import ReceivedMessage, topics_of
+from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all, tell_joined, tell_left
+from bolide.client.tracing.interceptor import Interceptor, around, close_all, tell_joined, tell_left
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -61,7 +59,7 @@ NO_SUBSCRIPTION_AFTER: Final = 3.0
 """Seconds after the start at which a consumer that subscribed to nothing says so."""
 
 
-class PushConsumer(Closeable):
+class PushConsumer(Consumer):
     """Consumes in a group. ``async with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
 
     `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
@@ -72,10 +70,6 @@ class PushConsumer(Closeable):
     `suspend` is how many seconds a pull waits at its broker, `pull_interval` how many pass after a pull that brought
     messages. `filters` drop messages before delivery; `offset_store` keeps the offsets in place of the brokers.
     """
-
-    _closed = False
-    _started_ms = 0
-    _started = False
 
     def __init__(
         self,
@@ -110,16 +104,12 @@ class PushConsumer(Closeable):
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         check_group(group)
         model = model_name(model)
-        self.group = group
         self.orderly = orderly
         self.concurrency = check_count("concurrency", concurrency, 1)
         self._max_times = check_count("max_reconsume_times", max_reconsume_times, 0, off=-1)
         self._consume_timeout = check_seconds("consume_timeout", consume_timeout)
         self._orderly_pause = check_seconds("orderly_pause", orderly_pause)
-        self._offset_folder = offset_folder
-        self._offset_store = check_offset_store(offset_store, offset_folder)
-        self._calls: dict[str, ListenerCall] = {}
-        self._lock = asyncio.Lock()
+        offset_store = check_offset_store(offset_store, offset_folder)
         limits = (
             check_count("max_cached", max_cached, 1),
             check_count("max_cached_bytes", max_cached_bytes, 1),
@@ -142,8 +132,7 @@ class PushConsumer(Closeable):
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
-        self._interceptors = interceptors
-        self._member = GroupMember(
+        member = GroupMember(
             group,
             options,
             model,
@@ -153,6 +142,8 @@ class PushConsumer(Closeable):
             self._serve,
             orderly,
         )
+        super().__init__(group, member, interceptors, offset_folder, offset_store)
+        self._listeners = Listeners(options.namespace)
         self._locks = HeldLocks(self._member)
         self._threads = options.world.pool(self.concurrency, f"bolide-{group}")
         self._consumption = self._make_consumption()
@@ -192,12 +183,12 @@ class PushConsumer(Closeable):
         check_callable("listener", listener, "messages" if batch else "message")
         world = self._member.options.world
         seen = around(listener, batch, self.group, self._interceptors, self._codec, world)
-        self._calls[topic] = ListenerCall(seen, batch)
+        self._listeners.add(topic, ListenerCall(seen, batch))
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
         """Want a topic no more: its queues go to the other members."""
-        self._calls.pop(topic, None)
+        self._listeners.remove(topic)
         await self._member.unsubscribe(topic)
 
     async def start(self) -> Self:
@@ -210,14 +201,7 @@ class PushConsumer(Closeable):
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
             if not self._started:
-                self._started_ms = self._member.options.world.wall_ms()
-                try:
-                    await start_all(self._interceptors)
-                    await self._member.join(self._pulls, self._make_store)
-                except BaseException:
-                    await asyncio.shield(close_all(self._interceptors))
-                    raise
-                self._started = True
+                await self._join(self._pulls)
                 tell_joined(self._interceptors, self.group, self._member.cached)
                 self._opened(f"PushConsumer of group {self.group}")
                 self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
@@ -230,18 +214,11 @@ class PushConsumer(Closeable):
         if not self._member.subscriptions and self._started:
             log.warning("consumer %s has no subscription and gets no messages: call subscribe(topic, ...)", self.group)
 
-    def _make_store(self, instance: ClientInstance) -> GroupOffsets:
-        return group_offsets(
-            instance,
-            self._member.group,
-            broadcasting=self._member.model == BROADCASTING,
-            folder=self._offset_folder,
-            store=self._offset_store,
-        )
-
     def _make_consumption(self) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
-        setup = ConsumeSetup(self._member, self._call_of, self._one_call, self.concurrency, limit, self._threads)
+        setup = ConsumeSetup(
+            self._member, self._listeners.of, self._listeners.of_all, self.concurrency, limit, self._threads
+        )
         if self.orderly:
             return OrderlyConsumption(setup, self._locks, self._orderly_pause)
         return ConcurrentConsumption(setup, self._consume_timeout)
@@ -263,21 +240,12 @@ class PushConsumer(Closeable):
         await close_all(self._interceptors)
         await self._member.leave()
 
-    async def __aenter__(self) -> Self:
-        return await self.start()
-
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
     # -- looking and steering
-
-    def _check_running(self) -> None:
-        if not self._started:
-            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
-        self._member.instance.check_process()
-        self._member.instance.check_loop()
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
@@ -295,24 +263,6 @@ class PushConsumer(Closeable):
         """
         self._check_running()
         return self._member.store.get(queue)
-
-    async def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 if there is none."""
-        self._check_running()
-        return await self._member.store.load(queue)
-
-    async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
-        return await self._member.begin_offset(queue)
-
-    async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
-        return await self._member.end_offset(queue)
-
-    async def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
-        self._check_running()
-        return await self._member.lag()
 
     async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Answer a message that was sent by `Producer.request`.
@@ -359,51 +309,10 @@ class PushConsumer(Closeable):
         self._check_running()
         await self._pulls.seek(queue, check_count("offset", offset, 0))
 
-    async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
-        for queue in self._sought(queues):
-            await self._pulls.seek(queue, await self._member.begin_offset(queue))
-
-    async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
-        for queue in self._sought(queues):
-            await self._pulls.seek(queue, await self._member.end_offset(queue))
-
-    async def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
-
-        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
-        """
-        timestamp = moment_ms("moment", moment)
-        for queue in self._sought(queues):
-            await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp))
-
-    def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
-        self._check_running()
-        return self.assignment() if queues is None else check_queues("queues", queues)
+    async def _seek(self, queue: MessageQueue, offset: int) -> None:
+        await self._pulls.seek(queue, offset)
 
     # -- requests of brokers
-
-    def _call_of(self, message: ReceivedMessage) -> ListenerCall:
-        topic = message.topic
-        call = self._calls.get(topic) if message.record.topic == topic else None
-        if call is not None:  # neither a retry, nor read from a light queue, nor in a namespace
-            return call
-        for topic in topics_of(message):
-            call = call or self._calls.get(without_namespace(self._member.options.namespace, topic))
-        if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java
-            call = next(iter(self._calls.values()))
-        return call
-
-    def _one_call(self, messages: list[ReceivedMessage]) -> ListenerCall | None:
-        """The listener of all these messages; None where they have several."""
-        topic = messages[0].topic
-        call = self._calls.get(topic)
-        if call is None or [one for one in messages if one.topic != topic or one.record.topic != topic]:
-            call = self._call_of(messages[0])
-            if any(self._call_of(message) is not call for message in messages[1:]):
-                return None
-        return call
 
     def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
         if command.code == codes.RESET_CONSUMER_CLIENT_OFFSET:
@@ -413,7 +322,7 @@ class PushConsumer(Closeable):
         if command.code == codes.GET_CONSUMER_RUNNING_INFO:
             return broker_requests.running_info(self._member, command, self._started_ms, self.orderly, self.concurrency)
         if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._started:
-            return broker_requests.consume_directly(command, self._call_of, self._threads, self.orderly)
+            return broker_requests.consume_directly(command, self._listeners.of, self._threads, self.orderly)
         return make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a consumer does not serve {command.code}")
 
     async def _reset(self, command: Command) -> Command | None:

@@ -120,7 +120,7 @@ class QueuePulls:
         try:
             if self._locks is not None and not await self._locks.lock(process_queue):
                 return False
-            process_queue.next_offset = await self.member.start_offset(process_queue.queue)
+            process_queue.next_offset = await self.member.offsets.start_offset(process_queue.queue)
         except BaseException:
             if self._locks is not None:
                 await self._locks.unlock(process_queue.queue)

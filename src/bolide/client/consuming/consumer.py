@@ -1,0 +1,129 @@
+"""Consumer: what push and pull consumers share: joining the group, its offsets, and seeking."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.group_member import GroupMember, QueueOwner
+from bolide.client.consuming.membership import BROADCASTING
+from bolide.client.consuming.offset_store import GroupOffsets, group_offsets
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.unclosed import Closeable
+from bolide.client.messages.arguments import check_queues
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.moment import Moment, moment_ms
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
+
+
+class Consumer(Closeable, ABC):
+    """A consumer of a group."""
+
+    def __init__(
+        self,
+        group: str,
+        member: GroupMember,
+        interceptors: tuple[Interceptor, ...],
+        offset_folder: Path | None,
+        offset_store: OffsetStore | None,
+    ) -> None:
+        self.group = group
+        self._member = member
+        self._interceptors = interceptors
+        self._offset_folder = offset_folder
+        self._offset_store = offset_store
+        self._started = False
+        self._started_ms = 0
+        self._closed = False
+        self._lock = asyncio.Lock()
+
+    # -- life
+
+    @abstractmethod
+    async def start(self) -> Self:
+        """Join the group."""
+
+    async def _join(self, queues: QueueOwner) -> None:
+        """Start the interceptors and join the group; `queues` reads what the member gets."""
+        self._started_ms = self._member.options.world.wall_ms()
+        try:
+            await start_all(self._interceptors)
+            await self._member.join(queues, self._make_store)
+        except BaseException:
+            await asyncio.shield(close_all(self._interceptors))
+            raise
+        self._started = True
+
+    def _make_store(self, instance: ClientInstance) -> GroupOffsets:
+        return group_offsets(
+            instance,
+            self._member.group,
+            broadcasting=self._member.model == BROADCASTING,
+            folder=self._offset_folder,
+            store=self._offset_store,
+        )
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    def _check_running(self) -> None:
+        if not self._started:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        self._member.instance.check_process()
+        self._member.instance.check_loop()
+
+    # -- offsets
+
+    @abstractmethod
+    def assignment(self) -> list[MessageQueue]:
+        """The queues held now."""
+
+    @abstractmethod
+    async def _seek(self, queue: MessageQueue, offset: int) -> None:
+        """Continue from `offset` in a queue held. Raises `ClientStateError` if it is not held."""
+
+    async def committed(self, queue: MessageQueue) -> int:
+        """The group's stored offset of a queue, -1 if there is none."""
+        self._check_running()
+        return await self._member.store.load(queue)
+
+    async def begin_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept in a queue."""
+        return await self._member.offsets.begin_offset(queue)
+
+    async def end_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message of a queue will get."""
+        return await self._member.offsets.end_offset(queue)
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        self._check_running()
+        return await self._member.lag()
+
+    async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        for queue in self._sought(queues):
+            await self._seek(queue, await self._member.offsets.begin_offset(queue))
+
+    async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        for queue in self._sought(queues):
+            await self._seek(queue, await self._member.offsets.end_offset(queue))
+
+    async def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+
+        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
+        """
+        timestamp = moment_ms("moment", moment)
+        for queue in self._sought(queues):
+            await self._seek(queue, await self._member.offsets.offset_at(queue, timestamp))
+
+    def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
+        self._check_running()
+        return self.assignment() if queues is None else check_queues("queues", queues)

@@ -1,0 +1,102 @@
+"""GroupMembership: what brokers know of a consumer in its group, by its heartbeat (RocketMQ's ConsumerData)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from bolide.client.consuming.offset_queries import OffsetQueries
+from bolide.client.consuming.offset_store import GroupOffsets
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.options import ClientOptions
+from bolide.client.instance.process_id import process_id
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.namespace import with_namespace
+from bolide.client.messages.start_from import StartFrom, start_name
+from bolide.client.messages.subscription import Subscription
+from bolide.errors import ArgumentError
+from bolide.layout.names import RETRY_PREFIX
+from bolide.remoting.command import Command
+
+Serve = Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None]
+"""Answers a request of a broker; None for no answer."""
+
+CLUSTERING: Final = "CLUSTERING"
+BROADCASTING: Final = "BROADCASTING"
+PASSIVELY: Final = "CONSUME_PASSIVELY"
+ACTIVELY: Final = "CONSUME_ACTIVELY"
+
+
+def model_name(model: str) -> str:
+    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ArgumentError`."""
+    if str(model).upper() not in (CLUSTERING, BROADCASTING):
+        raise ArgumentError(f'model={model!r} is unknown, give "clustering" or "broadcasting"', "model")
+    return model.upper()
+
+
+class GroupMembership:
+    """One consumer of a group: what it subscribes to, and, once it has joined, its client and the group's offsets."""
+
+    def __init__(
+        self, group: str, options: ClientOptions, model: str, consume_type: str, start_from: StartFrom, serve: Serve
+    ) -> None:
+        self.group = with_namespace(options.namespace, group)
+        self.options = options
+        self.model = model
+        self.consume_type = consume_type
+        self.start_from = start_from
+        self.from_where = start_name(start_from)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.parents: dict[str, str] = {}
+        self._instance: ClientInstance | None = None
+        self._store: GroupOffsets | None = None
+        self._serve = serve
+        self._pid = 0
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `join` and after `leave`, `ClientForked` in a child."""
+        instance = self._instance
+        if instance is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        if process_id() != self._pid:
+            instance.check_process()
+        return instance
+
+    @property
+    def store(self) -> GroupOffsets:
+        """The group's offsets, also after `leave`. Raises `ClientStateError` before `join`."""
+        if self._store is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        return self._store
+
+    @property
+    def offsets(self) -> OffsetQueries:
+        """Offsets of the group's queues, by their brokers. Raises as `instance`."""
+        return OffsetQueries(self.instance, self.store, self.start_from)
+
+    @property
+    def retry_topic(self) -> str:
+        """Where messages of this group wait for their next try."""
+        return RETRY_PREFIX + self.group
+
+    # -- for ClientInstance
+
+    def topics(self) -> set[str]:
+        """Topics whose routes must stay fresh."""
+        return set(self.subscriptions)
+
+    def heartbeat(self) -> dict[str, Any]:
+        """ConsumerData of the heartbeat."""
+        return {
+            "consumeFromWhere": self.from_where,
+            "consumeType": self.consume_type,
+            "groupName": self.group,
+            "messageModel": self.model,
+            "subscriptionDataSet": [wanted.data() for wanted in self.subscriptions.values()],
+            "unitMode": bool(self.options.unit),
+        }
+
+    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        """Answer a broker's request."""
+        return self._serve(command)
