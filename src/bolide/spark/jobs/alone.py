@@ -24,7 +24,8 @@ from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_request
 from bolide.spark.errors import AlreadyRunning, ClusterUnavailable
-from bolide.spark.source.cluster import Cluster, signed
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import SourceOptions
 from bolide.store.disk.files import FileLocked, RealFiles

@@ -26,9 +26,10 @@ from bolide.remoting.command import Command, make_request
 from bolide.spark.errors import ClusterUnavailable, DataLost
 from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.sink_options import SinkOptions
-from bolide.spark.source.cluster import Cluster, connections, signed
+from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.members import master_alone
+from bolide.spark.source.patient_requests import connections, signed
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
 from bolide.transport.blocking import ClientConnection, Pending

@@ -26,7 +26,8 @@ from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.sink.messages import Outgoing, Refusal
 from bolide.spark.sink.sink_options import SinkOptions
-from bolide.spark.source.cluster import Cluster, connections, signed
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.patient_requests import connections, signed
 from bolide.spark.source.queues import Queue
 from bolide.transport.blocking import ClientConnection, Pending
 

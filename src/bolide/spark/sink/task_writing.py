@@ -21,7 +21,7 @@ from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.messages import Refusal, RowReader, Task
 from bolide.spark.sink.sending import Bundle, Sender
 from bolide.spark.sink.sink_options import SinkOptions
-from bolide.spark.source.cluster import connections
+from bolide.spark.source.patient_requests import connections
 
 if TYPE_CHECKING:
     import pyarrow as pa

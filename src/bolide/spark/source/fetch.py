@@ -20,9 +20,10 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from bolide.spark.errors import ClusterUnavailable, OptionError
-from bolide.spark.source.cluster import Cluster, signed
+from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.members import BrokerMembers
+from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions
 from bolide.transport.blocking import ClientConnection, Pending

@@ -15,7 +15,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.headers.query import QueryMessageRequestHeader
 from bolide.spark.errors import ClusterUnavailable
-from bolide.spark.source.cluster import Cluster, signed
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.ranges import Range, within
 from bolide.spark.source.source_options import SourceOptions

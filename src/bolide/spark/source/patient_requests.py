@@ -1,0 +1,84 @@
+"""Requests of the driver, repeated until one is answered: an error that leaves a stream reader ends the query."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.remoting.command import Command
+from bolide.remoting.signature import sign_request
+from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.source.source_options import SourceOptions
+from bolide.transport.blocking import ClientConnection, ConnectionPool
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 0.5
+MAX_PAUSE_S: Final = 2.0
+
+
+def _nothing() -> None:
+    """The default of a callback."""
+
+
+class PatientRequests:
+    """Requests to one address or the next, over connections that are made on first use and kept until `close`."""
+
+    def __init__(self, options: SourceOptions, pause_s: float) -> None:
+        """`pause_s`: seconds after the first round without an answer."""
+        self._pause_s = pause_s
+        self._pool = connections(options)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    def retry(
+        self,
+        what: str,
+        addresses: Callable[[], tuple[str, ...]],
+        ask: Callable[[ClientConnection], T],
+        patience: float,
+        failed: Callable[[], None] = _nothing,
+        next_round: Callable[[], None] = _nothing,
+    ) -> T:
+        """The answer of the first address that gives one, tried in rounds for `patience` seconds.
+
+        `failed` is called after an address did not answer, `next_round` before each round but the first. Raises
+        `ClusterUnavailable`.
+        """
+        begin = time.monotonic()
+        last: BolideError | None = None
+        rounds = 0
+        while True:
+            for address in addresses():
+                try:
+                    return ask(self._pool.get(address))
+                except (ConnectionLost, RequestTimeout) as error:
+                    last = error
+                    self._pool.drop(address)
+                    failed()
+            rounds += 1
+            if rounds >= ATTEMPTS and time.monotonic() - begin >= patience:
+                break
+            time.sleep(min(self._pause_s * rounds, MAX_PAUSE_S))
+            next_round()
+        raise ClusterUnavailable(
+            f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}; is it running, and is "
+            "the address right?"
+        )
+
+
+def connections(options: SourceOptions) -> ConnectionPool:
+    """An empty pool of connections as the options say. Raises `ConfigError` for a missing TLS file."""
+    return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
+
+
+def signed(command: Command, options: SourceOptions) -> Command:
+    """The command, with access key and signature if the options have them."""
+    if options.access_key:
+        sign_request(command.ext(), command.body, options.access_key, options.secret_key)
+    return command
