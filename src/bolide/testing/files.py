@@ -19,14 +19,14 @@ names and, over them, names created, renamed or removed that are not synced yet.
 
 from __future__ import annotations
 
-import posixpath
 import random
 import time
 from collections.abc import Callable
 
 from bolide.store.disk.files import DiskFull, FileFailed, FileLocked, SyncFailed
 from bolide.testing.check_files import check_files
-from bolide.testing.disk import SECTOR, Folder, Inode, clone_of, cut, used_by
+from bolide.testing.disk import SECTOR, Folder, Inode
+from bolide.testing.file_system import FileSystem, path_parts
 
 __all__ = ["SECTOR", "SimulatedFiles", "Stopped", "check_files"]
 
@@ -35,10 +35,11 @@ class Stopped(Exception):
     """The simulated machine stopped here: see `SimulatedFiles.stop_after`."""
 
 
-class SimulatedFiles:
+class SimulatedFiles(FileSystem):
     """`bolide.store.disk.files.Files` on a disk in memory. Not safe for several threads."""
 
     def __init__(self, capacity: int | None = None) -> None:
+        super().__init__()
         self.capacity = capacity
         self.calls = 0
         self.stop_after: int | None = None
@@ -54,17 +55,10 @@ class SimulatedFiles:
         """The path of every datasync, in order."""
         self.boots = 0
         """How often the machine was restarted."""
-        self.journaled_names = False
-        """Names survive a power cut in the order in which they were made; False = each by itself."""
-        self.sectors_at_once = 1
-        """Sectors of 512 bytes that the disk writes as one."""
-        self._root = Folder()
         self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
         self._next_handle = 3
         self._failures: dict[str, list[FileFailed]] = {}
-        self._journal: list[list[tuple[Folder, str, Inode | Folder | None]]] = []
-        """Changes of names that are not durable, oldest first; the parts of one survive together."""
 
     # -- control --
 
@@ -73,18 +67,7 @@ class SimulatedFiles:
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
         other.boots = self.boots
-        other.journaled_names = self.journaled_names
-        other.sectors_at_once = self.sectors_at_once
-        seen: dict[int, Inode | Folder] = {}
-        root = clone_of(self._root, seen)
-        assert isinstance(root, Folder)
-        other._root = root
-        for change in self._journal:
-            other._journal.append([])
-            for folder, name, thing in change:
-                copy = clone_of(folder, seen)
-                assert isinstance(copy, Folder)
-                other._journal[-1].append((copy, name, None if thing is None else clone_of(thing, seen)))
+        self._copy_to(other)
         return other
 
     def power_cut(self, seed: int) -> None:
@@ -92,13 +75,7 @@ class SimulatedFiles:
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
-        if self.journaled_names:
-            kept = next((at for at in range(len(self._journal)) if not survives()), len(self._journal))
-            self._keep_names(kept)
-            cut(self._root, survives, self.sectors_at_once, names=lambda: False)
-        else:
-            cut(self._root, survives, self.sectors_at_once)
-        self._journal.clear()
+        self._lose(survives)
         self.boots += 1
         self.process_crash()
 
@@ -119,10 +96,6 @@ class SimulatedFiles:
         """Cancel the faults that have not happened yet."""
         self._failures.clear()
 
-    def used(self) -> int:
-        """Bytes in use; a file counts with its length."""
-        return used_by(self._root)
-
     def _changes(self, call: str) -> None:
         if self.stop_after is not None and self.calls >= self.stop_after:
             raise Stopped(call)
@@ -130,30 +103,6 @@ class SimulatedFiles:
             self.before_change(call)
         self.calls += 1
         self._fails(call)
-
-    def _named(self, *changes: tuple[Folder, str, Inode | Folder | None]) -> None:
-        """Give names in folders; None takes one away. What is given at once survives at once where it is journaled."""
-        for folder, name, thing in changes:
-            if thing is None:
-                folder.now.pop(name, None)
-            else:
-                folder.now[name] = thing
-        if self.journaled_names:
-            self._journal.append(list(changes))
-
-    def _keep_names(self, count: int) -> None:
-        """The oldest changes of names become durable."""
-        for change in self._journal[:count]:
-            for folder, name, thing in change:
-                folder.keep(name, thing)
-        del self._journal[:count]
-
-    def _sync_names(self, folder: Folder | None) -> None:
-        """The names of a folder become durable; where names are journaled, all names do, at a sync of anything."""
-        if self.journaled_names:
-            self._keep_names(len(self._journal))
-        elif folder is not None:
-            folder.sync()
 
     def _fails(self, call: str) -> None:
         waiting = self._failures.get(call)
@@ -278,7 +227,7 @@ class SimulatedFiles:
 
     def make_dir(self, path: str) -> None:
         folder = self._root
-        for name in _parts(path):
+        for name in path_parts(path):
             found = folder.now.get(name)
             if found is None:
                 self._changes("make_dir")
@@ -357,20 +306,3 @@ class SimulatedFiles:
         if found is None:
             raise FileFailed(f"cannot use handle {handle}: it is closed")
         return found[1]
-
-    def _place(self, path: str) -> tuple[Folder | None, str]:
-        return self._folder(posixpath.dirname(path)), posixpath.basename(path)
-
-    def _folder(self, path: str) -> Folder | None:
-        found = self._find(path)
-        return found if isinstance(found, Folder) else None
-
-    def _find(self, path: str) -> Inode | Folder | None:
-        found: Inode | Folder | None = self._root
-        for name in _parts(path):
-            found = found.now.get(name) if isinstance(found, Folder) else None
-        return found
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
