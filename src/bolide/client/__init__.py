@@ -40,8 +40,7 @@ from bolide.client.messages.send_result import SendResult, SendStatus
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, selector, sql
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState
-from bolide.client.producing.keywords import ProducerOptions
-from bolide.client.producing.producer import Producer
+from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall

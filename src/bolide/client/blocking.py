@@ -35,8 +35,7 @@ from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.messages.transaction import TransactionListener, TransactionResult
 from bolide.client.producing import producer, transaction_producer
-from bolide.client.producing.keywords import MAX_IN_FLIGHT, SEND_TIMEOUT, ProducerOptions
-from bolide.client.producing.producer import DEFAULT_GROUP
+from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_TIMEOUT, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import CONCURRENCY
 from bolide.client.tracing.interceptor import Interceptor

@@ -12,7 +12,7 @@ import pytest
 from bolide.admin import Admin
 from bolide.client import Message, Producer, PullConsumer, PushConsumer, TransactionProducer, TransactionState, blocking
 from bolide.client.instance.options import ClientOptions, ConnectionOptions
-from bolide.client.producing.keywords import ProducerOptions
+from bolide.client.producing.producer import ProducerOptions
 from bolide.remoting import codes
 from tests.client.scripted_broker import ScriptedBroker
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from bolide.client.messages.arguments import check_topic, shown
@@ -10,12 +10,13 @@ from bolide.client.messages.codec import Codec, with_body
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.client.messages.namespace import with_namespace
-from bolide.client.producing.message_batch import pack_batch
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.send_context import SendContext
 from bolide.client.producing.send_outcome import end_send
 from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import Interceptor, SendCall, begin_send, refuse_sends
+from bolide.layout.names import RETRY_PREFIX
+from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
 
 
@@ -127,3 +128,32 @@ def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
         if not isinstance(message, Message):
             return MessageRefused(f"the message is {shown(message)}, give a Message", "message")
     return error
+
+
+def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[], str]) -> tuple[list[str], bytes]:
+    """The ids given to the messages, and the body, with the checks of RocketMQ's MessageBatch.
+
+    Raises `MessageRefused` for messages that cannot go together.
+    """
+    if not messages:
+        raise MessageRefused("a batch needs at least one message", "messages")
+    first = messages[0]
+    ids = []
+    parts = []
+    for message in messages:
+        check_topic(message.topic)
+        check_body(message, max_body)
+        if message.topic != first.topic or message.wait_stored != first.wait_stored:
+            raise MessageRefused(
+                "all messages of a batch have one topic and one wait_stored, make several batches", "messages"
+            )
+        if message.delayed or message.topic.startswith(RETRY_PREFIX):
+            raise MessageRefused(
+                "a batch takes neither delays nor retry topics, send such messages one by one", "messages"
+            )
+        ids.append(next_id())
+        parts.append(BatchMessage(message.flag, message.body, properties_text(message, ids[-1]).encode()))
+    body = encode_batch(parts)
+    if len(body) > max_body:
+        raise MessageRefused(f"the batch has {len(body)} bytes, {max_body} are allowed, make it smaller", "messages")
+    return ids, body

@@ -18,25 +18,47 @@ from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_count, check_group, check_objects, check_seconds, check_several
 from bolide.client.messages.codec import CodecChoice, find_codec
-from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.errors import ClientStateError, MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
-from bolide.client.producing.keywords import MAX_IN_FLIGHT, SEND_TIMEOUT
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.many import ManySends
 from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
-from bolide.client.producing.recalls import recall
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
-from bolide.errors import ArgumentError, RequestTimeout
+from bolide.errors import ArgumentError, ConnectionLost, RequestTimeout
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.remoting import codes
 from bolide.remoting.compression import NAMES
+from bolide.remoting.errors import BodyError
+from bolide.remoting.headers.recall import RecallMessageRequestHeader
+from bolide.remoting.recall_handle import decode_recall_handle
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+SEND_TIMEOUT: Final = 3.0
+"""Seconds for one message, all its tries together."""
+MAX_IN_FLIGHT: Final = 4096
+
+
+class ProducerOptions(ConnectionOptions, total=False):
+    """The keywords of `Producer`, for a class that passes them on."""
+
+    timeout: float
+    retries: int
+    max_in_flight: int
+    compress_above: int
+    compression: str
+    max_body: int
+    queue_count: int
+    codec: CodecChoice
+    interceptors: tuple[Interceptor, ...]
+    trace: bool
+    latency_faults: bool
+    retry_when_not_safe: bool
 
 
 class Producer(MessageSender, Closeable):
@@ -217,7 +239,7 @@ class Producer(MessageSender, Closeable):
         The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
         Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
         """
-        return await recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
+        return await _recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
 
     async def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
@@ -263,6 +285,23 @@ class Producer(MessageSender, Closeable):
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
         return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
+
+
+async def _recall(instance: ClientInstance, group: str, topic: str, handle: str, timeout: float | None) -> str:
+    """Ask the broker that keeps a message to drop it (RECALL_MESSAGE, 370); the message's id."""
+    try:
+        broker_name = decode_recall_handle(handle).broker_name
+    except BodyError as error:
+        raise MessageRefused(f"{error}: take recall_handle of the result of a delayed message", "handle") from None
+    if instance.master_address(broker_name) is None:
+        await instance.fetch_route(topic)
+    address = instance.master_address(broker_name)
+    if address is None:
+        raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be taken back")
+    header = RecallMessageRequestHeader(topic=topic, recall_handle=handle, producer_group=group)
+    ext = {**header.to_ext(), "bname": broker_name}
+    answer = await instance.call(address, codes.RECALL_MESSAGE, ext, timeout=timeout)
+    return answer.ext().get("msgId", "")
 
 
 def tracer(name: str, options: ClientOptions) -> Tracer:

@@ -21,8 +21,7 @@ from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
-from bolide.client.producing.keywords import ProducerOptions
-from bolide.client.producing.producer import Producer
+from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
 from bolide.errors import ArgumentError, BolideError
