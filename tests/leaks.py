@@ -177,9 +177,17 @@ def settings() -> dict[str, object]:
 
 
 def differences(old: dict[str, object], new: dict[str, object]) -> dict[str, tuple[object, object]]:
-    """What changed, with both values."""
+    """What changed, with both values.
+
+    Python's own handler of SIGINT is no change: an event loop puts it in place of a handler that a Spark session of an
+    earlier test had set.
+    """
     both = {name: (old.get(name, NONE), new.get(name, NONE)) for name in {**old, **new}}
-    return {name: values for name, values in both.items() if values[0] != values[1]}
+    return {
+        name: values
+        for name, values in both.items()
+        if values[0] != values[1] and values[1] is not signal.default_int_handler
+    }
 
 
 def _is_owned(key: object, what: str, before: dict[object, str]) -> bool:

@@ -50,6 +50,7 @@ KEEPS = """
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory):
     os.environ["LONGER"] = "x"
+    signal.signal(signal.SIGINT, lambda number, frame: None)  # as a Spark session does
     store = tmp_path_factory.mktemp("store")
     asked, more = threading.Event(), []
     def serve():
@@ -83,6 +84,11 @@ def test_it_opens_more(longer):
     while not more:
         pass
 
+def test_a_loop_puts_pythons_handler_back():
+    with asyncio.Runner() as runner:
+        runner.get_loop().add_signal_handler(signal.SIGINT, print)
+        runner.get_loop().remove_signal_handler(signal.SIGINT)
+
 def test_what_is_about_to_end_is_waited_for():
     threading.Timer(0.05, lambda: None).start()
 
@@ -101,7 +107,7 @@ def test_tests_that_leave_something_fail(pytester: pytest.Pytester, monkeypatch:
     leaving = "".join(f"def test_{name}():\n    {body}\n\n" for name, (body, _) in LEAVES.items())
     pytester.makepyfile(HEAD + KEEPS + leaving)
     result = pytester.runpytest_subprocess("-W", "error")
-    result.assert_outcomes(passed=4 + len(LEAVES), failed=1, errors=len(LEAVES))
+    result.assert_outcomes(passed=5 + len(LEAVES), failed=1, errors=len(LEAVES))
     parts = re.split(r"_ ERROR at teardown of test_(\w+) _+\n", result.stdout.str())
     found = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert found.keys() == LEAVES.keys()

@@ -8,7 +8,7 @@ import pytest
 
 JUDGING = (
     *("tests/crash/", "tests/hostile/", "tests/model/", "tests/proof/", "tests/node/replication/"),
-    *("tests/golden/test_store_recovery", "tests/store/test_recovery", "tests/store/test_known_end"),
+    *("tests/golden/test_store_recovery", "tests/store/startup/test_recovery", "tests/store/startup/test_known_end"),
     *("tests/broker/delay/", "tests/broker/transactions/", "tests/controller/", "tests/replication/"),
     *("tests/client/consuming/test_orderly", "tests/client/consuming/test_send_back"),
     *("tests/admin/test_rolling", "tests/cli/test_planned", "tests/node/test_broker_as_slave"),
