@@ -7,23 +7,20 @@ Not compiled: interpreted exception classes pickle and have class attributes; na
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from bolide.errors import PeerError, ProtocolError
-
-if TYPE_CHECKING:
-    from bolide.remoting.command import Command
 
 ANSWERED_AS: Final = 1
 """Response code (SYSTEM_ERROR) with which a server answers a header or body it cannot read, as Java does."""
 
 
 class FrameError(ProtocolError):
-    """A frame that breaks the format or a limit. `before` holds the commands that came whole ahead of it."""
+    """A frame that breaks the format or a limit. `before` holds each `Command` that came whole ahead of it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.before: list[Command] = []
+        self.before: list[Any] = []
 
 
 class HeaderError(PeerError):
