@@ -192,11 +192,11 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "node/loop/clock.py": ({"clocks"}, "reads the machine by a native call, where the world is the machine"),
     "node/process/heap.py": ({"os"}, "reads the environment before there is a node"),
     "node/process/daemon.py": ({"connect_read_pipe", "signal"}, "is the process around a node"),
-    "node/process/log_files.py": (
+    "node/logs/log_files.py": (
         {"fcntl", "open", "os", "queue"},
         "is the process around a node: what it logs there tells of the world, and takes no part in it",
     ),
-    "node/process/node_world.py": ({"os", "shutil"}, "is the machine"),
+    "node/machine/node_world.py": ({"os", "shutil"}, "is the machine"),
     "node/processes.py": ({"create_subprocess_exec", "signal"}, "starts processes"),
     "node/settings/config.py": ({"open", "os"}, "reads the settings before there is a node"),
     "node/standalone.py": ({"signal", "socket", "time"}, "starts processes and finds ports for them"),

@@ -89,7 +89,7 @@ class Universe:
 
 
 class SimulatedWorld:
-    """One process of a simulation: a `bolide.node.process.node_world.NodeWorld`."""
+    """One process of a simulation: a `bolide.node.machine.node_world.NodeWorld`."""
 
     def __init__(self, universe: Universe, ip: str, process_id: int) -> None:
         self._universe = universe

@@ -1,4 +1,4 @@
-"""What a simulated process sees: a `bolide.node.process.node_world.NodeWorld` without anything of the real machine."""
+"""What a simulated process sees: a `bolide.node.machine.node_world.NodeWorld` without anything of the real machine."""
 
 from __future__ import annotations
 

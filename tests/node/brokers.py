@@ -9,7 +9,7 @@ from typing import Any
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.broker import BrokerNode
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.testing.broker import SMALL

@@ -17,8 +17,8 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode
 from bolide.node.loop.front import Connections
-from bolide.node.process.daemon_port import CannotListen
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
+from bolide.node.ports.daemon_port import CannotListen
 from bolide.node.settings.broker_settings import check_log_folder
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request

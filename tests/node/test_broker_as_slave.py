@@ -11,8 +11,8 @@ import pytest
 from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE
 from bolide.namesrv.options import NamesrvOptions
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.namesrv import NamesrvNode
-from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.remoting.command import Command, make_request

@@ -19,9 +19,9 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.namesrv import NamesrvNode
-from bolide.node.process.daemon_port import CannotListen
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.ports.daemon_port import CannotListen
 from bolide.store.disk.files import FileFailed, Files, RealFiles
 from bolide.store.errors import StoreDamaged
 from proof.kit.ports import reserve_port

@@ -13,9 +13,9 @@ import pytest
 from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.loop.clock import Clock
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.namesrv import NamesrvNode, kept_settings
-from bolide.node.process.node_world import RealNodeWorld
-from bolide.node.process.peers import WRITE_HIGH
+from bolide.node.ports.peers import WRITE_HIGH
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request

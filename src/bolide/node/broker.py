@@ -28,8 +28,9 @@ from bolide.broker.tables.pull_filter import FilterCache
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
-from bolide.node.admitting import admit
+from bolide.node.access.admitting import admit
 from bolide.node.assembly import BrokerParts, Surroundings
+from bolide.node.logs.logs import configure_logging, start_logging
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
@@ -38,20 +39,19 @@ from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
 from bolide.node.loop.waits import Waits
-from bolide.node.metrics.asked_for import made_monitoring
+from bolide.node.loop.within import within
+from bolide.node.machine.machine_use import machine_use, store_resources
+from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
+from bolide.node.metrics.exporter import made_monitoring
 from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
-from bolide.node.process.addresses import announced_ip, host_port
-from bolide.node.process.connection_limit import connections_of, max_connections
+from bolide.node.ports.addresses import announced_ip, host_port
+from bolide.node.ports.connection_limit import connections_of, max_connections
+from bolide.node.ports.daemon_port import DaemonPort
+from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
-from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
-from bolide.node.process.logs import configure_logging, start_logging
-from bolide.node.process.machine import machine_use, store_resources
-from bolide.node.process.node_world import NodeWorld, RealNodeWorld
-from bolide.node.process.tls_renewal import TlsRenewal
-from bolide.node.process.within import within
 from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts

@@ -19,17 +19,17 @@ from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings, TellBrok
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
-from bolide.node.metrics.asked_for import made_monitoring
-from bolide.node.process.addresses import announced_ip, host_port
+from bolide.node.logs.logs import configure_logging, start_logging
+from bolide.node.machine.kept_files import KeptFiles
+from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
+from bolide.node.machine.open_files import ENOUGH, share_of_connections
+from bolide.node.metrics.exporter import made_monitoring
+from bolide.node.ports.addresses import announced_ip, host_port
+from bolide.node.ports.daemon_port import DaemonPort
+from bolide.node.ports.peers import MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, Peer, Peers
+from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
-from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
-from bolide.node.process.kept_files import KeptFiles
-from bolide.node.process.logs import configure_logging, start_logging
-from bolide.node.process.node_world import NodeWorld, RealNodeWorld
-from bolide.node.process.open_files import ENOUGH, share_of_connections
-from bolide.node.process.peers import MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, Peer, Peers
-from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.routes.tellings import Tellings
 from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import edited
@@ -50,7 +50,7 @@ FOLDER: Final = "~/namesrv"
 
 
 class NamesrvNode:
-    """One name server in the running loop. Implements `node.process.peers.Answers`.
+    """One name server in the running loop. Implements `node.ports.peers.Answers`.
 
     `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
     machine it runs on, None = this one.

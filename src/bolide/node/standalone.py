@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
+from bolide.node.logs.logs import start_logging
 from bolide.node.process.daemon import new_runner, on_hangup
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
-from bolide.node.process.logs import start_logging
 from bolide.node.processes import Child
 
 log = logging.getLogger("bolide.standalone")

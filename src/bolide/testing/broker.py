@@ -23,8 +23,8 @@ from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.namesrv import NamesrvNode
-from bolide.node.process.node_world import RealNodeWorld
 from bolide.testing.stalled import StallableFiles
 from bolide.world.clocks import now_ms
 

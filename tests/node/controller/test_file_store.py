@@ -11,7 +11,7 @@ import pytest
 from bolide.controller.consensus import LeadershipLost, Member, StoreUnavailable
 from bolide.controller.replica_set import StateDamaged
 from bolide.node.controller.file_store import FileStore
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.store.disk.files import FileLocked
 from proof.kit.waiting import PATIENCE
 from tests.node.controller.kept import FailingFiles, one_set

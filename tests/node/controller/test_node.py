@@ -13,7 +13,7 @@ from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import StateDamaged
 from bolide.errors import ConfigError
 from bolide.node.controller.node import ControllerNode, kept_settings
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from proof.kit.waiting import until

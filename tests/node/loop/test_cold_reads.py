@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bolide.node.broker import BrokerNode
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection

@@ -12,7 +12,7 @@ import pytest
 
 from bolide.node.broker import BrokerNode
 from bolide.node.loop.clock import Clock
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.disk.files import RealFiles

@@ -11,9 +11,9 @@ import pytest
 
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.namesrv import NamesrvNode
-from bolide.node.process.daemon_port import CannotListen
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.ports.daemon_port import CannotListen
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.store.background.running_flags import DISK_FULL

@@ -12,8 +12,8 @@ import pytest
 
 from bolide.controller.options import ControllerOptions
 from bolide.node.controller.node import ControllerNode
-from bolide.node.process.daemon_port import CannotListen
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
+from bolide.node.ports.daemon_port import CannotListen
 from bolide.remoting import codes
 from proof.kit.waiting import PATIENCE
 from tests.node.controller.etcds import started, store_of

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.replication.epoch_file import NAME, load_epochs
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.replication.epochs import Epoch, Epochs

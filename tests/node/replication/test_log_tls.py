@@ -13,7 +13,7 @@ import pytest
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.replication.joining import log_address
 from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import controlled

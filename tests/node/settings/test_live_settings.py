@@ -10,7 +10,7 @@ import pytest
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.broker import BrokerNode, kept_settings
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon, load_options
 from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes

@@ -17,7 +17,7 @@ from msgspec import Struct
 from bolide.controller.consensus import Kept, Leadership, LeadershipLost, Member, StoreUnavailable
 from bolide.controller.replica_set import FORMAT, ReplicaSet, StateDamaged, decode_set, encode_set
 from bolide.errors import BolideError
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 
 log = logging.getLogger("bolide.controller")
 NOT_AVAILABLE: Final = (

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bolide.monitor.families import Families
 from bolide.node.loop.clock import Clock
+from bolide.node.machine.machine_use import machine_use
+from bolide.node.machine.node_world import NodeWorld
 from bolide.node.metrics.broker_figures import BrokerFigures, BrokerSource
 from bolide.node.metrics.monitoring import Monitoring
-from bolide.node.metrics.readiness import broker_troubles
-from bolide.node.process.machine import machine_use
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.routes.registrar import Registration
+from bolide.store.message_store import MessageStore
 
 
 async def serve_broker(monitoring: Monitoring, source: BrokerSource, world: NodeWorld, clock: Clock) -> None:
-    """PageAnswer for this broker from here on. Raises `CannotListen`."""
+    """Start serving /metrics and the health pages of this broker. Raises `CannotListen`."""
     options, store, role = source.options, source.store, source.parts.role
 
     def collect(families: Families) -> None:
@@ -23,3 +24,17 @@ async def serve_broker(monitoring: Monitoring, source: BrokerSource, world: Node
 
     labels = {"cluster": options.broker_cluster_name, "node_type": "broker", "node_id": options.broker_name}
     await monitoring.serve(labels, collect, troubles)
+
+
+def broker_troubles(store: MessageStore, registration: Registration | None, follows: bool) -> list[str]:
+    """A sentence for each; nothing while the broker serves. On any thread."""
+    troubles: list[str] = []
+    if store.failure:
+        troubles.append(f"the store has failed: {store.failure}")
+    elif not store.writable() and not follows:
+        troubles.append(f"the store takes no messages: {store.flags.describe()}")
+    if not store.readable():
+        troubles.append("the store cannot be read")
+    if registration is not None and registration.known_by == 0:
+        troubles.append(f"no name server knows this broker: {registration.servers} are set, none took its registration")
+    return troubles

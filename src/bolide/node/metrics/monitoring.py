@@ -9,8 +9,8 @@ from collections.abc import Callable
 from bolide.errors import ConfigError
 from bolide.monitor.health import Health, Pulse
 from bolide.monitor.server import MonitorServer, Page
-from bolide.node.process.addresses import host_port
-from bolide.node.process.daemon_port import DaemonPort
+from bolide.node.ports.addresses import host_port
+from bolide.node.ports.daemon_port import DaemonPort
 from bolide.world.contract import World
 
 try:

@@ -1,1 +1,1 @@
-"""The life of a server process: signals, exit codes, addresses, open files, TLS files that are renewed."""
+"""The life of a server process: signals, exit codes and memory."""

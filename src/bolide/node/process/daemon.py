@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from bolide.errors import BolideError
+from bolide.node.logs.logs import start_logging
 from bolide.node.process.exit_codes import STOPPED, STORE_FAILED, of_failed_start
 from bolide.node.process.heap import keep_freed_memory
-from bolide.node.process.logs import start_logging
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import keep_epochs, load_epochs
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated

@@ -12,10 +12,10 @@ from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.members import BrokerPlace, MembersService
 from bolide.broker.tables.topics import TopicConfig
-from bolide.node.process.addresses import ANY, announced_ip, resolved
-from bolide.node.process.daemon_port import DaemonPort
-from bolide.node.process.node_world import NodeWorld
-from bolide.node.process.within import within
+from bolide.node.loop.within import within
+from bolide.node.machine.node_world import NodeWorld
+from bolide.node.ports.addresses import ANY, announced_ip, resolved
+from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.replication.broker_identity import BrokerIdentity
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.link_to_master import LoopParts

@@ -21,7 +21,7 @@ from bolide.layout.names import MASTER_ID
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.services import Services
 from bolide.node.loop.turns import Turns
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LoopParts

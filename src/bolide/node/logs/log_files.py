@@ -17,7 +17,7 @@ from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from typing import Any, Final
 
 from bolide.errors import ConfigError
-from bolide.node.process.logs import LogOptions
+from bolide.node.logs.log_options import LogOptions
 
 log = logging.getLogger("bolide.node")
 

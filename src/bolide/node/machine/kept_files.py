@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.errors import BolideError
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 10.0

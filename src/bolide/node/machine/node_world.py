@@ -8,7 +8,7 @@ import sys
 from typing import Protocol
 
 from bolide.node.loop.clock import Clock
-from bolide.node.process.open_files import raise_limit
+from bolide.node.machine.open_files import raise_limit
 from bolide.store.disk.files import Files, RealFiles
 from bolide.world.contract import World
 from bolide.world.real import RealWorld

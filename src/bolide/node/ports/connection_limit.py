@@ -6,8 +6,8 @@ import logging
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.loop.front import Connections
-from bolide.node.process.node_world import NodeWorld
-from bolide.node.process.open_files import share_of_connections, share_of_store
+from bolide.node.machine.node_world import NodeWorld
+from bolide.node.machine.open_files import share_of_connections, share_of_store
 
 
 def connections_of(options: BrokerOptions, world: NodeWorld, told: logging.Logger) -> Connections:

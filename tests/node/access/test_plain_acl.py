@@ -9,8 +9,8 @@ import pytest
 
 from bolide.access.plain_gate import PlainGate
 from bolide.errors import ConfigError
-from bolide.node.process.node_world import RealNodeWorld
-from bolide.node.process.plain_acl import PlainAcl
+from bolide.node.access.plain_acl import PlainAcl
+from bolide.node.machine.node_world import RealNodeWorld
 
 LOG = logging.getLogger("tests.plain_acl")
 

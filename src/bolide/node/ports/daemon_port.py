@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.errors import LocalError
-from bolide.node.process.addresses import host_port
+from bolide.node.ports.addresses import host_port
 from bolide.world.contract import BoundPort, World
 
 

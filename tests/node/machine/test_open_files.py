@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.node.process.open_files import ENOUGH, MOST, OTHERS, share_of_connections, share_of_store
+from bolide.node.machine.open_files import ENOUGH, MOST, OTHERS, share_of_connections, share_of_store
 from proof.kit.waiting import PROCESS_PATIENCE
 
 PROGRAM = """
 import resource, sys
-from bolide.node.process.open_files import raise_limit
+from bolide.node.machine.open_files import raise_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, {hard}))
 print(raise_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """

@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.node.process.addresses import announced_ip
+from bolide.node.ports.addresses import announced_ip
 
 
 def test_the_bound_address_is_told_unless_another_is_named() -> None:

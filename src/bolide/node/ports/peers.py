@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.front import REFUSALS_MS
 from bolide.node.loop.refusals import Refusals
-from bolide.node.process.addresses import host_port
+from bolide.node.ports.addresses import host_port
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError

@@ -9,9 +9,10 @@ import json
 import logging
 import sys
 from datetime import datetime
-from typing import Final, Protocol, TextIO
+from typing import Final, TextIO
 
 from bolide.errors import ConfigError
+from bolide.node.logs.log_options import LogOptions
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 ROOM: Final = "bolide"
@@ -68,23 +69,6 @@ def start_logging(level: int = logging.INFO) -> None:
         root.setLevel(level)
 
 
-class LogOptions(Protocol):
-    """What a daemon is told about its log."""
-
-    @property
-    def log_format(self) -> str: ...
-    @property
-    def log_levels(self) -> str: ...
-    @property
-    def log_file(self) -> str: ...
-    @property
-    def log_file_size(self) -> int: ...
-    @property
-    def log_file_age(self) -> int: ...
-    @property
-    def log_file_count(self) -> int: ...
-
-
 def configure_logging(options: LogOptions) -> None:
     """Log as `text` or `json`, with these levels: `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
 
@@ -98,7 +82,7 @@ def configure_logging(options: LogOptions) -> None:
         if isinstance(handler, OwnHandler):
             handler.setFormatter(form)
     if options.log_file:
-        from bolide.node.process.log_files import log_file  # imports more than a daemon without a file needs
+        from bolide.node.logs.log_files import log_file  # imports more than a daemon without a file needs
 
         file = log_file(options)
         file.setFormatter(form)

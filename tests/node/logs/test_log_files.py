@@ -15,9 +15,9 @@ import pytest
 
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.process import log_files
-from bolide.node.process.log_files import FileLog, RotatedFile, log_file
-from bolide.node.process.logs import TextLines
+from bolide.node.logs import log_files
+from bolide.node.logs.log_files import FileLog, RotatedFile, log_file
+from bolide.node.logs.logs import TextLines
 from proof.kit.waiting import wait_until
 
 HOUR = 3600
@@ -60,7 +60,7 @@ def test_a_line_of_another_period_begins_a_file(path: Path) -> None:
 def test_a_day_begins_at_local_midnight() -> None:
     told = """
 import sys
-from bolide.node.process.log_files import RotatedFile
+from bolide.node.logs.log_files import RotatedFile
 file = RotatedFile(sys.argv[1], 1 << 20, 24, 9)
 print(file._period_of(1_799_942_399), file._period_of(1_799_942_400), file._period_of(1_800_028_799))
 """
@@ -159,7 +159,7 @@ def test_a_daemon_writes_both(path: Path) -> None:
     told = """
 import logging, sys
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.process.logs import configure_logging, start_logging
+from bolide.node.logs.logs import configure_logging, start_logging
 start_logging()
 configure_logging(NamesrvOptions(log_file=sys.argv[1], log_format="json"))
 logging.getLogger("bolide.node").info("once")

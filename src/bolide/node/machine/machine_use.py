@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bolide.broker.operator.inspection import MachineUse
-from bolide.node.process.node_world import NodeWorld
-from bolide.node.process.open_files import share_of_store
+from bolide.node.machine.node_world import NodeWorld
+from bolide.node.machine.open_files import share_of_store
 from bolide.store.options import Resources
 
 

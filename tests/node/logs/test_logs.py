@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.node.process.logs import JsonLines, TextLines, parse_levels
+from bolide.node.logs.logs import JsonLines, TextLines, parse_levels
 
 WHEN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
 
@@ -75,7 +75,7 @@ def test_a_process_logs_as_it_is_told_and_an_embedding_one_as_before() -> None:
     told = """
 import logging, sys
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.process.logs import configure_logging, start_logging
+from bolide.node.logs.logs import configure_logging, start_logging
 if len(sys.argv) > 1:
     logging.basicConfig(format="mine: %(message)s", level=logging.INFO)
 start_logging()

@@ -14,7 +14,7 @@ from typing import Final
 from bolide.access.plain_accounts import MOST_FILE_BYTES, MOST_FILES, Accounts, BadAccounts, read_accounts
 from bolide.access.plain_gate import PlainGate
 from bolide.errors import BolideError, ConfigError
-from bolide.node.process.node_world import NodeWorld
+from bolide.node.machine.node_world import NodeWorld
 
 LOOK_S: Final = 1.0
 """Seconds between two looks at the files."""

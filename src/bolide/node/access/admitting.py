@@ -6,11 +6,11 @@ import logging
 from contextlib import AsyncExitStack
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.node.access.plain_acl import PlainAcl
 from bolide.node.assembly import BrokerParts
 from bolide.node.loop.admission import Admission, Guard
 from bolide.node.loop.executor import Executor
-from bolide.node.process.node_world import NodeWorld
-from bolide.node.process.plain_acl import PlainAcl
+from bolide.node.machine.node_world import NodeWorld
 
 
 def admit(

@@ -1,0 +1,22 @@
+"""The settings of a log, which every kind of daemon has."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class LogOptions(Protocol):
+    """What a daemon is told about its log."""
+
+    @property
+    def log_format(self) -> str: ...
+    @property
+    def log_levels(self) -> str: ...
+    @property
+    def log_file(self) -> str: ...
+    @property
+    def log_file_size(self) -> int: ...
+    @property
+    def log_file_age(self) -> int: ...
+    @property
+    def log_file_count(self) -> int: ...

@@ -1,0 +1,1 @@
+"""What a node has of its machine: clocks, disk, memory, open files, and small files it keeps."""
