@@ -60,6 +60,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.node.loop.executor": "carries out the outcome of every command",
     "bolide.node.loop.flusher": "runs and times every sync of the log",
     "bolide.node.loop.front": "hands the commands of every read to the executor",
+    "bolide.node.loop.log_turn": "answers every send whose record the log holds",
     "bolide.node.loop.outbox": "gathers the frames of every answer",
     "bolide.node.loop.parked": "keeps the answer of every message until the log is confirmed",
     "bolide.node.loop.pending_requests": "numbers what is sent to clients, beside the executor",

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never, final
 
-from mypy_extensions import i64
-
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects, SendAway
 from bolide.broker.core.options import BrokerOptions
@@ -24,8 +22,9 @@ from bolide.broker.send.send import SendService
 from bolide.errors import BolideError, PeerError
 from bolide.node.loop.durable_replies import DurableReplies
 from bolide.node.loop.host_protocol import Host, Replication
+from bolide.node.loop.log_turn import LogTurn
 from bolide.node.loop.outbox import Outbox, WaitingRequest
-from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, note_times, with_code
+from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite
 from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
 from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
@@ -35,12 +34,8 @@ from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.remoting.request_routes import ORDINARY, AtMaster
 from bolide.remoting.unsupported import unsupported
-from bolide.store.disk.files import SyncFailed
-from bolide.store.disk.jobs import Job
 from bolide.store.message_store import MessageStore
 
-DISPATCH_BUDGET: Final = 4000
-"""Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
 PLAIN_SENDS: Final = (codes.SEND_MESSAGE_V2, codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE)
 """Requests of which the plain ones may take a faster way."""
 SHORT_SWEEP_MS: Final = 1000
@@ -75,14 +70,13 @@ class Executor:
         self.stats: BrokerStats = stats
         self._store: MessageStore = store
         self._hold: HoldTable = hold
-        self._dispatched: i64 = -1
         self._flush_timeout_ms: int = options.send_patience
         self._sweep_ms: int = options.hold_sweep_interval if options.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
-        self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(options, self._parked, options.send_patience)
         self.outbox: Outbox = Outbox(host, options.client_write_buffer_high)
+        self._log: LogTurn = LogTurn(store, host, stats, self._parked, self.outbox, options.send_patience)
         self._resumer: Resumer = Resumer(
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
         )
@@ -91,13 +85,11 @@ class Executor:
         """The answer to a request that is not let in; None where every peer may ask for everything."""
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
-        self.replication: Replication | None = None
-        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
         self.send_away: SendAway | None = None
         """How an acting slave reaches other sets; None where there are no acting masters."""
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
-        self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._confirmed)
+        self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._log.confirmed)
         self._persisted: int = 0
         """`effects.persisted` when a handler began: any increase is that handler's."""
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
@@ -114,6 +106,15 @@ class Executor:
         """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
         self._resumer.clock = clock
         self._services.clock = clock
+
+    @property
+    def replication(self) -> Replication | None:
+        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
+        return self._log.replication
+
+    @replication.setter
+    def replication(self, replication: Replication | None) -> None:
+        self._log.replication = replication
 
     # ---- requests
 
@@ -247,23 +248,6 @@ class Executor:
         channel.sends = True
         self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after, tables), parked.wait)
 
-    def _confirmed(self, entry: ParkedReply) -> None:
-        """The log holds what a parked reply answers for: it goes out unless it waits for a table as well."""
-        tables = entry.tables
-        if tables is not None and not tables.done:
-            tables.confirmed.append(entry)
-        elif tables is not None and tables.error:
-            text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
-        else:
-            self._leave(entry, entry.frame)
-
-    def _leave(self, entry: ParkedReply, frame: bytes) -> None:
-        """A parked reply goes out, as it was or with another code."""
-        if entry.after is not None:
-            entry.after(frame)
-        self.outbox.queue(entry.channel, frame)
-
     def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
         hold = self._hold
         if channel.alive and not hold.park(held):
@@ -318,33 +302,19 @@ class Executor:
             self._resumer.serve(ready)
         if self._resumer.woken_left:
             self._resumer.serve_woken(now)
-        if not self._failed:
-            self._store_turn(self._store, now)
+        if not self._log.failed:
+            self._log_turn(now)
         if self._effects.pending:
             self._carry_out(now)
         self.outbox.write_all()
         if self._resumer.woken_left:
             self._host.another_turn()
 
-    def _store_turn(self, store: MessageStore, now: int) -> None:
-        if store.failure:  # a new log file could not be synced
-            self.flush_failed(SyncFailed(store.failure))
+    def _log_turn(self, now: int) -> None:
+        log = self._log
+        arrivals = log.advance(now)
+        if arrivals is None:
             return
-        try:
-            store.write_pending()
-        except Exception as error:  # full disk or worse: the store took back what this turn appended
-            self._not_written(store.written_offset, error)
-        unwaited = self._parked.take_unwaited()
-        note_times(unwaited, now + self._flush_timeout_ms, self.stats.put_times)
-        for entry in unwaited:
-            self._leave(entry, entry.frame)
-        target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
-        if target >= 0:
-            self._host.start_flush(int(target))
-        replication = self.replication
-        if replication is not None:
-            replication.turn(now)
-        arrivals = store.dispatch(DISPATCH_BUDGET, now)
         if arrivals:
             self._services.touched = True
             hold = self._hold
@@ -352,61 +322,21 @@ class Executor:
                 self._resumer.woken(hold.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
-        confirmed = self._parked.take_confirmed(store.dispatched_offset)
-        sends = note_times(confirmed, now + self._flush_timeout_ms, self.stats.put_times)
-        if sends:
-            self.stats.batches.add(sends)
-        for entry in confirmed:
-            if replication is not None and replication.late(int(entry.offset)):
-                entry.comes_late(codes.FLUSH_SLAVE_TIMEOUT)
-            if entry.tables is None:
-                self._leave(entry, entry.frame)
-            else:
-                self._confirmed(entry)
-        if store.dispatched_offset < store.confirm_offset and self._progress(store):
-            self._host.another_turn()
-        for job in store.jobs():
-            self._host.run(job, self._job_done)
-
-    def _progress(self, store: MessageStore) -> bool:
-        """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
-        stuck = store.dispatched_offset == self._dispatched
-        self._dispatched = store.dispatched_offset
-        return not stuck
-
-    def _not_written(self, written: i64, error: Exception) -> None:
-        """Refuse the sends whose records did not get into the log; the next turn may do better."""
-        self._host.failed("a write of the commit log", error)
-        text = f"the message could not be written: {error}"
-        for entry in self._parked.take_beyond(written):
-            self.stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
-
-    def _job_done(self, job: Job, error: str) -> None:
-        self._store.job_done(job, error)
-        if self._store.failure:
-            self._host.another_turn()
+        log.answer(now)
 
     def flushed(self, target: int, now: int) -> None:
         """The flush thread is done: the log is on disk up to `target`."""
-        if not self._failed:
+        if not self._log.failed:
             self._store.flushed(target)
             self.end_of_turn(now)
 
     def flush_failed(self, error: BaseException) -> None:
         """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
-        if not self._failed:
-            self._failed = True
-            self._store.stop_writing(str(error))
-            self.refuse_parked(f"the log could not be synced: {error}")
-            self._host.store_failed(error)
-            self._host.another_turn()
+        self._log.flush_failed(error)
 
     def refuse_parked(self, text: str) -> None:
         """Nobody can say any more that the log holds what sends wait for: refuse them."""
-        for entry in self._parked.take_all():
-            self.stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+        self._log.refuse_parked(text)
 
     # ---- effects, time, connections
 
@@ -461,19 +391,9 @@ class Executor:
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
                 self._resumer.woken(hold.behind(self._store.max_queue_offset), now)
-        late = self._parked.take_late(now)
-        note_times(late, now + self._flush_timeout_ms, self.stats.put_times)
-        for entry in late:
-            entry.comes_late(self._late_code(entry))
-            self._leave(entry, entry.frame)
+        self._log.answer_late(now)
         for asked in self._pending.take_late(now):
             self._finish(asked, None, now)
-
-    def _late_code(self, entry: ParkedReply) -> int:
-        """What a send is told whose time is over: of both, RocketMQ tells the replicas last."""
-        if self.replication is not None and self.replication.late(int(entry.offset)):
-            return codes.FLUSH_SLAVE_TIMEOUT
-        return codes.FLUSH_DISK_TIMEOUT
 
     def closed(self, channel: Channel, now: int) -> None:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""

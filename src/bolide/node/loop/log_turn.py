@@ -1,0 +1,156 @@
+"""The log's part of a turn: one write, the flush, dispatch, and the replies that wait for them.
+
+The executor parks the reply of a send; it leaves here, when the log holds its record, or when the log cannot.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.broker.core.stats import BrokerStats
+from bolide.node.loop.host_protocol import Host, Replication
+from bolide.node.loop.outbox import Outbox
+from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times, with_code
+from bolide.remoting import codes
+from bolide.store.background.arrival import Arrival
+from bolide.store.disk.files import SyncFailed
+from bolide.store.disk.jobs import Job
+from bolide.store.message_store import MessageStore
+
+DISPATCH_BUDGET: Final = 4000
+"""Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+
+
+@final
+class LogTurn:
+    """Advances the log of one executor, and answers the sends that wait for it."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        host: Host,
+        stats: BrokerStats,
+        parked: ParkedReplies,
+        outbox: Outbox,
+        patience: int,
+    ) -> None:
+        """`patience` is how long a send may wait for the log, ms."""
+        self._store: MessageStore = store
+        self._host: Host = host
+        self._stats: BrokerStats = stats
+        self._parked: ParkedReplies = parked
+        self._outbox: Outbox = outbox
+        self._flush_timeout_ms: int = patience
+        self._dispatched: i64 = -1
+        self.failed: bool = False
+        """True once a sync failed: the log is not written any more."""
+        self.replication: Replication | None = None
+        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
+
+    def advance(self, now: int) -> list[Arrival] | None:
+        """Write, flush, replicate and dispatch; return what became readable, None if the log cannot be written."""
+        store = self._store
+        if store.failure:  # a new log file could not be synced
+            self.flush_failed(SyncFailed(store.failure))
+            return None
+        try:
+            store.write_pending()
+        except Exception as error:  # full disk or worse: the store took back what this turn appended
+            self._not_written(store.written_offset, error)
+        unwaited = self._parked.take_unwaited()
+        note_times(unwaited, now + self._flush_timeout_ms, self._stats.put_times)
+        for entry in unwaited:
+            self._leave(entry, entry.frame)
+        target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
+        if target >= 0:
+            self._host.start_flush(int(target))
+        replication = self.replication
+        if replication is not None:
+            replication.turn(now)
+        return store.dispatch(DISPATCH_BUDGET, now)
+
+    def answer(self, now: int) -> None:
+        """Send the replies whose records are dispatched, and start the jobs of the store."""
+        store, replication = self._store, self.replication
+        confirmed = self._parked.take_confirmed(store.dispatched_offset)
+        sends = note_times(confirmed, now + self._flush_timeout_ms, self._stats.put_times)
+        if sends:
+            self._stats.batches.add(sends)
+        for entry in confirmed:
+            if replication is not None and replication.late(int(entry.offset)):
+                entry.comes_late(codes.FLUSH_SLAVE_TIMEOUT)
+            if entry.tables is None:
+                self._leave(entry, entry.frame)
+            else:
+                self.confirmed(entry)
+        if store.dispatched_offset < store.confirm_offset and self._progress(store):
+            self._host.another_turn()
+        for job in store.jobs():
+            self._host.run(job, self._job_done)
+
+    def _progress(self, store: MessageStore) -> bool:
+        """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
+        stuck = store.dispatched_offset == self._dispatched
+        self._dispatched = store.dispatched_offset
+        return not stuck
+
+    def _not_written(self, written: i64, error: Exception) -> None:
+        """Refuse the sends whose records did not get into the log; the next turn may do better."""
+        self._host.failed("a write of the commit log", error)
+        text = f"the message could not be written: {error}"
+        for entry in self._parked.take_beyond(written):
+            self._stats.put_failed += entry.sends
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+
+    def _job_done(self, job: Job, error: str) -> None:
+        self._store.job_done(job, error)
+        if self._store.failure:
+            self._host.another_turn()
+
+    def confirmed(self, entry: ParkedReply) -> None:
+        """The log holds what a parked reply answers for: it goes out unless it waits for a table as well."""
+        tables = entry.tables
+        if tables is not None and not tables.done:
+            tables.confirmed.append(entry)
+        elif tables is not None and tables.error:
+            text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+        else:
+            self._leave(entry, entry.frame)
+
+    def _leave(self, entry: ParkedReply, frame: bytes) -> None:
+        """A parked reply goes out, as it was or with another code."""
+        if entry.after is not None:
+            entry.after(frame)
+        self._outbox.queue(entry.channel, frame)
+
+    def flush_failed(self, error: BaseException) -> None:
+        """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        if not self.failed:
+            self.failed = True
+            self._store.stop_writing(str(error))
+            self.refuse_parked(f"the log could not be synced: {error}")
+            self._host.store_failed(error)
+            self._host.another_turn()
+
+    def refuse_parked(self, text: str) -> None:
+        """Nobody can say any more that the log holds what sends wait for: refuse them."""
+        for entry in self._parked.take_all():
+            self._stats.put_failed += entry.sends
+            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+
+    def answer_late(self, now: int) -> None:
+        """Answer the sends that have waited for the log too long."""
+        late = self._parked.take_late(now)
+        note_times(late, now + self._flush_timeout_ms, self._stats.put_times)
+        for entry in late:
+            entry.comes_late(self._late_code(entry))
+            self._leave(entry, entry.frame)
+
+    def _late_code(self, entry: ParkedReply) -> int:
+        """What a send is told whose time is over: of both, RocketMQ tells the replicas last."""
+        if self.replication is not None and self.replication.late(int(entry.offset)):
+            return codes.FLUSH_SLAVE_TIMEOUT
+        return codes.FLUSH_DISK_TIMEOUT
