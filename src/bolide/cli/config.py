@@ -55,7 +55,7 @@ def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
     """The struct of a daemon's settings, and the file that stores changes made while it runs."""
     if daemon == "broker":
         from bolide.broker.core.options import BrokerOptions
-        from bolide.node.broker import kept_settings
+        from bolide.node.broker_process import kept_settings
 
         return BrokerOptions, kept_settings
     if daemon == "namesrv":

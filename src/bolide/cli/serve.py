@@ -42,7 +42,7 @@ def broker(
     settings: list[str] | None = Settings,
 ) -> None:
     """Run a broker."""
-    from bolide.node.broker import run_broker
+    from bolide.node.broker_process import run_broker
 
     with boundary():
         flags = {**listen_flags(listen), **given_settings(settings)}

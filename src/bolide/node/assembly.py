@@ -86,6 +86,30 @@ class Surroundings:
     log: logging.Logger
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerTables:
+    """What the services of a broker share, each one table of it."""
+
+    topics: TopicTable
+    groups: GroupTable
+    offsets: ConsumerOffsets
+    clients: Clients
+    locks: QueueLocks
+
+    @classmethod
+    def of(cls, options: BrokerOptions, effects: Effects, now: int) -> BrokerTables:
+        """Return the tables, empty, with the limits that the settings name."""
+        return cls(
+            TopicTable(options, effects, now),
+            GroupTable(options, effects, now),
+            ConsumerOffsets(
+                effects, options.enable_lmq, now, options.max_consumer_offsets, options.flush_consumer_offset_interval
+            ),
+            Clients(options.channel_expired_timeout),
+            QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks),
+        )
+
+
 class BrokerParts:
     """The tables and services of one broker, put together."""
 
@@ -104,15 +128,10 @@ class BrokerParts:
         self.role = role = Role.of(options)
         """What this broker may do. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
-        self.topics = topics = TopicTable(options, effects, now)
-        self.groups = groups = GroupTable(options, effects, now)
-        self.offsets = offsets = ConsumerOffsets(
-            effects, options.enable_lmq, now, options.max_consumer_offsets, options.flush_consumer_offset_interval
-        )
-        self.clients = clients = Clients(options.channel_expired_timeout)
-        self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks)
-        precision = wheel_precision(options.timer_precision_ms)
-        wheel = TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)
+        tables = BrokerTables.of(options, effects, now)
+        self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
+        self.clients, self.locks = clients, locks = tables.clients, tables.locks
+        wheel = timer_files(options, store)
         rules = TimerRules(options, wheel.wheel.count_at)
         self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts, role)
         self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
@@ -248,3 +267,9 @@ class BrokerParts:
         if self.delay.cut(now):
             configs.write_now(self.delay.persist_name)
         return consumers
+
+
+def timer_files(options: BrokerOptions, store: MessageStore) -> TimerFiles:
+    """Return the files of the timer's wheel, which are in the folder of the store."""
+    precision = wheel_precision(options.timer_precision_ms)
+    return TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)

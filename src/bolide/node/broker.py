@@ -1,36 +1,29 @@
 """A running broker: store, services, sockets, threads and timers of one `BrokerOptions`.
 
-`BrokerNode` is the object inside a loop (tests, `bolide.testing`, standalone); `run_broker` is the process. Start
-order: settings checked, ports bound, store recovered, tables loaded, ports served, registered; a stop goes the other
-way, and so does a start that fails.
+`BrokerNode` is the object inside a loop; `node/broker_process.py` runs one as a process. Start order: settings checked,
+ports bound, store recovered, tables loaded, ports served, registered; a stop goes the other way, and so does a start
+that fails.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from concurrent.futures import Executor as Pool
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.hooks import Hooked
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
-from bolide.broker.tables.pull_filter import FilterCache
-from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
-from bolide.layout.shape import StoreShape
 from bolide.node.access.admitting import admit
 from bolide.node.assembly import BrokerParts, Surroundings
-from bolide.node.logs.logs import configure_logging, start_logging
+from bolide.node.broker_store import consumer_filters, loaded_store, store_root
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
@@ -40,7 +33,7 @@ from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
 from bolide.node.loop.waits import Waits
 from bolide.node.loop.within import within
-from bolide.node.machine.machine_use import machine_use, store_resources
+from bolide.node.machine.machine_use import machine_use
 from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
 from bolide.node.metrics.exporter import made_monitoring
 from bolide.node.plugins.dispatchers import Dispatchers
@@ -50,8 +43,6 @@ from bolide.node.ports.addresses import announced_ip, host_port
 from bolide.node.ports.connection_limit import connections_of, max_connections
 from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.ports.tls_renewal import TlsRenewal
-from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
-from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts
@@ -61,11 +52,9 @@ from bolide.node.routes.name_servers import check_name_servers, name_server_cont
 from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.broker_settings import check_log_folder, conf_of, listen_setting
-from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.request_routes import NO_CODES
-from bolide.store.message_store import MessageStore
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.tls_contexts import RenewedContext
@@ -96,7 +85,7 @@ class BrokerNode:
         self.options = options
         self.world: NodeWorld = world if world is not None else RealNodeWorld()
         self.clock = self.world.clock()
-        self.root = str(Path(options.store_path_root_dir).expanduser())
+        self.root = store_root(options)
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
         """Set when the broker cannot continue by itself: the process then ends with STORE_FAILED."""
@@ -163,8 +152,8 @@ class BrokerNode:
         self._served = False
         life.callback(self._write_tables)
         effects = Effects()
-        filters = self._filters(effects, now)
-        self.store = self._loaded_store(filters, now)
+        filters = consumer_filters(options, effects, now)
+        self.store, self._report = loaded_store(options, world, filters, now, self._log)
         life.callback(lambda: self.store.close(self.clock.now()))
         pool = world.pool(POOL_THREADS, "bolide-pool")
         life.push_async_callback(world.in_thread, pool.shutdown)
@@ -208,28 +197,6 @@ class BrokerNode:
             self._cold_reads, self._registration,
         )  # fmt: skip
         await serve_broker(monitoring, source, self.world, self.clock)
-
-    def _filters(self, effects: Effects, now: int) -> ConsumerFilters:
-        options = self.options
-        expression_types = ExpressionTypes(
-            partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
-        )
-        return ConsumerFilters(options, FilterCache(expression_types), effects, now)
-
-    def _loaded_store(self, filters: ConsumerFilters, now: int) -> MessageStore:
-        """The store, recovered; its lock is released again when that fails."""
-        options, files = self.options, self.world.files
-        store = MessageStore(
-            files, self.root, StoreShape.of(options), options, filters.calc_bitmap, store_resources(self.world)
-        )
-        if options.enable_calc_filter_bit_map:
-            # Recovery dispatches again, and needs to know whose bits to set.
-            tables = {filters.persist_name: filters}
-            ConfigFiles(files, self.root + "/config", tables, asyncio.get_running_loop().call_soon).load()
-        self._report = report = store.load(now)
-        level = logging.WARNING if report.truncated_bytes else logging.INFO
-        self._log.log(level, "store %s: %s", self.root, report.sentence())
-        return store
 
     def _make_parts(
         self, life: AsyncExitStack, effects: Effects, filters: ConsumerFilters, routes: RouteBook | None, now: int
@@ -460,36 +427,3 @@ class BrokerNode:
             for channel in self.connections.idle(self.clock.now()):
                 self._log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
-
-
-def run_broker(
-    flags: Mapping[str, object] | None = None,
-    conf: str | None = None,
-    follow_stdin: bool = False,
-    tell: Told = told_to_nobody,
-) -> int:
-    """Run a broker as this process until it is told to stop; returns the exit status (node/process/exit_codes.py).
-
-    `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
-    """
-    start_logging()
-    try:
-        loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options)
-    except ConfigError as error:
-        log.error("%s", error)
-        tell(str(error))
-        return BAD_CONFIG
-    for line in loaded.warnings:
-        log.warning("%s", line)
-    name = loaded.options.broker_name
-    if loaded.options.namesrv_addr:
-        log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
-    else:
-        log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
-    return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin, tell)
-
-
-def kept_settings(options: BrokerOptions) -> str:
-    """The file in which a broker that is started without one keeps changes made while it runs."""
-    return str(Path(options.store_path_root_dir).expanduser() / "config" / "broker.conf")

@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """Run one daemon; returns its exit status."""
     kind, flags = arguments[0], json.loads(arguments[1])
     if kind == "broker":
-        from bolide.node.broker import run_broker
+        from bolide.node.broker_process import run_broker
 
         return run_broker(flags, follow_stdin=True, tell=tell)
     if kind == "controller":

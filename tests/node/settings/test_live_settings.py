@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.node.broker import BrokerNode, kept_settings
+from bolide.node.broker import BrokerNode
+from bolide.node.broker_process import kept_settings
 from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon, load_options
 from bolide.node.settings.live_settings import edited

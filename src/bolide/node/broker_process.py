@@ -1,0 +1,50 @@
+"""A broker as a process: settings from flags and a file, the log, and signals until it stops."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import ConfigError
+from bolide.node.broker import BrokerNode
+from bolide.node.logs.logs import configure_logging, start_logging
+from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
+from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.settings.config import load_daemon
+
+log = logging.getLogger("bolide.node")
+
+
+def run_broker(
+    flags: Mapping[str, object] | None = None,
+    conf: str | None = None,
+    follow_stdin: bool = False,
+    tell: Told = told_to_nobody,
+) -> int:
+    """Run a broker as this process until it is told to stop; returns the exit status (node/process/exit_codes.py).
+
+    `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
+    """
+    start_logging()
+    try:
+        loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
+        configure_logging(loaded.options)
+    except ConfigError as error:
+        log.error("%s", error)
+        tell(str(error))
+        return BAD_CONFIG
+    for line in loaded.warnings:
+        log.warning("%s", line)
+    name = loaded.options.broker_name
+    if loaded.options.namesrv_addr:
+        log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
+    else:
+        log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
+    return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin, tell)
+
+
+def kept_settings(options: BrokerOptions) -> str:
+    """The file in which a broker that is started without one keeps changes made while it runs."""
+    return str(Path(options.store_path_root_dir).expanduser() / "config" / "broker.conf")

@@ -1,0 +1,50 @@
+"""The store of a broker, recovered, and the filters that its dispatch asks for their bits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from pathlib import Path
+
+from bolide import plugins
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.expressions import ExpressionTypes
+from bolide.broker.tables.filters import ConsumerFilters
+from bolide.broker.tables.pull_filter import FilterCache
+from bolide.layout.shape import StoreShape
+from bolide.node.loop.persist import ConfigFiles
+from bolide.node.machine.machine_use import store_resources
+from bolide.node.machine.node_world import NodeWorld
+from bolide.store.message_store import MessageStore
+from bolide.store.startup.recovery import RecoveryReport
+
+
+def store_root(options: BrokerOptions) -> str:
+    """Return the folder of the store."""
+    return str(Path(options.store_path_root_dir).expanduser())
+
+
+def consumer_filters(options: BrokerOptions, effects: Effects, now: int) -> ConsumerFilters:
+    """Return the table of filters, empty, with the expression types that are installed."""
+    expression_types = ExpressionTypes(
+        partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
+    )
+    return ConsumerFilters(options, FilterCache(expression_types), effects, now)
+
+
+def loaded_store(
+    options: BrokerOptions, world: NodeWorld, filters: ConsumerFilters, now: int, log: logging.Logger
+) -> tuple[MessageStore, RecoveryReport]:
+    """Return the store and what its recovery did. The lock of the store is released again when that fails."""
+    files, root = world.files, store_root(options)
+    store = MessageStore(files, root, StoreShape.of(options), options, filters.calc_bitmap, store_resources(world))
+    if options.enable_calc_filter_bit_map:
+        # Recovery dispatches again, and needs to know whose bits to set.
+        tables = {filters.persist_name: filters}
+        ConfigFiles(files, root + "/config", tables, asyncio.get_running_loop().call_soon).load()
+    report = store.load(now)
+    level = logging.WARNING if report.truncated_bytes else logging.INFO
+    log.log(level, "store %s: %s", root, report.sentence())
+    return store, report
