@@ -8,68 +8,28 @@ waits until this broker's log, on disk, has all that the master's had (`broker/o
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from bolide.access.users import Credentials, signed
+from bolide.access.users import Credentials
 from bolide.broker.delay.timer_metrics import UNREADABLE
 from bolide.broker.operator.following import Following
 from bolide.errors import BolideError
 from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
+from bolide.node.routes.master_requests import FORBIDDEN, GROUPS, TOPICS, MasterRequests, NotTold
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS
-from bolide.remoting.command import Command, make_request
-from bolide.remoting.json import parse_long
-from bolide.transport.address import split_address
-from bolide.transport.client import ClientConnection
-from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 
 log = logging.getLogger("bolide.following")
 LOOK_S: Final = 3.0
 ROUND_S: Final = 10.0
-TIMEOUT_S: Final = 5.0
-PAGES_S: Final = 60.0
-PAGE_ROWS: Final = 2000
-VERSION: Final = ("counter", "stateVersion", "timestamp")
-
-
-@dataclass(frozen=True, slots=True)
-class Paged:
-    """A table that is asked for in pages."""
-
-    code: int
-    place: str
-    most: str
-    total: str
-    rows: str
-    beside: tuple[str, ...]
-    """Members by topic or group that some masters tell beside the rows."""
-
-
-FORBIDDEN: Final = "forbiddenTable"
-TOPICS: Final = Paged(
-    codes.GET_ALL_TOPIC_CONFIG,
-    "topicSeq",
-    "maxTopicNum",
-    "totalTopicNum",
-    "topicConfigTable",
-    (DELETED_TOPICS, GUESSED_TOPICS),
-)
-GROUPS: Final = Paged(
-    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    "groupSeq",
-    "maxGroupNum",
-    "totalGroupNum",
-    "subscriptionGroupTable",
-    (FORBIDDEN,),
-)
 
 
 class Deletions(NamedTuple):
@@ -95,10 +55,6 @@ class MasterProgress:
     timer: TimerCheckpoint | None = None
 
 
-class NotTold(BolideError):
-    """The master does not answer a request, or not as agreed."""
-
-
 class MasterTables:
     """Copies the tables of the present master."""
 
@@ -117,11 +73,9 @@ class MasterTables:
         self._own_address = own_address
         self._log_end = log_end
         self._changed = changed
-        self._tls = tls
         self._world = world
+        self._requests = MasterRequests(tls, world)
         self._look_s, self._round_s = pauses
-        self.credentials: Credentials | None = None
-        """What its requests are signed with."""
         self.careful = False
         """Topics without a message that the present master was never seen to have are kept, too: a controller may have
         elected one that had not heard of them yet."""
@@ -135,17 +89,22 @@ class MasterTables:
         """Topics that it deleted and did not have the last time it was asked."""
         self._soon = False
         self._master = ""
-        self._connections: dict[str, ClientConnection] = {}
-        self._no_fast_port = False
         self._waiting: MasterProgress | None = None
         self._offsets_due = False
-        self._unknown: set[int] = set()
-        """Codes that this master does not have."""
         self._said: dict[str, str] = {}
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.rounds = 0
         """How many rounds were complete: everything that was asked for was told."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What its requests are signed with."""
+        return self._requests.credentials
+
+    @credentials.setter
+    def credentials(self, credentials: Credentials | None) -> None:
+        self._requests.credentials = credentials
 
     def master_is(self, address: str) -> None:
         """Follow this one from now on; "" while there is none."""
@@ -154,15 +113,14 @@ class MasterTables:
         if address == self._master:
             return
         self._master = address
+        self._requests.master_is(address)
         self._waiting = None  # of another master's log
         self._seen = set()
         self._topics_known = False
         self._deletions = NO_DELETIONS
-        self._no_fast_port = False
         self._doubted = set()
         if address:
             self._following.topics.denied.clear()
-        self._unknown.clear()
         self._said.clear()
         self._woken.set()
 
@@ -182,7 +140,7 @@ class MasterTables:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        await self._close()
+        await self._requests.close()
 
     async def _keep(self) -> None:
         next_round = 0.0
@@ -190,7 +148,7 @@ class MasterTables:
         while True:
             master = self._master
             if master != connected:
-                await self._close()
+                await self._requests.close()
                 connected, next_round = master, 0.0
             self._woken.clear()
             if master:
@@ -207,12 +165,6 @@ class MasterTables:
                 await self._woken.wait()
         except TimeoutError:
             return
-
-    async def _close(self) -> None:
-        connections, self._connections = self._connections, {}
-        for connection in connections.values():
-            connection.close()
-            await connection.wait_closed()
 
     async def _round(self, full: bool) -> None:
         """One request that fails does not keep the others from being asked."""
@@ -251,7 +203,7 @@ class MasterTables:
         master, asked_at = self._master, self._log_end()
         settled = self._topics_known and not topics.untold and not self._doubted
         own = topics.data_version.to_json() if settled else {}
-        told = await self._paged(TOPICS, own)
+        told = await self._requests.paged(TOPICS, own)
         if self._master != master:
             return
         if told is None:
@@ -275,52 +227,20 @@ class MasterTables:
         self._topics_known = await self._take(steps, "topics")
 
     async def _groups(self) -> None:
-        told = await self._paged(GROUPS, self._following.groups.data_version.to_json())
+        told = await self._requests.paged(GROUPS, self._following.groups.data_version.to_json())
         if told is not None:
             steps = self._following.take_groups(told[GROUPS.rows], told.get(FORBIDDEN), told["dataVersion"])
             await self._take(steps, "groups")
 
-    async def _paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
-        """The whole table, of one version; None when it is the own one already."""
-        deadline = self._world.monotonic() + PAGES_S
-        whole: dict[str, Any] = {}
-        rows: dict[str, Any] = {}
-        asked = ""
-        while self._world.monotonic() < deadline:
-            ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
-            if table is TOPICS:
-                ext[DELETED_TOPICS] = "true"  # told only to who asks: RocketMQ's brokers do not know it
-            answer = await self._ask(table.code, ext, fast=table is TOPICS)
-            told = await self._parsed(answer.body)
-            version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
-            if rows and version != whole["dataVersion"]:
-                whole, rows, asked = {}, {}, ""  # it changed between two pages
-                continue
-            if not rows and version == own:
-                return None
-            page = told.get(table.rows) or {}
-            rows.update(page)
-            for beside in table.beside:
-                if beside in told:
-                    whole.setdefault(beside, {}).update(told[beside] or {})
-            whole["dataVersion"] = version
-            asked = json.dumps(version)
-            total = answer.ext().get(table.total)
-            if total is None or len(rows) >= int(total):
-                return {**whole, table.rows: rows}
-            if not page:
-                raise NotTold(f"request {table.code} ended after {len(rows)} of {total} rows")
-        raise NotTold(f"request {table.code} was not over after {PAGES_S:.0f} s")
-
     async def _modes(self) -> None:
-        answer = await self._ask_5x(codes.GET_ALL_MESSAGE_REQUEST_MODE)
+        answer = await self._requests.ask_5x(codes.GET_ALL_MESSAGE_REQUEST_MODE)
         if answer is not None:
             self._following.take_modes(answer.body)
 
     async def _figures(self) -> None:
-        answer = await self._ask_5x(codes.GET_TIMER_METRICS, fast=True)
+        answer = await self._requests.ask_5x(codes.GET_TIMER_METRICS, fast=True)
         if answer is not None:
-            self._following.take_figures(await self._parsed(answer.body))
+            self._following.take_figures(await self._requests.parsed(answer.body))
 
     async def _take(self, steps: Iterator[None], what: str) -> bool:
         """Do the steps, with turns of the loop in between; False when there is another master meanwhile."""
@@ -343,15 +263,15 @@ class MasterTables:
         master = self._master
         found = MasterProgress()
         if self._offsets_due:
-            answer = await self._ask(codes.GET_ALL_CONSUMER_OFFSET, {})
-            found.offsets = await self._parsed(answer.body)
-            found.delays = (await self._ask(codes.GET_ALL_DELAY_OFFSET, {})).body
-        timer = await self._ask_5x(codes.GET_TIMER_CHECK_POINT, fast=True)
+            answer = await self._requests.ask(codes.GET_ALL_CONSUMER_OFFSET, {})
+            found.offsets = await self._requests.parsed(answer.body)
+            found.delays = (await self._requests.ask(codes.GET_ALL_DELAY_OFFSET, {})).body
+        timer = await self._requests.ask_5x(codes.GET_TIMER_CHECK_POINT, fast=True)
         if timer is not None:
             found.timer = decode_timer_answer(timer.body)
         if found.offsets is None and found.timer is None:
             return
-        runtime = decode_body((await self._ask(codes.GET_BROKER_RUNTIME_INFO, {})).body, KVTable).table
+        runtime = decode_body((await self._requests.ask(codes.GET_BROKER_RUNTIME_INFO, {})).body, KVTable).table
         found.end = int(runtime["commitLogMaxOffset"])
         found.deletions = self._deletions
         if self._master != master:
@@ -382,52 +302,3 @@ class MasterTables:
             self._following.take_delays(found.delays)
             await self._take(self._following.take_offsets(found.offsets), "offsets")
         return True
-
-    # -- requests
-
-    async def _parsed(self, body: bytes) -> dict[str, Any]:
-        """A long body is read in a thread."""
-        found: Any = await self._world.in_thread(partial(parse_long, body))
-        if not isinstance(found, dict):
-            raise NotTold("an answer holds no object")
-        return found
-
-    async def _ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
-        """The answer of a master that has this, None of one that does not: 4.9, or a timer that is off."""
-        if code in self._unknown:
-            return None
-        answer = await self._answer(code, {}, fast)
-        if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
-            self._unknown.add(code)
-        if answer.code in (codes.REQUEST_CODE_NOT_SUPPORTED, codes.SYSTEM_ERROR):
-            return None
-        return self._good(code, answer)
-
-    async def _ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
-        return self._good(code, await self._answer(code, ext, fast))
-
-    def _good(self, code: int, answer: Command) -> Command:
-        if answer.code != codes.SUCCESS:
-            raise NotTold(f"request {code} was answered {codes.response_name(answer.code)}: {answer.remark}")
-        return answer
-
-    async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:
-        connection = await self._connection(fast)
-        return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
-
-    async def _connection(self, fast: bool) -> ClientConnection:
-        """To the fast port, as Java's slaves do for some codes, or to the main port where there is none."""
-        if fast and not self._no_fast_port:
-            host, port = split_address(self._master)
-            try:
-                return await self._connected(f"{host}:{port - 2}")
-            except BolideError:
-                self._no_fast_port = True
-        return await self._connected(self._master)
-
-    async def _connected(self, address: str) -> ClientConnection:
-        known = self._connections.get(address)
-        if known is None or known.closed:
-            known = await ClientConnection.connect(address, ssl=current_context(self._tls), world=self._world)
-            self._connections[address] = known
-        return known

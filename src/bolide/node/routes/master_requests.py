@@ -1,0 +1,169 @@
+"""The requests of a slave to its master, on the main and on the fast port, and tables that come in pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from bolide.access.users import Credentials, signed
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.json import parse_long
+from bolide.transport.address import split_address
+from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+
+TIMEOUT_S: Final = 5.0
+PAGES_S: Final = 60.0
+PAGE_ROWS: Final = 2000
+VERSION: Final = ("counter", "stateVersion", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """A table that is asked for in pages."""
+
+    code: int
+    place: str
+    most: str
+    total: str
+    rows: str
+    beside: tuple[str, ...]
+    """Members by topic or group that some masters tell beside the rows."""
+
+
+FORBIDDEN: Final = "forbiddenTable"
+TOPICS: Final = Paged(
+    codes.GET_ALL_TOPIC_CONFIG,
+    "topicSeq",
+    "maxTopicNum",
+    "totalTopicNum",
+    "topicConfigTable",
+    (DELETED_TOPICS, GUESSED_TOPICS),
+)
+GROUPS: Final = Paged(
+    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    "groupSeq",
+    "maxGroupNum",
+    "totalGroupNum",
+    "subscriptionGroupTable",
+    (FORBIDDEN,),
+)
+
+
+class NotTold(BolideError):
+    """The master does not answer a request, or not as agreed."""
+
+
+class MasterRequests:
+    """The connections to the present master."""
+
+    def __init__(self, tls: RenewedContext | None, world: World) -> None:
+        self._tls = tls
+        self._world = world
+        self.credentials: Credentials | None = None
+        """What requests are signed with."""
+        self._master = ""
+        self._connections: dict[str, ClientConnection] = {}
+        self._no_fast_port = False
+        self._unknown: set[int] = set()
+        """Codes that this master does not have."""
+
+    def master_is(self, address: str) -> None:
+        """Ask this one from now on. Connections to another one stay open until `close`."""
+        self._master = address
+        self._no_fast_port = False
+        self._unknown.clear()
+
+    async def close(self) -> None:
+        """Close every connection, and wait until it is closed."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close()
+            await connection.wait_closed()
+
+    async def paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
+        """The whole table, of one version; None when it is the own one already."""
+        deadline = self._world.monotonic() + PAGES_S
+        whole: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
+        asked = ""
+        while self._world.monotonic() < deadline:
+            ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
+            if table is TOPICS:
+                ext[DELETED_TOPICS] = "true"  # told only to who asks: RocketMQ's brokers do not know it
+            answer = await self.ask(table.code, ext, fast=table is TOPICS)
+            told = await self.parsed(answer.body)
+            version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
+            if rows and version != whole["dataVersion"]:
+                whole, rows, asked = {}, {}, ""  # it changed between two pages
+                continue
+            if not rows and version == own:
+                return None
+            page = told.get(table.rows) or {}
+            rows.update(page)
+            for beside in table.beside:
+                if beside in told:
+                    whole.setdefault(beside, {}).update(told[beside] or {})
+            whole["dataVersion"] = version
+            asked = json.dumps(version)
+            total = answer.ext().get(table.total)
+            if total is None or len(rows) >= int(total):
+                return {**whole, table.rows: rows}
+            if not page:
+                raise NotTold(f"request {table.code} ended after {len(rows)} of {total} rows")
+        raise NotTold(f"request {table.code} was not over after {PAGES_S:.0f} s")
+
+    async def parsed(self, body: bytes) -> dict[str, Any]:
+        """A long body is read in a thread."""
+        found: Any = await self._world.in_thread(partial(parse_long, body))
+        if not isinstance(found, dict):
+            raise NotTold("an answer holds no object")
+        return found
+
+    async def ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
+        """The answer of a master that has this, None of one that does not: 4.9, or a timer that is off."""
+        if code in self._unknown:
+            return None
+        answer = await self._answer(code, {}, fast)
+        if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
+            self._unknown.add(code)
+        if answer.code in (codes.REQUEST_CODE_NOT_SUPPORTED, codes.SYSTEM_ERROR):
+            return None
+        return self._good(code, answer)
+
+    async def ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
+        """Return a good answer. Raise `NotTold` for any other answer, `BolideError` or `OSError` for none."""
+        return self._good(code, await self._answer(code, ext, fast))
+
+    def _good(self, code: int, answer: Command) -> Command:
+        if answer.code != codes.SUCCESS:
+            raise NotTold(f"request {code} was answered {codes.response_name(answer.code)}: {answer.remark}")
+        return answer
+
+    async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:
+        connection = await self._connection(fast)
+        return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
+
+    async def _connection(self, fast: bool) -> ClientConnection:
+        """To the fast port, as Java's slaves do for some codes, or to the main port where there is none."""
+        if fast and not self._no_fast_port:
+            host, port = split_address(self._master)
+            try:
+                return await self._connected(f"{host}:{port - 2}")
+            except BolideError:
+                self._no_fast_port = True
+        return await self._connected(self._master)
+
+    async def _connected(self, address: str) -> ClientConnection:
+        known = self._connections.get(address)
+        if known is None or known.closed:
+            known = await ClientConnection.connect(address, ssl=current_context(self._tls), world=self._world)
+            self._connections[address] = known
+        return known
