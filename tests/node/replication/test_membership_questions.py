@@ -86,7 +86,7 @@ async def test_a_replica_counts_until_the_controller_has_certainly_not_taken_it(
     member = membership(tmp_path, part, Answering(code))
     if counts:
         with pytest.raises(BolideError, match="may have been taken: no"):
-            await member._alter()
+            await member._set.alter()
     else:
-        assert await member._alter() == "no"
+        assert await member._set.alter() == "no"
     assert (2 in part.sync_set.counted) is counts

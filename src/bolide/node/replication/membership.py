@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.node.replication.broker_identity import Applied, BrokerIdentity
 from bolide.node.replication.controllers import Controllers, NoController
+from bolide.node.replication.role_taker import RoleTaker
+from bolide.node.replication.sync_state_set import FIRST_RETRY_S, SyncStateSetReporter, wait_for
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.controller import (
-    AlterSyncStateSetRequestHeader,
     ApplyBrokerIdRequestHeader,
     ElectMasterRequestHeader,
     GetNextBrokerIdRequestHeader,
@@ -34,52 +35,10 @@ from bolide.remoting.headers.controller import (
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
 from bolide.replication.standing import Standing, Step, Told
-from bolide.replication.sync_set import SyncSet
 from bolide.store.errors import StoreDamaged
 from bolide.world.contract import World
 
-FIRST_RETRY_S: Final = 0.2
 RETRY_S: Final = 5.0
-LINGER_S: Final = 10.0
-"""A request on a connection that was given up may arrive as late as this."""
-NOT_TAKEN: Final = frozenset(
-    {
-        codes.SYSTEM_BUSY,
-        codes.CONTROLLER_FENCED_MASTER_EPOCH,
-        codes.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
-        codes.CONTROLLER_INVALID_MASTER,
-        codes.CONTROLLER_INVALID_REPLICAS,
-        codes.CONTROLLER_BROKER_NOT_ALIVE,
-    }
-)
-"""Answers to a question for another set that say for certain that it was not taken. After any other error it may have
-been: the controller's engine kept it and did not say so, or it is the set already (2013)."""
-
-
-class RoleTaker(Protocol):
-    """What takes the part that the controller gives (`node.replication.switching`)."""
-
-    @property
-    def sync_set(self) -> SyncSet | None:
-        """Who confirms the log; None unless this broker is the master."""
-
-    async def lead(self, told: Told, own_id: int) -> None:
-        """Become the master of an epoch."""
-
-    async def follow(self, told: Told, own_id: int) -> None:
-        """Follow a master."""
-
-    async def lose(self) -> None:
-        """Be nothing until the next part: the epoch of this master is over."""
-
-    def now(self) -> int:
-        """The time by which replicas catch up, ms."""
-
-    def set_changed(self) -> None:
-        """The set of replicas in sync is another one."""
-
-    def stands(self) -> tuple[int, int, int]:
-        """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
 
 
 class Membership:
@@ -106,10 +65,8 @@ class Membership:
         self._log = log
         self.standing = Standing(0)
         self._registered = False
-        self._certain_at = 0.0
-        """Until then a question for another set, whose answer was given up, may still reach the controller."""
         self._news = asyncio.Event()
-        self._set_news = asyncio.Event()
+        self._set = SyncStateSetReporter(options, world, controllers, part, lambda: self.standing, self.notified, log)
         self._taken = asyncio.Event()
         """Set once this broker is master or slave."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -132,12 +89,12 @@ class Membership:
 
     async def first(self, seconds: float) -> bool:
         """Wait until the first part is taken; False when that takes longer."""
-        await self._wait(self._taken, seconds)
+        await wait_for(self._taken, seconds)
         return self._taken.is_set()
 
     def look_at_set(self) -> None:
         """A replica may belong into the set, or not any more: look now."""
-        self._set_news.set()
+        self._set.look()
 
     # -- the start
 
@@ -164,17 +121,10 @@ class Membership:
                     self._said = str(error)
                     self._log.warning("no word of the controller: %s", error)
                 wait, pause = pause, min(pause * 2, RETRY_S)
-            await self._wait(self._news, wait)
-
-    async def _wait(self, news: asyncio.Event, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await news.wait()
-        except TimeoutError:
-            return
+            await wait_for(self._news, wait)
 
     def _periodic(self) -> list[Coroutine[Any, Any, None]]:
-        return [self._beat_on(), self._keep_set(), self._find_leader()]
+        return [self._beat_on(), self._set.keep(), self._find_leader()]
 
     async def _take_id(self) -> None:
         """The id that this store has, or the next free one."""
@@ -283,73 +233,6 @@ class Membership:
                 self._log.info("in sync are %s", sorted(told.members))
             sync_set.answered(told.members, told.set_epoch)
             self._part.set_changed()
-
-    # -- the set
-
-    async def _keep_set(self) -> None:
-        said = ""
-        while True:
-            await self._wait(self._set_news, self._next_look())
-            self._set_news.clear()
-            try:
-                refusal = await self._alter()
-                if refusal and refusal != said:
-                    self._log.info("the controller keeps the set: %s", refusal)
-                said = refusal
-                if refusal:  # the set that is wanted is the same one: not again at once
-                    await asyncio.sleep(FIRST_RETRY_S)
-            except (BolideError, OSError) as error:
-                self._certain_at = self._world.monotonic() + LINGER_S
-                if str(error) != said:
-                    said = str(error)
-                    self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
-                await asyncio.sleep(FIRST_RETRY_S)
-
-    def _next_look(self) -> float:
-        """Seconds until the set is looked at without any news."""
-        period = self._options.check_sync_state_set_period / 1000
-        sync_set = self._part.sync_set
-        now = self._part.now()
-        at = sync_set.again_at(now) if sync_set is not None else -1
-        return period if at < 0 else min(period, max((at - now) / 1000, FIRST_RETRY_S))
-
-    async def _alter(self) -> str:
-        """Ask for the set that is wanted; why the controller keeps the one it has, or nothing.
-
-        A question whose answer is lost is asked again: it may still be taken.
-        """
-        sync_set = self._part.sync_set
-        if sync_set is None or not self.standing.leads:
-            return ""
-        wanted = sync_set.question or sync_set.wanted(self._part.now())
-        if wanted is None:
-            return ""
-        sync_set.asked(wanted)
-        self._part.set_changed()
-        request = AlterSyncStateSetRequestHeader(
-            broker_name=self._options.broker_name,
-            master_broker_id=self.standing.own_id,
-            master_epoch=self.standing.epoch,
-            invoke_time=self._world.wall_ms(),
-        )
-        body = encode_body(SyncStateSet(sorted(wanted), sync_set.set_epoch))
-        answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, request.to_ext(), body)
-        if sync_set is not self._part.sync_set:
-            return ""
-        refusal = ""
-        if answer.code == codes.SUCCESS:
-            told = decode_answer(answer.body, SyncStateSet)
-            sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
-            self._log.info("in sync are %s", sorted(sync_set.members))
-        else:
-            self.notified()
-            refusal = answer.remark or codes.response_name(answer.code)
-            if answer.code not in NOT_TAKEN:
-                raise NoController(f"it may have been taken: {refusal}")
-            if self._world.monotonic() >= self._certain_at:
-                sync_set.refused(self._part.now())
-        self._part.set_changed()
-        return refusal
 
     # -- signs of life
 

@@ -91,7 +91,7 @@ class Nobody:
 
 class Switching(Service):
     """The replication of one broker under a controller. Implements `node.loop.host_protocol.Replication`,
-    `broker.core.replicas` and `node.replication.membership.RoleTaker`."""
+    `broker.core.replicas` and `node.replication.role_taker.RoleTaker`."""
 
     def __init__(
         self,

@@ -1,0 +1,140 @@
+"""A master asks its controller for another set of replicas in sync (ReplicasManager.java, ALTER_SYNC_STATE_SET)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import BolideError
+from bolide.node.replication.controllers import Controllers, NoController
+from bolide.node.replication.role_taker import RoleTaker
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.controller import SyncStateSet
+from bolide.remoting.headers.controller import AlterSyncStateSetRequestHeader
+from bolide.replication.standing import Standing
+from bolide.world.contract import World
+
+FIRST_RETRY_S: Final = 0.2
+LINGER_S: Final = 10.0
+"""A request on a connection that was given up may arrive as late as this."""
+NOT_TAKEN: Final = frozenset(
+    {
+        codes.SYSTEM_BUSY,
+        codes.CONTROLLER_FENCED_MASTER_EPOCH,
+        codes.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+        codes.CONTROLLER_INVALID_MASTER,
+        codes.CONTROLLER_INVALID_REPLICAS,
+        codes.CONTROLLER_BROKER_NOT_ALIVE,
+    }
+)
+"""Answers to a question for another set that say for certain that it was not taken. After any other error it may have
+been: the controller's engine kept it and did not say so, or it is the set already (2013)."""
+
+
+async def wait_for(news: asyncio.Event, seconds: float) -> None:
+    """Wait until `news` is set, but no longer than this."""
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        return
+
+
+class SyncStateSetReporter:
+    """Reports changes of the set while this broker is the master, and takes over what the controller answers."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        world: World,
+        controllers: Controllers,
+        part: RoleTaker,
+        standing: Callable[[], Standing],
+        notified: Callable[[], None],
+        log: logging.Logger,
+    ) -> None:
+        """`standing()` is the present one; `notified()` has the controller asked who is the master."""
+        self._options = options
+        self._world = world
+        self._controllers = controllers
+        self._part = part
+        self._standing = standing
+        self._notified = notified
+        self._log = log
+        self._certain_at = 0.0
+        """Until then a question for another set, whose answer was given up, may still reach the controller."""
+        self._news = asyncio.Event()
+
+    def look(self) -> None:
+        """A replica may belong into the set, or not any more: look now."""
+        self._news.set()
+
+    async def keep(self) -> None:
+        """Look at the set whenever a replica may belong into it, or not any more; never returns."""
+        said = ""
+        while True:
+            await wait_for(self._news, self._next_look())
+            self._news.clear()
+            try:
+                refusal = await self.alter()
+                if refusal and refusal != said:
+                    self._log.info("the controller keeps the set: %s", refusal)
+                said = refusal
+                if refusal:  # the set that is wanted is the same one: not again at once
+                    await asyncio.sleep(FIRST_RETRY_S)
+            except (BolideError, OSError) as error:
+                self._certain_at = self._world.monotonic() + LINGER_S
+                if str(error) != said:
+                    said = str(error)
+                    self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
+                await asyncio.sleep(FIRST_RETRY_S)
+
+    def _next_look(self) -> float:
+        """Seconds until the set is looked at without any news."""
+        period = self._options.check_sync_state_set_period / 1000
+        sync_set = self._part.sync_set
+        now = self._part.now()
+        at = sync_set.again_at(now) if sync_set is not None else -1
+        return period if at < 0 else min(period, max((at - now) / 1000, FIRST_RETRY_S))
+
+    async def alter(self) -> str:
+        """Ask for the set that is wanted; why the controller keeps the one it has, or nothing.
+
+        A question whose answer is lost is asked again: it may still be taken.
+        """
+        sync_set = self._part.sync_set
+        if sync_set is None or not self._standing().leads:
+            return ""
+        wanted = sync_set.question or sync_set.wanted(self._part.now())
+        if wanted is None:
+            return ""
+        sync_set.asked(wanted)
+        self._part.set_changed()
+        request = AlterSyncStateSetRequestHeader(
+            broker_name=self._options.broker_name,
+            master_broker_id=self._standing().own_id,
+            master_epoch=self._standing().epoch,
+            invoke_time=self._world.wall_ms(),
+        )
+        body = encode_body(SyncStateSet(sorted(wanted), sync_set.set_epoch))
+        answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, request.to_ext(), body)
+        if sync_set is not self._part.sync_set:
+            return ""
+        refusal = ""
+        if answer.code == codes.SUCCESS:
+            told = decode_answer(answer.body, SyncStateSet)
+            sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
+            self._log.info("in sync are %s", sorted(sync_set.members))
+        else:
+            self._notified()
+            refusal = answer.remark or codes.response_name(answer.code)
+            if answer.code not in NOT_TAKEN:
+                raise NoController(f"it may have been taken: {refusal}")
+            if self._world.monotonic() >= self._certain_at:
+                sync_set.refused(self._part.now())
+        self._part.set_changed()
+        return refusal
