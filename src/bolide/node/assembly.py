@@ -88,7 +88,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class BrokerTables:
-    """What the services of a broker share, each one table of it."""
+    """The tables that the services of a broker share."""
 
     topics: TopicTable
     groups: GroupTable
@@ -98,7 +98,7 @@ class BrokerTables:
 
     @classmethod
     def of(cls, options: BrokerOptions, effects: Effects, now: int) -> BrokerTables:
-        """Return the tables, empty, with the limits that the settings name."""
+        """Return empty tables with the limits of the settings."""
         return cls(
             TopicTable(options, effects, now),
             GroupTable(options, effects, now),

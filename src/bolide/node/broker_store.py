@@ -1,4 +1,4 @@
-"""The store of a broker, recovered, and the filters that its dispatch asks for their bits."""
+"""Opens and recovers the store of a broker, and makes the filters that its dispatch uses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def consumer_filters(options: BrokerOptions, effects: Effects, now: int) -> Cons
 def loaded_store(
     options: BrokerOptions, world: NodeWorld, filters: ConsumerFilters, now: int, log: logging.Logger
 ) -> tuple[MessageStore, RecoveryReport]:
-    """Return the store and what its recovery did. The lock of the store is released again when that fails."""
+    """Return the recovered store and the report. Release the lock of the store if recovery fails."""
     files, root = world.files, store_root(options)
     store = MessageStore(files, root, StoreShape.of(options), options, filters.calc_bitmap, store_resources(world))
     if options.enable_calc_filter_bit_map:

@@ -1,1 +1,1 @@
-"""Who is let in at a broker: the gate of its settings, and the ACL files of RocketMQ 4."""
+"""Access to a broker: the gate that the settings ask for, and the ACL files of RocketMQ 4."""

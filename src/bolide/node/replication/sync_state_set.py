@@ -45,7 +45,7 @@ async def wait_for(news: asyncio.Event, seconds: float) -> None:
 
 
 class SyncStateSetReporter:
-    """Reports changes of the set while this broker is the master, and takes over what the controller answers."""
+    """Reports changes of the set while this broker is the master, and applies the response."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SyncStateSetReporter:
         notified: Callable[[], None],
         log: logging.Logger,
     ) -> None:
-        """`standing()` is the present one; `notified()` has the controller asked who is the master."""
+        """`standing()` returns the current one; `notified()` makes the broker ask the controller for the master."""
         self._options = options
         self._world = world
         self._controllers = controllers
@@ -70,11 +70,11 @@ class SyncStateSetReporter:
         self._news = asyncio.Event()
 
     def look(self) -> None:
-        """A replica may belong into the set, or not any more: look now."""
+        """Check the set now: a replica may have to join or leave it."""
         self._news.set()
 
     async def keep(self) -> None:
-        """Look at the set whenever a replica may belong into it, or not any more; never returns."""
+        """Check the set periodically, and after each `look`. Never returns."""
         said = ""
         while True:
             await wait_for(self._news, self._next_look())

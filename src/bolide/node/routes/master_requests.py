@@ -1,4 +1,4 @@
-"""The requests of a slave to its master, on the main and on the fast port, and tables that come in pages."""
+"""Requests of a slave to its master, on the main and the fast port, and tables that are read in pages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MasterRequests:
         """Codes that this master does not have."""
 
     def master_is(self, address: str) -> None:
-        """Ask this one from now on. Connections to another one stay open until `close`."""
+        """Send requests to this address. Connections to the last master stay open until `close`."""
         self._master = address
         self._no_fast_port = False
         self._unknown.clear()
@@ -139,7 +139,7 @@ class MasterRequests:
         return self._good(code, answer)
 
     async def ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
-        """Return a good answer. Raise `NotTold` for any other answer, `BolideError` or `OSError` for none."""
+        """Return a successful response. Raise `NotTold` for a failed one, `BolideError` or `OSError` without one."""
         return self._good(code, await self._answer(code, ext, fast))
 
     def _good(self, code: int, answer: Command) -> Command:
