@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bolide.cli.main import load
-from bolide.cli.output import USAGE
+from bolide.cli.terminal.output import USAGE
 from bolide.errors import ConfigError
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
 from bolide.node.standalone import plan

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.cli.moment import moment_of
-from bolide.cli.produce import message_from_json
+from bolide.cli.messages.produce import message_from_json
+from bolide.cli.terminal.moment import moment_of
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.declaration import changed, settings_of, text_of, value_of

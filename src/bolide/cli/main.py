@@ -11,9 +11,9 @@ from typing import Final
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from bolide.cli import output
 from bolide.cli.completion import ready_if_asked
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
 
 app = typer.Typer(
     name="bolide",
@@ -24,33 +24,35 @@ app = typer.Typer(
 )
 
 NOUNS: Final = {
-    "topic": "Create, change, list and inspect topics.",
-    "group": "Consumer groups: settings, progress, connected members.",
-    "user": "Users of access control: create, change, list, show, delete.",
-    "policy": "What users may do: create, change, list, show, delete.",
-    "offset": "Offsets of groups and queues.",
-    "message": "Find, show and recall messages.",
-    "cluster": "Brokers of a cluster.",
-    "context": "Named clusters, with addresses and credentials.",
-    "store": "Inspect, verify or repair a store folder, without a broker.",
-    "pipeline": "Jobs over stores and clusters, on Spark.",
-    "spark": "Prepare a Spark cluster to run Bolide.",
-    "config": "Settings of broker and name server.",
-    "bench": "Measure rates of a broker or of Spark.",
+    "topic": ("topics.topic", "Create, change, list and inspect topics."),
+    "group": ("groups.group", "Consumer groups: settings, progress, connected members."),
+    "user": ("security.user", "Users of access control: create, change, list, show, delete."),
+    "policy": ("security.policy", "What users may do: create, change, list, show, delete."),
+    "offset": ("groups.offset", "Offsets of groups and queues."),
+    "message": ("messages.message", "Find, show and recall messages."),
+    "cluster": ("cluster.cluster", "Brokers of a cluster."),
+    "context": ("contexts.context", "Named clusters, with addresses and credentials."),
+    "store": ("store.store", "Inspect, verify or repair a store folder, without a broker."),
+    "pipeline": ("pipeline.verbs", "Jobs over stores and clusters, on Spark."),
+    "spark": ("pipeline.spark", "Prepare a Spark cluster to run Bolide."),
+    "config": ("daemons.config", "Settings of broker and name server."),
+    "bench": ("bench.verbs", "Measure rates of a broker or of Spark."),
 }
-ROOMS: Final = ("pipeline", "bench")
-"""Nouns whose verbs are a room of files; the others are one file."""
-VERBS: Final = ("serve", "produce", "consume", "console", "top", "doctor", "completion")
+"""The module in this package that defines each noun's verbs, and its help."""
+VERBS: Final = (
+    *("daemons.serve", "messages.produce", "messages.consume", "daemons.console", "cluster.top", "daemons.doctor"),
+    "completion",
+)
+"""Modules in this package that add verbs without a noun, in the order of the help."""
 
 
 def load() -> typer.Typer:
     """Attach the commands of the other files of this package."""
     if not app.registered_groups:
-        for noun, text in NOUNS.items():
-            module = f"bolide.cli.{noun}.verbs" if noun in ROOMS else f"bolide.cli.{noun}"
-            app.add_typer(import_module(module).app, name=noun, help=text, no_args_is_help=True)
-        for name in VERBS:
-            import_module(f"bolide.cli.{name}").attach(app)
+        for noun, (module, text) in NOUNS.items():
+            app.add_typer(import_module(f"bolide.cli.{module}").app, name=noun, help=text, no_args_is_help=True)
+        for module in VERBS:
+            import_module(f"bolide.cli.{module}").attach(app)
     return app
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from bolide.cli import output
+from bolide.cli.terminal import output
 from bolide.errors import BolideError, ConfigError
 
 

@@ -34,7 +34,7 @@ async def pull_load(
     namesrv: str, topic: str, seconds: float, body: int, messages: int, in_flight: int
 ) -> dict[str, object]:
     """Rates of pulls of one queue, from its first message to its last, repeated for the given seconds."""
-    from bolide.cli import output
+    from bolide.cli.terminal import output
     from bolide.client import Message, MessageQueue, Producer
     from bolide.transport.client import ClientConnection
 

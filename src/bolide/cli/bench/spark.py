@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.output import JsonFlag, boundary
 from bolide.cli.pipeline.run import Conf, named_values
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import time
 
 import typer
 
-from bolide.cli import output
 from bolide.cli.bench import spark as bench_spark
-from bolide.cli.options import Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Namesrv
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.layout.names import BENCHMARK_TOPIC
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import (
     BadRecords,
     Checkpoint,
@@ -17,7 +15,9 @@ from bolide.cli.pipeline.run import (
     TableFormat,
     Topics,
 )
-from bolide.cli.progress import shower
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 
 
 def attach(app: typer.Typer) -> None:

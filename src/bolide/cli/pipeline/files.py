@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, Pattern, SourceOption, Topics
-from bolide.cli.progress import shower
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 
 FileFormat = typer.Option("json", "--format", help="csv, json (a line a message) or parquet.")
 Body = typer.Option("text", help="How csv and json hold a body: text (UTF-8) or base64.")

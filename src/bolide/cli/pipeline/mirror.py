@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, SourceOption
-from bolide.cli.progress import shower
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def mirror(
 
 def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T:
     """One administrative call to the cluster in the options of a read or a write."""
-    from bolide.cli.admin_call import call
+    from bolide.cli.contexts.admin_call import call
     from bolide.spark.jobs.mirror import cluster_of
     from bolide.spark.source.source_options import write_options
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption, TableFormat, Where
-from bolide.cli.progress import shower
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 
 
 def attach(app: typer.Typer) -> None:

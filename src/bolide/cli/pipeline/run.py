@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from bolide.cli import output
 from bolide.cli.entry import INTERRUPTED
+from bolide.cli.terminal import output
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:

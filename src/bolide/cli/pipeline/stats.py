@@ -8,11 +8,11 @@ from pathlib import Path
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption, Topics, Where
-from bolide.cli.progress import shower
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 
 
 def attach(app: typer.Typer) -> None:

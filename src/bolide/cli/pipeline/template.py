@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from bolide.cli.options import Namesrv
-from bolide.cli.output import boundary
+from bolide.cli.contexts.options import Namesrv
+from bolide.cli.terminal.output import boundary
 
 
 def attach(app: typer.Typer) -> None:

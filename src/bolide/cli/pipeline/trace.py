@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.options import Master, Namesrv
-from bolide.cli.output import JsonFlag, boundary, print_json_line
+from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption
-from bolide.cli.progress import shower
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary, print_json_line
+from bolide.cli.terminal.progress import shower
 from bolide.errors import ConfigError
 from bolide.layout.names import TRACE_TOPIC
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
-from bolide.cli import output
-from bolide.cli.options import Master
-from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.progress import shower
-from bolide.cli.store_shape import store_shape
+from bolide.cli.contexts.options import Master
+from bolide.cli.store.store_shape import store_shape
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import shower
 
 
 def attach(app: typer.Typer) -> None:

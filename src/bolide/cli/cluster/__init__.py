@@ -1,0 +1,1 @@
+"""`bolide cluster` and `bolide top`."""

@@ -1,0 +1,125 @@
+"""Contexts: named clusters with addresses and credentials, in one private file below the user's configuration folder.
+
+Which name servers a command asks: those of --namesrv or --context, else those of the environment, else those of the
+context in use, else this machine's. The credentials of a context sign only what goes to its name servers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bolide.cli.terminal.secret import check_private
+from bolide.client.instance.environment_credentials import ACCESS_KEY, SECRET_KEY
+from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
+from bolide.errors import ArgumentError, ConfigError
+
+LONGEST: Final = 1 << 20
+"""Bytes of the file that are read at most."""
+
+
+class Context(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """One cluster: its name servers, and who signs."""
+
+    namesrv: str
+    user: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Context({self.namesrv!r}, {self.user!r})"
+
+
+class Contexts(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What the file has."""
+
+    in_use: str = ""
+    contexts: dict[str, Context] = {}
+
+    def named(self, name: str) -> Context:
+        """A context. Raises `ArgumentError` for a name that has none."""
+        if name not in self.contexts:
+            known = ", ".join(sorted(self.contexts)) or "none"
+            raise ArgumentError(f"there is no context {name}; known contexts: {known}", "context")
+        return self.contexts[name]
+
+
+def place() -> Path:
+    """The file."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(home) if os.path.isabs(home) else Path.home() / ".config"
+    return folder / "bolide" / "contexts.json"
+
+
+def read_contexts() -> Contexts:
+    """All contexts; none without a file. Raises `ConfigError` for a file that others may read, or that is damaged."""
+    path = place()
+    try:
+        check_private(path)
+        with path.open("rb") as opened:
+            data = opened.read(LONGEST + 1)
+    except FileNotFoundError:
+        return Contexts()
+    if len(data) > LONGEST:
+        raise ConfigError(f"{path} has more than {LONGEST} bytes: it is no file of contexts")
+    try:
+        return msgspec.json.decode(data, type=Contexts)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path} is no file of contexts: {error}") from None
+
+
+def write_contexts(contexts: Contexts) -> None:
+    """Replace the file at once: it is the old one or the new one, and always its owner's only."""
+    path = place()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(msgspec.json.format(msgspec.json.encode(contexts, order="sorted"), indent=2) + b"\n")
+        opened.flush()
+        os.fsync(handle)
+    os.replace(fresh, path)
+
+
+def named_by_environment() -> str:
+    """The variable that names the name servers; "" without any."""
+    return next((each for each in (*ENVIRONMENT, DOMAIN) if os.environ.get(each, "").strip()), "")
+
+
+def addresses_in_force(given: str, context: str) -> tuple[str, Callable[[], None]]:
+    """The addresses to use, "" for those of the environment or the default, and what undoes this call.
+
+    The credentials of a context become the variables of this process, which clients read, and Spark's workers too.
+    """
+    if given and context:
+        raise ArgumentError("--namesrv and --context exclude each other: write one", "context")
+    if given or (not context and named_by_environment()):
+        return given, _nothing
+    contexts = read_contexts()
+    name = context or contexts.in_use
+    if not name:
+        return "", _nothing
+    chosen = contexts.named(name)
+    if not chosen.user or (not context and os.environ.get(ACCESS_KEY)):
+        return chosen.namesrv, _nothing
+    before = {key: os.environ.get(key) for key in (ACCESS_KEY, SECRET_KEY)}
+    os.environ.update({ACCESS_KEY: chosen.user, SECRET_KEY: chosen.password})
+
+    def undo() -> None:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+    return chosen.namesrv, undo
+
+
+def _nothing() -> None:
+    pass

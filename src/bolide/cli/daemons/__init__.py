@@ -1,0 +1,1 @@
+"""`bolide namesrv`, `broker`, `controller`, `standalone`, `console`, and the checks before they start."""

@@ -1,0 +1,71 @@
+"""`bolide config show`: the settings in force, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from bolide.cli.daemons.serve import Conf, Settings, given_settings
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+
+@app.callback()
+def config() -> None:
+    """Settings of broker, name server and controller."""
+
+
+@app.command()
+def show(
+    daemon: str = typer.Argument("broker", help="broker, namesrv or controller."),
+    conf: Path | None = Conf,
+    settings: list[str] | None = Settings,
+    changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
+    describe: bool = typer.Option(False, "--describe", help="Also what each does, its range, and when it can change."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show every setting, its value and its origin: flag, variable, file or default, in this order of precedence."""
+    with boundary():
+        from bolide.declaration import settings_of
+        from bolide.node.settings.config import load_daemon, shown
+
+        kind, kept = daemon_options(daemon)
+        loaded, _ = load_daemon(kind, given_settings(settings), None if conf is None else str(conf), kept)
+        for line in loaded.warnings:
+            output.note(f"warning: {line}")
+        rows: list[tuple[str, ...]] = []
+        for key, setting in settings_of(kind).items():
+            origin = loaded.origins[key]
+            if changed and origin == "default":
+                continue
+            row = (key, shown(key, getattr(loaded.options, setting.name)), origin)
+            about = setting.about
+            more = (setting.range, "live" if about.live else "restart", about.text) if describe else ()
+            rows.append((*row, *more))
+        columns = ("Key", "Value", "Origin", *(("Range", "Changed", "What it does") if describe else ()))
+        output.table(f"Settings of the {daemon}", columns, rows, as_json)
+
+
+def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
+    """The struct of a daemon's settings, and the file that stores changes made while it runs."""
+    if daemon == "broker":
+        from bolide.broker.core.options import BrokerOptions
+        from bolide.node.broker_process import kept_settings
+
+        return BrokerOptions, kept_settings
+    if daemon == "namesrv":
+        from bolide.namesrv.options import NamesrvOptions
+        from bolide.node.namesrv import kept_settings as kept_by_namesrv
+
+        return NamesrvOptions, kept_by_namesrv
+    if daemon == "controller":
+        from bolide.controller.options import ControllerOptions
+        from bolide.node.controller.node import kept_settings as kept_by_controller
+
+        return ControllerOptions, kept_by_controller
+    output.fail(f"there is no daemon {daemon!r}: write broker, namesrv or controller", output.USAGE)

@@ -1,0 +1,51 @@
+"""`bolide console`: a cluster in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from bolide.cli.contexts.options import Namesrv
+from bolide.cli.daemons.serve import listen_flags
+from bolide.cli.terminal.output import boundary
+from bolide.errors import ConfigError
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(console)
+
+
+def console(
+    names: str = Namesrv,
+    listen: str = typer.Option("127.0.0.1:8090", help="HOST:PORT to serve on; port 0 picks a free one."),
+    certificate: Path | None = typer.Option(
+        None, help="Certificate of the console, a file in PEM: it speaks TLS.", exists=True
+    ),
+    key: Path | None = typer.Option(None, help="The certificate's key, a file in PEM.", exists=True),
+    avro: Path | None = typer.Option(
+        None, help="Folder of Avro schemas, a file TOPIC.avsc each: bodies are shown by them.", exists=True
+    ),
+    without_login: bool = typer.Option(
+        False, "--without-login", help="Serve other machines also where the cluster has no users to log in."
+    ),
+) -> None:
+    """Show a cluster in a browser, and change it there; prints the address, and ends with Ctrl-C."""
+    with boundary():
+        try:
+            from bolide.console.serve import Listening, run_console
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"the console needs {error.name}: pip install 'bolide[console]'") from None
+
+        place = listen_flags(listen)
+        listening = Listening(
+            str(place["bindAddress"]),
+            int(str(place["listenPort"])),
+            names,
+            None if certificate is None else str(certificate),
+            None if key is None else str(key),
+            without_login,
+            avro,
+        )
+        raise typer.Exit(run_console(listening))

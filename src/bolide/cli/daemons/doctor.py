@@ -1,0 +1,155 @@
+"""`bolide doctor`: checks whether this machine can run Bolide, and what each part lacks."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+
+OK = "ok"
+WARN = "warning"
+BAD = "error"
+OPEN_FILES_WANTED = 4096
+SPARK_JAVA = 17
+
+
+@dataclass
+class Diagnosis:
+    """One check: its result, and what to do about it."""
+
+    what: str
+    state: str
+    detail: str
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(doctor)
+
+
+def doctor(
+    store: Path | None = typer.Option(None, help="Check the disk of this store folder, instead of the default one."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Check Python, compiled modules, libraries, Java, limits and disk. Exit code 1 if something is wrong."""
+    with boundary():
+        found = [python(), implementation(), *libraries(), *added(), java(), open_files(), *disk(store)]
+        rows = [(finding.what, finding.state, finding.detail) for finding in found]
+        output.table("This machine", ("What", "State", "Detail"), rows, as_json)
+        if any(finding.state == BAD for finding in found):
+            raise typer.Exit(output.FAILED)
+
+
+def python() -> Diagnosis:
+    """The interpreter."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Diagnosis("Python", OK if sys.version_info >= (3, 11) else BAD, f"{version} at {sys.executable}")
+
+
+def implementation() -> Diagnosis:
+    """Whether the hot modules run compiled."""
+    from bolide import _impl
+
+    if _impl.compiled_modules():
+        return Diagnosis("Hot modules", OK, _impl.describe())
+    return Diagnosis(
+        "Hot modules", WARN, f"{_impl.describe()}: install a C compiler and reinstall for several times the speed"
+    )
+
+
+def libraries() -> list[Diagnosis]:
+    """Optional parts and what they need."""
+    found = []
+    for part, names in (
+        ("uvloop (faster loop)", ("uvloop",)),
+        ("extra spark", ("pyspark", "pyarrow", "numpy", "pandas")),
+    ):
+        missing = [name for name in names if importlib.util.find_spec(name) is None]
+        detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
+        found.append(Diagnosis(part, OK if not missing else WARN, detail))
+    return found
+
+
+def added() -> list[Diagnosis]:
+    """What plug-ins are installed, and whether each can be loaded."""
+    from bolide import plugins
+    from bolide.errors import ConfigError
+
+    found = []
+    for plugin in plugins.installed():
+        state, detail = OK, f"{plugin.value} of {plugin.package}"
+        if plugin.name in plugin.kind.built_in:
+            state, detail = WARN, f"{detail} is never used: the built-in one has its name"
+        else:
+            try:
+                plugins.find(plugin.kind, plugin.name)
+            except ConfigError as error:
+                state, detail = BAD, str(error)
+        found.append(Diagnosis(f"{plugin.kind.noun} {plugin.name}", state, detail))
+    return found
+
+
+def java() -> Diagnosis:
+    """The Java that Spark would use."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None or not Path(program).exists():
+        return Diagnosis("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or later; broker and client need none")
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Diagnosis("Java", WARN, f"{program} does not answer: {error}")
+    first = (answer.stderr or answer.stdout).splitlines()[:1]
+    text = first[0] if first else ""
+    digits = text.partition('"')[2].partition('"')[0].split(".")
+    major = int(digits[0]) if digits and digits[0].isdecimal() else 0
+    state = OK if major >= SPARK_JAVA else WARN
+    return Diagnosis(
+        "Java", state, f"{text} at {program}" + ("" if state == OK else f": Spark needs {SPARK_JAVA} or newer")
+    )
+
+
+def open_files() -> Diagnosis:
+    """The limit of open files: connections and queue files count."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    state = OK if soft >= OPEN_FILES_WANTED else WARN
+    more = "" if state == OK else f": raise it, e.g. ulimit -n {min(hard, 65_536)}"
+    return Diagnosis("Open files", state, f"limit {soft} (hard {hard}){more}")
+
+
+def disk(store: Path | None) -> list[Diagnosis]:
+    """The file system that the store is on, and whether old messages can be read without waiting."""
+    from bolide.broker.core.options import BrokerOptions
+    from bolide.store.disk.files import RealFiles
+
+    folder = (store or Path(BrokerOptions().store_path_root_dir)).expanduser().absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    found = [room(folder, RealFiles().disk_use(str(folder)))]
+    if hasattr(os, "preadv") and not hasattr(os, "RWF_NOWAIT"):
+        found.append(Diagnosis("Reads without waiting", WARN, "not available: reads of old messages may delay others"))
+    return found
+
+
+def room(folder: Path, used: float) -> Diagnosis:
+    """What a broker with the shipped settings makes of a file system that is so full (0.0 to 1.0, as `df` counts)."""
+    from bolide.store.options import StoreOptions
+
+    options = StoreOptions()
+    expiring, refusing = options.disk_max_used_space_ratio / 100, options.warning_ratio
+    state = OK if used < expiring else WARN if used < refusing else BAD
+    detail = f"{math.ceil(100 * used)} % used, {shutil.disk_usage(folder).free / 1e9:.1f} GB free at {folder}"
+    if state != OK:
+        detail += f": expired files are deleted above {expiring:.0%}, sends are refused above {refusing:.0%}"
+    return Diagnosis("Disk", state, detail)

@@ -1,0 +1,1 @@
+"""`bolide group` and `bolide offset`."""

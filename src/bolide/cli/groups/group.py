@@ -1,0 +1,147 @@
+"""`bolide group`: consumer groups: settings, progress, connected members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from bolide.cli.contexts.admin_call import call, must_exist
+from bolide.cli.contexts.options import Cluster, Namesrv
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.watch import watched
+from bolide.layout.names import is_predefined_group
+
+app = typer.Typer()
+
+Name = typer.Argument(..., help="Consumer group.")
+
+
+@app.command("list")
+@watched
+def list_groups(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
+    """List consumer groups and their settings."""
+    with boundary():
+        groups = call(namesrv, lambda admin: admin.groups())
+        rows = [
+            (
+                name,
+                config.consume_enable,
+                config.retry_max_times,
+                config.retry_queue_nums,
+                config.consume_message_orderly,
+            )
+            for name, config in sorted(groups.items())
+        ]
+        output.table("Groups", ("Group", "May consume", "Retries", "Retry queues", "Orderly"), rows, as_json)
+
+
+@app.command()
+@watched
+def lag(
+    namesrv: str = Namesrv,
+    cluster: str | None = Cluster,
+    system: bool = typer.Option(False, "--system", help="Also groups that RocketMQ itself uses."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """List the lag of every group, the largest first: messages not consumed yet, over all topics and queues."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.lag_of_groups(cluster=cluster))
+        listed = [(group, left) for group, left in found.items() if system or not is_predefined_group(group)]
+        rows = sorted(listed, key=lambda row: (-row[1], row[0]))
+        output.table("Lag of groups", ("Group", "Lag"), rows, as_json)
+
+
+@app.command()
+@watched
+def show(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    topic: str | None = typer.Option(None, help="Only this topic."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show a group's lag in each queue, and its connected members."""
+    with boundary():
+
+        async def ask(admin: Any) -> tuple[Any, Any]:
+            progress, connected = await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
+            if not progress.queues and connected is None:
+                await must_exist(admin, group)
+            return progress, connected
+
+        progress, connected = call(namesrv, ask)
+        clients = [] if connected is None else connected.connection_set
+        rows = [
+            (
+                each.queue.topic,
+                each.queue.broker_name,
+                each.queue.queue_id,
+                each.broker_offset,
+                each.consumer_offset,
+                each.lag,
+                output.moment(each.last_timestamp),
+            )
+            for each in progress.queues
+        ]
+        columns = ("Topic", "Broker", "Queue", "End offset", "Consumed", "Lag", "Last consumed was stored")
+        if as_json:
+            output.print_json(
+                {
+                    "group": group,
+                    "lag": progress.lag,
+                    "queues": output.json_rows(columns, rows),
+                    "clients": [{"client_id": each.client_id, "address": each.client_addr} for each in clients],
+                }
+            )
+            return
+        output.table(f"Group {group}: lag {progress.lag:,}", columns, rows, False)
+        output.table(
+            "Connected", ("Client", "Address", "Language", "Version"),
+            [(each.client_id, each.client_addr, each.language, each.version) for each in clients], False,
+        )  # fmt: skip
+
+
+@app.command()
+def create(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    retries: int | None = typer.Option(
+        None, min=-1, help="Attempts before a message goes to the dead letter queue; a new group has 16."
+    ),
+    orderly: bool | None = typer.Option(
+        None, "--orderly/--no-orderly", help="Whether the group consumes in order; a new one does not."
+    ),
+    disable: bool | None = typer.Option(None, "--disable/--enable", help="Forbid or allow consuming; a new group may."),
+) -> None:
+    """Create a group, or change the given settings of an existing one."""
+    with boundary():
+        names = call(
+            namesrv,
+            lambda admin: admin.create_group(
+                group,
+                retry_max_times=retries,
+                orderly=orderly,
+                consume_enable=None if disable is None else not disable,
+            ),
+        )
+        output.note(f"group {group} is set on {', '.join(names)}")
+
+
+@app.command()
+def delete(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    offsets: bool = typer.Option(False, "--offsets", help="Also delete its offsets."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+) -> None:
+    """Delete a group's settings."""
+    if not yes:
+        typer.confirm(f"Delete group {group}?", abort=True)
+    with boundary():
+
+        async def ask(admin: Any) -> list[str]:
+            await must_exist(admin, group)
+            return list(await admin.delete_group(group, remove_offset=offsets))
+
+        output.note(f"group {group} is deleted from {', '.join(call(namesrv, ask))}")

@@ -1,0 +1,1 @@
+"""`bolide message`, `produce` and `consume`."""

@@ -1,0 +1,261 @@
+"""`bolide consume`: prints the messages of a topic, as lines or as JSON, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from bolide.cli.contexts.options import Namesrv
+from bolide.cli.terminal import output
+from bolide.cli.terminal.closed_pipe import unread, when_closed
+from bolide.cli.terminal.moment import FORMS, start_of
+from bolide.cli.terminal.output import JsonFlag, boundary
+
+if TYPE_CHECKING:
+    from bolide.client import PullConsumer, ReceivedMessage, StartFrom
+
+ONLOOKERS: Final = "bolide-cli-onlooker"
+"""The group name sent to brokers when reading without a group; it has no offsets."""
+QUEUES_S: Final = 30.0
+"""Seconds between two checks for new queues of a topic."""
+ROUTE_POLL_S: Final = 1.0
+UNREAD_POLL_S: Final = 0.0002
+SUSPEND_S: Final = 10.0
+"""Seconds a broker holds a pull."""
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(consume)
+
+
+def consume(
+    topic: str = typer.Argument(help="Topic to read."),
+    namesrv: str = Namesrv,
+    group: str = typer.Option("", help="Consumer group to join; without one no offsets are stored."),
+    tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
+    sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
+    start: str = typer.Option(
+        "first", help=f"Where to start (with --group: where a new group starts): first, last, or {FORMS}."
+    ),
+    broadcast: bool = typer.Option(False, "--broadcast", help="With --group: read all queues, not a share of them."),
+    count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after this many messages; 0: run until Ctrl-C."),
+    idle: float = typer.Option(0.0, min=0.0, help="Stop if no message arrives for this many seconds; 0: wait."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Print messages as they arrive."""
+    if broadcast and not group:
+        output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
+    printing = Printing(count, as_json)
+    from bolide.client.messages.arguments import check_topic  # the daemons share this command line and need no client
+
+    with boundary():
+        check_topic(topic)  # otherwise an invalid name waits for a topic that cannot exist
+        begin = start_of("--start", start)
+        asyncio.run(_consume(Reading(topic, namesrv, group, tags, sql, begin, broadcast, idle), printing))
+    output.note(f"{printing.seen} consumed")
+    if printing.closed:
+        output.end_closed()
+    if count and printing.seen < count:
+        raise typer.Exit(output.FAILED)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read: the arguments of the command."""
+
+    topic: str
+    namesrv: str
+    group: str
+    tags: str
+    sql: str
+    start: StartFrom
+    broadcast: bool
+    idle: float
+
+
+class Printing:
+    """Prints messages until there are enough, or the reader has closed the pipe."""
+
+    def __init__(self, count: int, as_json: bool) -> None:
+        self.seen = 0
+        self.closed = False
+        self.done = asyncio.Event()
+        self.heard = asyncio.Event()
+        self._count = count
+        self._as_json = as_json
+
+    def close(self) -> None:
+        """The reader has closed the pipe."""
+        self.closed = True
+        self.done.set()
+
+    def show(self, message: ReceivedMessage) -> bool:
+        """Print one message; False if printing has ended: then the message is not consumed."""
+        if self.done.is_set():
+            return False
+        try:
+            print_message(message, self._as_json)
+        except BrokenPipeError:
+            self.close()
+            return False
+        self.seen += 1
+        self.heard.set()
+        if self.seen == self._count:
+            self.done.set()
+        return True
+
+    async def taken(self) -> bool:
+        """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
+
+        False if the reader closes the pipe before; then the message does not count as seen.
+        """
+        while unread():
+            if self.closed:
+                self.seen -= 1
+                return False
+            await asyncio.sleep(UNREAD_POLL_S)
+        return True
+
+
+async def _consume(reading: Reading, printing: Printing) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, printing.done.set)
+    with when_closed(printing.close):
+        await _until_it_is_there(reading, printing)
+        if reading.group:
+            await _as_member(reading, printing)
+        else:
+            await _as_onlooker(reading, printing)
+
+
+async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
+    """Wait for the topic, saying so; raises at once when no name server can be reached."""
+    from bolide.admin.client import Admin
+    from bolide.client.messages.errors import TopicNotFound
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + reading.idle if reading.idle else inf
+    said = False
+    async with Admin(reading.namesrv) as admin:
+        while not printing.done.is_set():
+            try:
+                await admin.topic_route(reading.topic)
+                return
+            except TopicNotFound:
+                if not said:
+                    output.note(f"topic {reading.topic} does not exist yet: waiting for its first message")
+                    said = True
+            left = end - loop.time()
+            if left <= 0:
+                printing.done.set()
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(printing.done.wait(), min(left, ROUTE_POLL_S))
+
+
+async def _as_member(reading: Reading, printing: Printing) -> None:
+    """Read as a member of a group."""
+    from bolide.client import PushConsumer
+
+    async def listen(message: ReceivedMessage) -> None:
+        if not printing.show(message) or not await printing.taken():
+            # Neither consumed nor sent back, which would count as an attempt: the group's next member gets it.
+            raise asyncio.CancelledError
+
+    model = "broadcasting" if reading.broadcast else "clustering"
+    consumer = PushConsumer(reading.group, reading.namesrv, model=model, start_from=reading.start, concurrency=1)
+    consumer.subscribe(reading.topic, _expression(reading), listen)
+    async with consumer:
+        while not printing.done.is_set():
+            printing.heard.clear()
+            waits = [asyncio.ensure_future(event.wait()) for event in (printing.done, printing.heard)]
+            finished, pending = await asyncio.wait(
+                waits, timeout=reading.idle or None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in pending:
+                task.cancel()
+            if not finished:
+                printing.done.set()
+        consumer.pause()
+
+
+async def _as_onlooker(reading: Reading, printing: Printing) -> None:
+    """Read all queues, alone, and store no offsets."""
+    from bolide.client import PullConsumer
+
+    consumer = PullConsumer(ONLOOKERS, reading.namesrv, start_from=reading.start, auto_commit=False, suspend=SUSPEND_S)
+    async with consumer:
+        over = asyncio.ensure_future(printing.done.wait())
+        reader = asyncio.ensure_future(_look(consumer, reading, printing))
+        await asyncio.wait((over, reader), return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
+        reader.cancel()
+        await asyncio.wait((over, reader))
+        if not reader.cancelled():
+            reader.result()
+
+
+async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) -> None:
+    loop = asyncio.get_running_loop()
+    held: list[Any] = []
+    looked, last = -QUEUES_S, loop.time()
+    while not printing.done.is_set():
+        now = loop.time()
+        if now - looked >= QUEUES_S:  # a topic may get more queues, and brokers
+            looked = now
+            queues = await consumer.queues(reading.topic)
+            if queues != held:
+                held = queues
+                await consumer.assign(held, _expression(reading))
+        wait = min(QUEUES_S, max(0.0, reading.idle - (now - last))) if reading.idle else QUEUES_S
+        messages = await consumer.poll(wait)
+        if messages:
+            last = loop.time()
+        elif reading.idle and loop.time() - last >= reading.idle:
+            return
+        for message in messages:
+            if not printing.show(message):
+                return
+
+
+def _expression(reading: Reading) -> Any:
+    from bolide.client.messages.subscription import sql
+
+    return sql(reading.sql) if reading.sql else reading.tags
+
+
+def message_fields(message: Any) -> dict[str, Any]:
+    """A message as a JSON object; invalid UTF-8 in a body is shown as escapes."""
+    return {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id,
+        "offset_message_id": message.offset_message_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": message.properties,
+        "born_timestamp": message.born_timestamp,
+        "store_timestamp": message.store_timestamp,
+        "reconsume_times": message.reconsume_times,
+        "body": message.body.decode("utf-8", "backslashreplace"),
+    }
+
+
+def print_message(message: Any, as_json: bool) -> None:
+    """One message on standard output: its JSON, or its body as a line."""
+    if as_json:
+        output.print_json_line(message_fields(message))
+        return
+    text = message.body.decode("utf-8", "backslashreplace")
+    print(output.printable(text) if sys.stdout.isatty() else text, flush=True)

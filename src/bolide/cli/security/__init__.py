@@ -1,0 +1,1 @@
+"""`bolide user` and `bolide policy`."""

@@ -1,0 +1,191 @@
+"""`bolide store inspect|verify|repair DIR`: a store folder of Bolide or of RocketMQ, without a broker.
+
+Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import JsonFlag, boundary
+
+if TYPE_CHECKING:
+    from bolide.store.offline.repair import Plan
+
+app = typer.Typer()
+
+Folder = typer.Argument(..., help="The store folder: the one that holds commitlog, consumequeue and index.")
+Config = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with, for its file sizes.")
+Limit = typer.Option(50, "--limit", min=1, help="Findings to print at most; all are counted.")
+
+
+@app.callback()
+def store() -> None:
+    """Inspect, verify or repair a store folder, without a broker."""
+
+
+@app.command()
+def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool = JsonFlag) -> None:
+    """Show the contents of a store: log, queues, index files, checkpoint, and how it was stopped."""
+    with boundary():
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.inspect import inspect_store
+
+        root, shape = _opened(folder, config)
+        summary = inspect_store(RealFiles(), root, shape)
+        if as_json:
+            output.print_json(asdict(summary))
+            return
+        log = summary.log
+        shown: dict[str, Any] = {
+            "stopped": "not cleanly, or running" if summary.abort else "cleanly",
+            "log files": f"{log.segments} of {log.segment_size:,} bytes",
+            "log": f"{log.first_offset:,} to {log.end_offset:,}",
+            "records": f"{log.records:,} in {log.bytes:,} bytes",
+            "stored": f"{_time(log.first_store_timestamp)} to {_time(log.last_store_timestamp)}",
+            "unreadable places": log.problems,
+            "config files": ", ".join(summary.config) or "none",
+        }
+        if summary.checkpoint is not None:
+            for name, value in asdict(summary.checkpoint).items():
+                shown[f"checkpoint {name}"] = _time(value) if name.endswith("timestamp") else value
+        output.pairs(f"Store {root}", shown, False)
+        output.table(
+            "Queues",
+            ("Topic", "Queue", "Records", "Bytes", "Units", "Offsets", "Files"),
+            [
+                (
+                    q.topic,
+                    q.queue_id,
+                    q.records,
+                    q.bytes,
+                    q.units,
+                    f"{q.min_offset} to {q.max_offset}",
+                    f"{q.segments} + {q.ext_segments} ext" if q.ext_segments else q.segments,
+                )
+                for q in summary.queues
+            ],
+            False,
+        )
+        output.table(
+            "Index files",
+            ("Name", "Begin", "End", "From offset", "To offset", "Entries", "Slots used"),
+            [
+                (
+                    i.name,
+                    _time(i.begin_timestamp),
+                    _time(i.end_timestamp),
+                    i.begin_physical_offset,
+                    i.end_physical_offset,
+                    i.entries,
+                    i.slots_used,
+                )
+                for i in summary.index
+            ],
+            False,
+        )
+
+
+@app.command()
+def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Limit, as_json: bool = JsonFlag) -> None:
+    """Check every record, queue unit and index entry against the others; exit code 1 if something is wrong."""
+    with boundary():
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.verify import verify_store
+
+        root, shape = _opened(folder, config)
+        verdict = verify_store(RealFiles(), root, shape)
+        if as_json:
+            output.print_json({"clean": verdict.clean, **asdict(verdict)})
+        else:
+            if verdict.findings:
+                rows = [(f.path.removeprefix(f"{root}/"), f.position, f.sentence) for f in verdict.findings[:limit]]
+                output.table(f"{len(verdict.findings)} findings in {root}", ("File", "Byte", "Finding"), rows, False)
+            for note in verdict.notes:
+                output.note(f"note: {note}")
+            print(
+                f"{'clean' if verdict.clean else f'{len(verdict.findings)} findings'}: {verdict.records:,} records, "
+                f"{verdict.units:,} queue units, {verdict.ext_units:,} extension units, "
+                f"{verdict.index_entries:,} index entries"
+            )
+        raise typer.Exit(output.DONE if verdict.clean else output.FAILED)
+
+
+def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
+    """Root and shape of the store; wrong usage ends the program here."""
+    from bolide.declaration import options_of
+    from bolide.layout.shape import ShapeOptions
+    from bolide.node.settings.config import read_conf
+    from bolide.store.disk.files import RealFiles
+    from bolide.store.offline.inspect import NoStore, shape_of
+
+    root = str(folder)
+    try:
+        options = None if config is None else options_of(ShapeOptions, read_conf(str(config)))
+        return root, shape_of(RealFiles(), root, options)
+    except NoStore as error:
+        output.fail(str(error), output.USAGE)
+
+
+def _time(timestamp_ms: int) -> str:
+    """A store time for people, in UTC; "-" for 0."""
+    if timestamp_ms <= 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
+        return str(timestamp_ms)
+
+
+@app.command()
+def repair(
+    folder: Path = Folder,
+    config: Path | None = Config,
+    cut: bool = typer.Option(False, "--cut", help="Truncate the log at the first bad record; do not fill the holes."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out."""
+    with boundary():
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.repair import Repair
+
+        root, shape = _opened(folder, config)
+        files = RealFiles()
+        work = Repair(files, root, shape)
+        try:
+            plan = work.plan(cut)
+            kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
+        finally:
+            work.close()
+        if as_json:
+            output.print_json({**asdict(plan), "kept": kept})
+        else:
+            _print_plan(plan)
+        if not plan.reason:
+            return
+        if not yes:
+            output.note("nothing was changed: give --yes to carry out the plan")
+            raise typer.Exit(output.FAILED)
+        output.note(f"done; a copy of what was changed is in {kept}")
+
+
+def _print_plan(plan: Plan) -> None:
+    if not plan.reason:
+        print(f"nothing to repair: the log of {plan.root} is valid up to {plan.log_end:,}")
+        return
+    print(f"{plan.root}: {plan.reason}; {plan.followers:,} valid records follow")
+    for hole in plan.holes:
+        lost = ", ".join(f"{topic} queue {queue_id} offset {number}" for topic, queue_id, number in hole.slots)
+        print(f"fill {hole.size:,} bytes at {hole.physical_offset}: {hole.fault}; lost: {lost or 'no message known'}")
+    if plan.no_log:
+        print("set queues, index and checkpoint aside: the store starts empty")
+    elif not plan.holes:
+        print(f"truncate the log at {plan.log_end}: {plan.cut_bytes:,} bytes with {plan.followers:,} valid records")

@@ -1,0 +1,182 @@
+"""The output of the command line: tables for people, JSON for programs, and one sentence for an error.
+
+Text from others (topics, keys, bodies) is escaped before it reaches a terminal. Only answers go to standard output;
+everything else (progress, warnings) goes to standard error, so that output can be piped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final, NoReturn
+
+import typer
+
+from bolide.cli.terminal.closed_pipe import silence
+from bolide.errors import ArgumentError, BolideError, ConfigError, ConnectionLost, RequestTimeout
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+BROKEN: Final = 4
+"""A check could not run; FAILED means that it found something."""
+PIPE_CLOSED: Final = 141
+"""The exit code that shells expect when the reader closed the pipe: 128 + SIGPIPE."""
+
+JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
+
+
+def printable(value: object) -> str:
+    """Text that cannot move a terminal's cursor: control characters are shown as escapes."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented, on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON document on one line: for streams of answers."""
+    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+
+class Moment(int):
+    """A time in ms since 1970: local time for people, the number in JSON."""
+
+    def __str__(self) -> str:
+        return datetime.fromtimestamp(self / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment(milliseconds: int) -> Moment | None:
+    """A time for a table or JSON; None if there is none (0 or less)."""
+    return Moment(milliseconds) if milliseconds > 0 else None
+
+
+def json_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
+    """Rows as objects with the column names as keys, in lower case with underscores."""
+    keys = [column.lower().replace(" ", "_").replace("/s", "_per_second") for column in columns]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
+    """Rows under named columns; as JSON a list of objects, see `json_rows`.
+
+    A value is never broken: text wraps at its blanks. On a terminal too narrow for that each row is a block of lines,
+    a line for each column; what is not a terminal gets each row on one line.
+    """
+    if as_json:
+        print_json(json_rows(columns, rows))
+        return
+    shown = [[_cell(cell) for cell in row] for row in rows]
+    right = [bool(rows) and all(type(row[index]) in (int, float) for row in rows) for index in range(len(columns))]
+    _print_table(title, columns, shown, right, [dict(zip(columns, row, strict=True)) for row in shown])
+
+
+def _print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    blocks: Sequence[dict[str, str]],
+) -> None:
+    """Print rows, or `blocks` of names and values where the terminal is too narrow for the rows."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            end_closed()
+
+    drawn = Table(title=title, title_justify="left", header_style="bold")
+    least = most = 3 * len(columns) + 1
+    for index, column in enumerate(columns):
+        longest = max((cell_len(word) for row in rows for word in (column, *row[index].split())), default=0)
+        drawn.add_column(column, justify="right" if right[index] else "left", min_width=longest)
+        least += longest
+        most += max((cell_len(text) for row in rows for text in (column, row[index])), default=0)
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console = Output()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = max(console.width, most)
+    if not rows or least <= console.width:
+        console.print(drawn)
+        if not rows:
+            console.print("(none)", style="dim")
+        return
+    console.print(Text(title, style="italic"), soft_wrap=True)
+    for block in blocks:
+        console.print()
+        width = max(map(len, block))
+        for name, value in block.items():
+            console.print(Text.assemble((name.ljust(width), "bold"), f"  {value}"), soft_wrap=True)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)) and not isinstance(value, Moment):
+        return f"{value:,}"
+    return printable(value)
+
+
+def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
+    """Names and values; as JSON one object."""
+    if as_json:
+        print_json(values)
+        return
+    rows = [(name, _cell(value)) for name, value in values.items()]
+    _print_table(title, ("Name", "Value"), rows, (False, False), [dict(rows)])
+
+
+def note(text: str) -> None:
+    """A line for people that is not part of the answer."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def fail(text: str, code: int = FAILED) -> NoReturn:
+    """Print one sentence on standard error and exit."""
+    note(f"bolide: {text}")
+    raise typer.Exit(code)
+
+
+def end_closed() -> NoReturn:
+    """Exit because the reader closed the pipe."""
+    silence()
+    raise typer.Exit(PIPE_CLOSED)
+
+
+@contextmanager
+def boundary(failed: int = FAILED) -> Iterator[None]:
+    """The only place where errors become a sentence and an exit code; nothing else catches broadly.
+
+    `failed` is the code of errors other than wrong usage and unreachable servers.
+    """
+    try:
+        yield
+    except (ConfigError, ArgumentError) as error:
+        fail(str(error), USAGE)
+    except (ConnectionLost, RequestTimeout) as error:
+        fail(f"{error}; is it running, and is the address right?", UNREACHABLE)
+    except BolideError as error:
+        fail(str(error), failed)
+    except BrokenPipeError:
+        end_closed()
+    except OSError as error:
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}", failed)
+    except Exception as error:
+        if failed == FAILED or isinstance(error, (typer.Exit, typer.Abort)):
+            raise
+        # Python's own code for this is 1, which here means that a check found something.
+        fail(f"unexpected error, please report it: {type(error).__name__}: {error}", failed)

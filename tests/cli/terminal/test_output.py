@@ -1,0 +1,142 @@
+"""Exit codes follow one table, for every verb there is."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bolide.cli import main as cli
+from bolide.cli.main import load
+from bolide.cli.terminal import output
+from bolide.cli.terminal.output import FAILED, UNREACHABLE, USAGE
+from bolide.testing.broker import Broker
+from bolide.version import VERSION
+
+NOWHERE = "127.0.0.1:1"
+ARGUMENTS = {
+    "queue_id": "0",
+    "offset": "0",
+    "to": "first",
+    "message_id": "7F00000100002A9F0000000000000000",
+    "broker": "nobody",
+    "file": str(Path(__file__).with_name("declared_nobody.json")),
+    "id_": "1",
+    "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),
+}
+"""What stands for an argument that is more than a name."""
+GIVEN = {
+    ("user", "create"): ["--password-stdin"],
+    ("user", "change"): ["--disable"],
+    ("policy", "create"): ["--action", "Pub"],
+    ("policy", "change"): ["--deny"],
+    ("cluster", "restart"): ["--settle", "0"],
+}
+"""Options without which a verb asks nothing, or waits half a minute."""
+ON_SPARK = ("pipeline", "spark", "bench spark")
+MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull")
+"""Verbs for which a topic or group that is not there is no failure: they make it, or wait for it."""
+
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every verb with its nouns."""
+    if hasattr(command, "commands"):
+        for name, below in command.commands.items():
+            yield from verbs(below, (*path, name))
+    else:
+        yield path, command
+
+
+def asking() -> list[tuple[str, ...]]:
+    """The verbs that ask servers, with their arguments."""
+    found = []
+    for path, command in verbs(typer.main.get_command(load())):
+        if " ".join(path).startswith(ON_SPARK) or not any(each.name == "namesrv" for each in command.params):
+            continue
+        named = []
+        for each in command.params:
+            if each.required:
+                flag = each.opts[:1] if each.param_type_name == "option" else []
+                words = {**ARGUMENTS, "to": "1"} if path == ("cluster", "switch") else ARGUMENTS  # the id of a broker
+                named += [*flag, words.get(each.name, "nothing")]
+        named += ["a body"] if path == ("produce",) else GIVEN.get(path, [])
+        yes = ["--yes"] if any(each.name == "yes" for each in command.params) else []
+        found.append((*path, *named, *yes))
+    return found
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and what was said."""
+    done = CliRunner().invoke(load(), list(words), input="x\n")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def test_there_are_verbs_to_try() -> None:
+    assert len(asking()) > 20
+
+
+@pytest.mark.parametrize("words", asking(), ids=" ".join)
+def test_a_server_nobody_can_reach(words: tuple[str, ...]) -> None:
+    code, said = run(*words, "-n", NOWHERE)
+    assert (code, NOWHERE in said) == (UNREACHABLE, True), said
+
+
+@pytest.mark.parametrize("words", asking(), ids=" ".join)
+def test_an_address_that_is_not_one(words: tuple[str, ...]) -> None:
+    code, said = run(*words, "-n", "nonsense")
+    assert (code, "host:port" in said) == (USAGE, True), said
+
+
+@pytest.mark.parametrize("words", [each for each in asking() if len(each) > 2], ids=" ".join)
+def test_what_is_not_there(words: tuple[str, ...], bolide_broker: Broker) -> None:
+    if " ".join(words).startswith(MADE_BY_USE):
+        return
+    code, said = run(*words, "-n", bolide_broker.namesrv_addr)
+    assert (code, said.count("bolide: ")) == (FAILED, 1), said
+
+
+ADDRESSES = [("DefaultCluster", "broker-a", "127.0.0.1:45911 127.0.0.1:45921", 0.5, 1_250)]
+COLUMNS = ("Cluster", "Broker", "Addresses", "Put/s", "Messages")
+
+
+def test_a_narrow_terminal_breaks_no_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (50, 62, 70, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        output.table("Brokers", COLUMNS, ADDRESSES, False)
+        said = capsys.readouterr().out
+        for word in ("DefaultCluster", "broker-a", "127.0.0.1:45911", "127.0.0.1:45921", "1,250"):
+            assert word in said, (width, said)
+
+
+def test_what_is_not_a_terminal_gets_a_row_on_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    output.table("Brokers", COLUMNS, [(*ADDRESSES[0][:2], "127.0.0.1:45911 " * 20, 0.5, 1_250)], False)
+    assert any(line.count("127.0.0.1:45911") == 20 for line in capsys.readouterr().out.splitlines())
+
+
+def test_json_has_plain_names_numbers_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(0.5, output.moment(1_772_323_200_000), output.moment(0))]
+    output.table("Brokers", ("Put/s", "Last stored", "Oldest"), rows, True)
+    assert json.loads(capsys.readouterr().out) == [
+        {"put_per_second": 0.5, "last_stored": 1_772_323_200_000, "oldest": None}
+    ]
+
+
+def test_flags_are_shown_without_a_type(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.command()(["topic", "list", "--help"])
+    said = capsys.readouterr().out
+    assert "--system" in said and "<str>" in said and "<bool>" not in said
+
+
+def test_the_version_is_an_option_too() -> None:
+    assert CliRunner().invoke(load(), ["--version"]).output == f"bolide {VERSION}\n"
