@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, tool
 from proof.kit.our_processes import OurBroker, OurNameServer
 
-HERE = Path(__file__).resolve().parent
+LOADS = Path(__file__).resolve().parent / "loads"
 CASES = ("loop", "in_flight", "many", "push", "push_plain", "push_lists")
 JAVA_CASES = ("loop", "in_flight", "push", "push_lists")
 TOPIC = "BenchClients"
@@ -57,7 +57,7 @@ def python_client(python: str, namesrv: str) -> Client:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NAMESRV_ADDR")}
 
     def load(case: str, topic: str, seconds: float, count: int) -> Figures:
-        words = [python, str(HERE / "client_load.py"), case, namesrv, topic, str(seconds), str(count)]
+        words = [python, str(LOADS / "client_load.py"), case, namesrv, topic, str(seconds), str(count)]
         return run(words, environment)
 
     return load
@@ -66,7 +66,7 @@ def python_client(python: str, namesrv: str) -> Client:
 def java_client(home: Path, namesrv: str) -> Client:
     """The Java client, with the settings it has by itself."""
     folder = jars(BROKER_VERSION)
-    classes = compiled("client-load", [HERE / "ClientLoad.java"], f"{folder}/*")
+    classes = compiled("client-load", [LOADS / "ClientLoad.java"], f"{folder}/*")
     home.mkdir(parents=True)
 
     def load(case: str, topic: str, seconds: float, count: int) -> Figures:

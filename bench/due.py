@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.servers import BolideBroker
+from bench.servers.servers import BolideBroker
 
 from bolide.remoting import codes
 

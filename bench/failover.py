@@ -23,9 +23,9 @@ from typing import Any, cast, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.machine import describe
-from bench.shown import add_json_option, aligned, say, write_json
-from bench.stopping import Failed, measured
+from bench.report.shown import add_json_option, aligned, say, write_json
+from bench.servers.machine import describe
+from bench.servers.stopping import Failed, measured
 
 from bolide.client import Message
 from bolide.client.blocking import Producer

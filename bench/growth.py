@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.due import Beside, Figures, Peer, cpu_us, frame, send_all, send_frame
-from bench.servers import BolideBroker
+from bench.servers.servers import BolideBroker
 
 from bolide.remoting import codes
 

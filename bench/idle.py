@@ -12,8 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.machine import anonymous_mb
-from bench.servers import BolideBroker
+from bench.servers.machine import anonymous_mb
+from bench.servers.servers import BolideBroker
 
 READY_LIMIT_SECONDS = 1.0
 MEMORY_LIMIT_MB = 100.0

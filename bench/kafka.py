@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.kafka_broker import JARS, VERSION, KafkaBroker
-from bench.kafka_reads import Read, ratios, table
-from bench.machine import describe
-from bench.shown import Step, add_json_option, say, write_json
-from bench.stopping import Failed, measured
+from bench.report.kafka_reads import Read, ratios, table
+from bench.report.shown import Step, add_json_option, say, write_json
+from bench.servers.kafka_broker import JARS, VERSION, KafkaBroker
+from bench.servers.machine import describe
+from bench.servers.stopping import Failed, measured
 
 from bolide.spark.bench.measure import Bench, sink, to_nowhere, topic_of, tree_cpu_seconds
 from bolide.spark.bench.ready import FIVE_DDL, ReadySource

@@ -26,10 +26,10 @@ from urllib.request import urlopen
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.generator import Shape, generate
-from bench.machine import Watch, load_average
-from bench.shown import say
-from bench.stopping import Failed, measured
+from bench.loads.generator import Shape, generate
+from bench.report.shown import say
+from bench.servers.machine import Watch, load_average
+from bench.servers.stopping import Failed, measured
 
 from bolide.remoting import codes
 from proof.kit.our_processes import OurBroker, OurNameServer
@@ -160,7 +160,8 @@ def signed(variant: Variant, seconds: float) -> tuple[float, float]:
     """A load of our client."""
     assert variant.server is not None
     watch = Watch(variant.server.pid)
-    words = [str(Path(__file__).with_name("client_load.py")), "in_flight", variant.namesrv, "Signed", str(seconds), "0"]
+    program = str(Path(__file__).parent / "loads/client_load.py")
+    words = [program, "in_flight", variant.namesrv, "Signed", str(seconds), "0"]
     keys = {"BOLIDE_ACCESS_KEY": ACCESS, "BOLIDE_SECRET_KEY": SECRET}
     done = subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, timeout=180, check=False, env={**os.environ, **keys}

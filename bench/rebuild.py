@@ -21,12 +21,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.derived import differences, size_of_derived
-from bench.machine import describe
-from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure, prepare_spark
-from bench.served import expect
-from bench.shown import Step, add_json_option, aligned, median, say, write_json
-from bench.stopping import Failed, measured
+from bench.rebuilds.derived import differences, size_of_derived
+from bench.rebuilds.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure, prepare_spark
+from bench.rebuilds.served import expect
+from bench.report.shown import Step, add_json_option, aligned, median, say, write_json
+from bench.servers.machine import describe
+from bench.servers.stopping import Failed, measured
 
 from bolide.layout.index_file import index_file_size
 from bolide.layout.shape import StoreShape

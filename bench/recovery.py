@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.generator import Shape, generate, program
-from bench.servers import BolideBroker, Server, java_broker
+from bench.loads.generator import Shape, generate, program
+from bench.servers.servers import BolideBroker, Server, java_broker
 
 SHAPE = Shape(8, 32)
 BODY = 128

@@ -15,14 +15,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import against, growing, growing_page, page
-from bench.machine import describe, load_average
-from bench.results import OURS, Result, as_values, table
-from bench.rounds import JAVA, Plan, measure
-from bench.rows import all_rows, chosen_rows
-from bench.shown import say, write_json
-from bench.stopping import Failed, measured
-from bench.subject import Scale
+from bench.loads import growing
+from bench.loads.rows import all_rows, chosen_rows
+from bench.loads.subject import Scale
+from bench.report import growing_page, page
+from bench.report.results import OURS, Result, as_values, table
+from bench.report.rounds import JAVA, Plan, measure
+from bench.report.shown import say, write_json
+from bench.servers import against
+from bench.servers.machine import describe, load_average
+from bench.servers.stopping import Failed, measured
 
 AGAINST = "before"
 SERVERS = (JAVA, OURS, AGAINST)

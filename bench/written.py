@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.results import OURS, number, processor_time
+from bench.report.results import OURS, number, processor_time
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 BEGIN, END = "<!-- {}: written by bench/written.py -->", "<!-- {}: end -->"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.generator import Load, Measurement, Shape, generate, run_load
-from bench.servers import NullServer
-from bench.stopping import Failed
+from bench.loads.generator import Load, Measurement, Shape, generate, run_load
+from bench.servers.servers import NullServer
+from bench.servers.stopping import Failed
 
 from proof.kit.our_processes import OurBroker
 from proof.kit.records import Stored, stored

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from bench.growing import SERIES, Series, chosen_series, grown
-from bench.growing_page import drawn
-from bench.stopping import Failed
+from bench.loads.growing import SERIES, Series, chosen_series, grown
+from bench.report.growing_page import drawn
+from bench.servers.stopping import Failed
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 

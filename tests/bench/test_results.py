@@ -6,9 +6,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from bench.page import drawn
-from bench.results import Result, as_values, better, number, table
-from bench.rows import Compared, chosen_rows
+from bench.loads.rows import Compared, chosen_rows
+from bench.report.page import drawn
+from bench.report.results import Result, as_values, better, number, table
 from bench.written import BEGIN, END, comparison, growth, replaced
 
 SERVERS = ("java", "bolide")

@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from bench import against, run
-from bench.machine import Watch, calls_told, load_average, used
-from bench.results import Result
-from bench.rounds import Plan, Progress, _measure_row
-from bench.rows import READS, Compared, Row
-from bench.stopping import Failed
-from bench.subject import Scale, Subject
+from bench import run
+from bench.loads.rows import READS, Compared, Row
+from bench.loads.subject import Scale, Subject
+from bench.report.results import Result
+from bench.report.rounds import Plan, Progress, _measure_row
+from bench.servers import against
+from bench.servers.machine import Watch, calls_told, load_average, used
+from bench.servers.stopping import Failed
 
 RUN = Path(run.__file__)
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from bench.client_rows import client_subjects
-from bench.loads import Fill, Loaded
-from bench.rows import Row, all_rows, chosen_rows, groups
-from bench.servers import BolideBroker
-from bench.stopping import Failed
-from bench.subject import Scale, Subject
+from bench.loads.client_rows import client_subjects
+from bench.loads.loads import Fill, Loaded
+from bench.loads.rows import Row, all_rows, chosen_rows, groups
+from bench.loads.subject import Scale, Subject
+from bench.servers.servers import BolideBroker
+from bench.servers.stopping import Failed
 
 from proof.kit.small import NEVER_BUSY, SMALL_LOG
 

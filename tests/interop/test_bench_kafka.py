@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from bench.kafka_broker import JARS
-from bench.kafka_reads import Read, ratios, table
+from bench.report.kafka_reads import Read, ratios, table
+from bench.servers.kafka_broker import JARS
 
 from proof.interop.java_artefacts import source_folder
 

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from bench.derived import differences
 from bench.rebuild import bytes_needed, check_disk, kept_store, ratio, table
-from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, our_broker, rebuild_by_broker
-from bench.served import expect, what_is_behind, what_is_missing
-from bench.servers import BolideBroker
-from bench.stopping import FAILED, Failed, last_line, measured
+from bench.rebuilds.derived import differences
+from bench.rebuilds.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, our_broker, rebuild_by_broker
+from bench.rebuilds.served import expect, what_is_behind, what_is_missing
+from bench.servers.servers import BolideBroker
+from bench.servers.stopping import FAILED, Failed, last_line, measured
 
 from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
 from proof.kit.records import stored

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.stopping import Failed
+from bench.servers.stopping import Failed
 
 from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext

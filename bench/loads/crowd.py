@@ -6,10 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.generator import program
-from bench.machine import Used, Watch, anonymous_mb, java_memory_mb, used
-from bench.stopping import Failed
-from bench.subject import Subject
+from bench.loads.generator import program
+from bench.loads.subject import Subject
+from bench.servers.machine import Used, Watch, anonymous_mb, java_memory_mb, used
+from bench.servers.stopping import Failed
 
 from proof.kit.processes import AnsweringProcess
 

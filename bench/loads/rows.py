@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
-from bench import crowd, delayed
-from bench.client_rows import CASES, ClientCase
-from bench.generator import Load, Shape
-from bench.loads import Fill, Loaded
-from bench.stopping import Failed
-from bench.subject import Subject
+from bench.loads import crowd, delayed
+from bench.loads.client_rows import CASES, ClientCase
+from bench.loads.generator import Load, Shape
+from bench.loads.loads import Fill, Loaded
+from bench.loads.subject import Subject
+from bench.servers.stopping import Failed
 
 from proof.kit.small import NEVER_BUSY
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.stopping import Failed
+from bench.servers.stopping import Failed
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ATTACH_SECONDS = 20.0

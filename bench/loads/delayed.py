@@ -7,10 +7,10 @@ the topic's queues at once, with held pulls, and counts when it has arrived ther
 
 import time
 
-from bench.generator import Load, Measurement, Shape, run_load
-from bench.machine import Watch
-from bench.stopping import Failed
-from bench.subject import Subject
+from bench.loads.generator import Load, Measurement, Shape, run_load
+from bench.loads.subject import Subject
+from bench.servers.machine import Watch
+from bench.servers.stopping import Failed
 
 _SEND_SHAPE = Shape(8, 32)
 _LEVELS = {1: 1.0, 2: 5.0, 3: 10.0, 4: 30.0, 5: 60.0}

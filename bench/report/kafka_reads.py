@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.shown import aligned, median
+from bench.report.shown import aligned, median
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from bench.served import Expected, what_is_behind, what_is_missing
-from bench.servers import BolideBroker, DispatchOnSpark, java_broker
-from bench.shown import Step, say
-from bench.stopping import Failed, last_line
+from bench.rebuilds.served import Expected, what_is_behind, what_is_missing
+from bench.report.shown import Step, say
+from bench.servers.servers import BolideBroker, DispatchOnSpark, java_broker
+from bench.servers.stopping import Failed, last_line
 
 from bolide.spark.bench.store import QUEUES, TOPIC
 from proof.interop.java_artefacts import BROKER_VERSION

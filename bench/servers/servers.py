@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from bench.generator import program
-from bench.stopping import Failed, last_line
+from bench.loads.generator import program
+from bench.servers.stopping import Failed, last_line
 
 from proof.interop.java_processes import JavaBroker
 from proof.kit.our_processes import OurBroker

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.shown import say
-from bench.stopping import Failed, last_line
+from bench.report.shown import say
+from bench.servers.stopping import Failed, last_line
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _EXTRAS = "otel"
 """The smallest: a broker needs none of them."""
 

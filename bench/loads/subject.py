@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bench.servers import Server
+from bench.servers.servers import Server
 
 
 @dataclass(frozen=True)

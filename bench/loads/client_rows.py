@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import clients
-from bench.stopping import Failed
-from bench.subject import Scale, Subject
+from bench.loads.subject import Scale, Subject
+from bench.servers.stopping import Failed
 
 from proof.kit.our_processes import OurBroker, OurNameServer
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from bench.shown import say
+from bench.report.shown import say
 
 from bolide.errors import BolideError
 from proof.interop.java_artefacts import ArtefactError

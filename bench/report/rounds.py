@@ -13,16 +13,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.client_rows import client_subjects
-from bench.generator import Shape, generate, run_load
-from bench.loads import Loaded
-from bench.machine import counted_calls
-from bench.results import Result, number, processor_time
-from bench.rows import Figures, Group, Row, groups
-from bench.servers import BolideBroker, NullServer, Server, java_broker
-from bench.shown import say
-from bench.stopping import Failed
-from bench.subject import Scale, Subject
+from bench.loads.client_rows import client_subjects
+from bench.loads.generator import Shape, generate, run_load
+from bench.loads.loads import Loaded
+from bench.loads.rows import Figures, Group, Row, groups
+from bench.loads.subject import Scale, Subject
+from bench.report.results import Result, number, processor_time
+from bench.report.shown import say
+from bench.servers.machine import counted_calls
+from bench.servers.servers import BolideBroker, NullServer, Server, java_broker
+from bench.servers.stopping import Failed
 
 JAVA = "java"
 _WARM_SHAPE = Shape(8, 32)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from bench.stopping import Failed
+from bench.servers.stopping import Failed
 
 _HERE = Path(__file__).resolve().parent
 _SPARE_SECONDS = 60.0
@@ -83,7 +83,7 @@ def program(name: str) -> Path:
     """Path of a compiled program of this folder; compiles it when its source changed."""
     sources = [_HERE / f"{name}.c", *sorted(_HERE.glob("*.h"))]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    cache_folder = Path(os.environ.get("BOLIDE_CACHE") or _HERE.parent / ".cache") / "bench"
+    cache_folder = Path(os.environ.get("BOLIDE_CACHE") or _HERE.parents[1] / ".cache") / "bench"
     built = cache_folder / f"{name}-{digest}"
     if not built.exists():
         compiler = shutil.which(os.environ.get("CC", "cc"))

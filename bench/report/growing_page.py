@@ -3,7 +3,7 @@
 from html import escape
 from typing import Any
 
-from bench.drawn import curve, page
+from bench.report.drawn import curve, page
 
 
 def drawn(values: dict[str, Any]) -> str:

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import crowd, delayed
-from bench.crowd import Crowd
-from bench.generator import Load, Measurement, Shape, run_load
-from bench.machine import anonymous_mb, exact_seconds
-from bench.servers import BolideBroker
-from bench.shown import say
-from bench.stopping import Failed
-from bench.subject import Scale, Subject
+from bench.loads import crowd, delayed
+from bench.loads.crowd import Crowd
+from bench.loads.generator import Load, Measurement, Shape, run_load
+from bench.loads.subject import Scale, Subject
+from bench.report.shown import say
+from bench.servers.machine import anonymous_mb, exact_seconds
+from bench.servers.servers import BolideBroker
+from bench.servers.stopping import Failed
 
 from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, frame, header, pull_ext, query_ext

@@ -1,6 +1,6 @@
 """The load of one Bolide client, as a program of its own: what it did in how much time, as a line of JSON.
 
-    python bench/client_load.py CASE NAMESRV TOPIC SECONDS COUNT
+    python bench/loads/client_load.py CASE NAMESRV TOPIC SECONDS COUNT
 
 It imports nothing but the client, so it measures that of any environment whose Python runs it. The first third of the
 time, or of the messages, warms up and is not counted. Processor time is that of the whole process, user and kernel.

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.rows import Compared, Figures, Row
-from bench.shown import aligned
+from bench.loads.rows import Compared, Figures, Row
+from bench.report.shown import aligned
 
 OURS = "bolide"
 CEILING_SHARE = 0.8

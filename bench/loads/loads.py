@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from bench.generator import Load, Measurement, Shape, run_load
-from bench.machine import Watch
-from bench.stopping import Failed
-from bench.subject import Subject
+from bench.loads.generator import Load, Measurement, Shape, run_load
+from bench.loads.subject import Subject
+from bench.servers.machine import Watch
+from bench.servers.stopping import Failed
 
 _FILL_SHAPE = Shape(8, 32)
 _FILL_SECONDS = 600.0

@@ -4,9 +4,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bench.drawn import LogScale, bar, line, page, svg, table, text
-from bench.results import OURS, number, processor_time
-from bench.shown import say
+from bench.report.drawn import LogScale, bar, line, page, svg, table, text
+from bench.report.results import OURS, number, processor_time
+from bench.report.shown import say
 
 _WIDTH, _NAMES, _HEIGHT, _TOP = 960.0, 350.0, 20.0, 30.0
 _LOW, _HIGH = 0.25, 16.0

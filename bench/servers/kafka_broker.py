@@ -5,7 +5,7 @@ import subprocess
 import uuid
 from pathlib import Path
 
-from bench.stopping import Failed, last_line
+from bench.servers.stopping import Failed, last_line
 
 from proof.interop.java_artefacts import jars, tool
 from proof.kit.ports import reserve_port

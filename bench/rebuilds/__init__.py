@@ -1,0 +1,1 @@
+"""One rebuild of a store, and how its end and its files are checked."""

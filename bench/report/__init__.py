@@ -1,0 +1,1 @@
+"""Rounds, results, and how they are shown: tables, pages and drawings."""
