@@ -46,7 +46,8 @@ from bolide.remoting.properties_text import read_properties_utf8, write_properti
 from bolide.testing.files import SimulatedFiles
 from proof.simulation.escapes import watch
 from proof.simulation.network import Network
-from proof.simulation.process import Disk, Host, Process
+from proof.simulation.owner import Disk
+from proof.simulation.process import Host, Process
 from proof.simulation.scheduler import Scheduler
 from proof.simulation.threads import THREADS
 from proof.simulation.trace import KEPT, Trace
@@ -233,7 +234,7 @@ class Cluster:
         if disk is None:
             disk = self.disks[name] = self._make_disk(name, self._chance.getrandbits(32))
         process = self.processes[name] = Process(self.network, host, name, self._number, disk)
-        process.world = ProcessWorld(process)
+        process.world = ProcessWorld(process, self.network)
         process.on_end(partial(self._ended, process))
         process.start(main)
         return process

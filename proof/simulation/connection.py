@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from proof.simulation.link import Link
+from proof.simulation.owner import Owner
+from proof.simulation.scheduler import Scheduler
 from proof.simulation.trace import summary
-
-if TYPE_CHECKING:
-    from proof.simulation.network import Network, Port
-    from proof.simulation.process import Process
 
 WINDOW: Final = 256 * 1024
 """Bytes that are under way or wait unread in the kernel of the receiver."""
@@ -24,11 +24,30 @@ GIVE_UP_S: Final = 924.0
 LONGEST_RETRY_S: Final = 60.0
 
 
+class Wires(Protocol):
+    """The network, for its connections."""
+
+    scheduler: Scheduler
+
+    def link(self, source: str, target: str) -> Link:
+        """Return the link from one address to another."""
+
+    def ended(self, connection: Connection) -> None:
+        """Drop a connection that neither side has any more."""
+
+
+class Listening(Protocol):
+    """A port that may accept connections."""
+
+    accepted: Callable[[], Any] | None
+    """Makes the protocol of a new connection; None while the port accepts none."""
+
+
 class Connection:
     """`near` is the end that connected, `far` the one that accepted."""
 
     def __init__(
-        self, network: Network, number: int, near: Process, far: Process, near_port: int, far_port: int
+        self, network: Wires, number: int, near: Owner, far: Owner, near_port: int, far_port: int
     ) -> None:
         self.number = number
         self.black_holed = False
@@ -59,7 +78,7 @@ class End:
     peer: End
 
     def __init__(
-        self, network: Network, connection: Connection, process: Process, own: tuple[str, int], other: tuple[str, int]
+        self, network: Wires, connection: Connection, process: Owner, own: tuple[str, int], other: tuple[str, int]
     ) -> None:
         self.process = process
         self.connection = connection
@@ -97,7 +116,7 @@ class End:
         protocol.connection_made(self)
         self._look()
 
-    def accept(self, port: Port) -> None:
+    def accept(self, port: Listening) -> None:
         """Wait in the backlog of a port."""
         process = self.process
         process.ends[self] = None

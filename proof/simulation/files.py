@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bolide.store.disk.files import Files
+from proof.simulation.owner import Owner
 from proof.simulation.trace import summary
-
-if TYPE_CHECKING:
-    from proof.simulation.process import Process
 
 WAITS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems", "warm", "fetch", "write_file"})
 """Calls that wait for the disk; the others are between the process and the page cache."""
@@ -17,7 +15,7 @@ WAITS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems", "warm", "
 class Pace:
     """How long calls take, by chance."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Owner) -> None:
         chance = process.scheduler.stream(f"{process.name} {process.number} disk")
         self._chance = chance
         self.cache_s = 10 ** chance.uniform(-5.5, -4.5)
@@ -43,7 +41,7 @@ class Pace:
 class ProcessFiles:
     """`bolide.store.disk.files.Files` of a process, on its disk."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Owner) -> None:
         self._process = process
         self._disk: Files = process.disk
         self._paths: dict[int, str] = {}

@@ -12,60 +12,24 @@ stay in the buffer of its own process.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from proof.simulation.connection import Connection
+from proof.simulation.link import Link
+from proof.simulation.owner import Machine, Owner
 from proof.simulation.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from proof.simulation.process import Host, Process
 
 SYN_AT_S: Final = (0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0)
 """When Linux tries to connect; it gives up at 127 s."""
 SYN_GIVE_UP_S: Final = 127.0
 
 
-class Link:
-    """One direction between two machines."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
-        self.base_s = 10 ** chance.uniform(-4.5, -3.0)
-        self.jitter_s = self.base_s * chance.uniform(0.0, 3.0)
-        self.spike = 0.002
-        """Part of the pieces that come much later than the others."""
-        self.split = chance.choice((0.0, 0.02, 0.2))
-        """Part of the writes that arrive in several pieces."""
-        self.bytes_per_s = 10 ** chance.uniform(7.0, 9.0)
-        self.slowed = 1.0
-        self.blocked = False
-        self._free_at = 0.0
-
-    def arrival(self, now: float, size: int) -> float:
-        """When bytes that are sent now arrive."""
-        chance = self.chance
-        self._free_at = max(self._free_at, now) + size * self.slowed / self.bytes_per_s
-        took = self.base_s + chance.random() * self.jitter_s
-        if chance.random() < self.spike:
-            took *= 1 + 200 * chance.random()
-        return self._free_at + took * self.slowed
-
-    def pieces(self, data: bytes) -> list[bytes]:
-        """How the bytes of one write are cut."""
-        size, chance = len(data), self.chance
-        if size < 2 or chance.random() >= self.split:
-            return [data]
-        cuts = sorted({chance.randrange(1, size) for _ in range(chance.randint(1, 4))})
-        return [data[begin:end] for begin, end in zip([0, *cuts], [*cuts, size], strict=True)]
-
-
 class Port:
     """A TCP port that a process has taken: a `bolide.world.contract.BoundPort`."""
 
-    def __init__(self, network: Network, process: Process, port: int) -> None:
+    def __init__(self, network: Network, process: Owner, port: int) -> None:
         self.port = port
         self.process = process
         self.accepted: Callable[[], Any] | None = None
@@ -87,7 +51,7 @@ class Network:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, Machine] = {}
         self.names: dict[str, str] = {}
         self.ports: dict[tuple[str, int], Port] = {}
         self.connections: dict[int, Connection] = {}
@@ -111,7 +75,7 @@ class Network:
         port = self._next_port[ip] = self._next_port.get(ip, 40_000) % 65_535 + 1
         return port if (ip, port) not in self.ports else self.free_port(ip)
 
-    def bind(self, process: Process, host: str, port: int) -> Port:
+    def bind(self, process: Owner, host: str, port: int) -> Port:
         """Take a port. Raises `OSError`."""
         ip = process.host.ip
         if self.address(process, host or ip) != ip:
@@ -128,7 +92,7 @@ class Network:
         if self.ports.get(place) is port:
             del self.ports[place]
 
-    def address(self, process: Process, host: str) -> str:
+    def address(self, process: Owner, host: str) -> str:
         """The IP address that a name has for this process. Raises `OSError`."""
         if host in ("localhost", "127.0.0.1", process.host.ip):
             return process.host.ip
@@ -146,7 +110,7 @@ class Network:
             return False
         return not (self.link(source, target).blocked or self.link(target, source).blocked)
 
-    async def connect(self, process: Process, make: Callable[[], Any], host: str, port: int) -> Any:
+    async def connect(self, process: Owner, make: Callable[[], Any], host: str, port: int) -> Any:
         """A connection from a process to a port. Raises `OSError`."""
         process.check()
         source, target = process.host.ip, self.address(process, host)
@@ -182,7 +146,7 @@ class Network:
             raise ConnectionResetError(104, "Connection reset by peer")
         return self._joined(process, make(), found)
 
-    def _joined(self, process: Process, protocol: Any, port: Port) -> Any:
+    def _joined(self, process: Owner, protocol: Any, port: Port) -> Any:
         self._number += 1
         connection = Connection(self, self._number, process, port.process, self.free_port(process.host.ip), port.port)
         self.connections[self._number] = connection
@@ -223,7 +187,7 @@ class Network:
         """The directions that are blocked."""
         return [place for place, link in self._links.items() if link.blocked]
 
-    def note(self, process: Process, text: str) -> None:
+    def note(self, process: Owner, text: str) -> None:
         """A line of the trace."""
         self.scheduler.trace.note(self.scheduler.now, process.name, "net", text)
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
-from bolide.store.disk.files import Files
 from proof.simulation.loop import ProcessLoop, Strand
 from proof.simulation.network import Network
+from proof.simulation.owner import Disk
 from proof.simulation.scheduler import EPOCH_MS, Scheduler
 from proof.simulation.threads import Gone, JobStrand, StoppingStrand
 from proof.simulation.work import Work
-
-if TYPE_CHECKING:
-    from proof.simulation.world import ProcessWorld
+from proof.simulation.world import ProcessWorld
 
 SLOW: Final = 0.1
 """Part of the processes that get so little of their processor that a turn meets its limit of time."""
@@ -23,22 +21,6 @@ CLOSES: Final = 50
 """Times that a coroutine may answer its end with another wait before it is left alone."""
 MOST_DRIFT: Final = 5e-5
 """By how much a clock is quick or slow, of all time that passes."""
-
-
-class Disk(Files, Protocol):
-    """The disk of one process: the store's contract, and what the machine does to it."""
-
-    now_ms: int
-    """The time of day of its file system."""
-
-    def process_crash(self) -> None:
-        """The process is gone: handles and locks are given back, every byte and name stays."""
-
-    def power_cut(self, seed: int) -> None:
-        """The machine lost its power, and the process with it."""
-
-    def used(self) -> int:
-        """Bytes in use."""
 
 
 class Host:
@@ -110,7 +92,7 @@ class Process:
         self.tasks: list[asyncio.Task[Any]] = []
         """Tasks that the scenario began in it."""
         self.ends: dict[Any, None] = {}
-        self.stopped_jobs: dict[StoppingStrand, None] = {}
+        self.stopped_jobs: dict[Any, None] = {}
         self.disk_calls = 0
         self.work = Work()
         """How much its callbacks do."""

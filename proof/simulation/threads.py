@@ -15,12 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proof.simulation.loop import Strand
-
-if TYPE_CHECKING:
-    from proof.simulation.process import Process
+from proof.simulation.owner import Owner
 
 
 class Gone(BaseException):
@@ -38,7 +36,7 @@ class StoppingStrand(Strand):
 
     __slots__ = ("_baton", "_ended", "_main", "_process", "_work")
 
-    def __init__(self, process: Process, work: Callable[[], None]) -> None:
+    def __init__(self, process: Owner, work: Callable[[], None]) -> None:
         super().__init__(process.scheduler.now)
         self._process = process
         self._work = work
@@ -116,7 +114,7 @@ THREADS = _Threads()
 class ProcessPool(Executor):
     """A pool of the world: jobs begin in the order in which they were given, and get ahead of each other."""
 
-    def __init__(self, process: Process, threads: int, name: str) -> None:
+    def __init__(self, process: Owner, threads: int, name: str) -> None:
         self._process = process
         self._name = name
         self._free = threads
@@ -186,7 +184,7 @@ def run(future: Future[Any], work: Callable[[], Any]) -> None:
 class ProcessWorker:
     """A thread that runs jobs one after the other: a `bolide.world.contract.Worker`."""
 
-    def __init__(self, process: Process, name: str) -> None:
+    def __init__(self, process: Owner, name: str) -> None:
         self._process = process
         self._name = name
         self._jobs: deque[Callable[[], object]] = deque()

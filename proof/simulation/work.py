@@ -1,18 +1,13 @@
 """How much one callback of an event loop does, in units that a seed repeats: calls to the disk, and bytes.
 
 What a turn takes on a real machine differs from run to run; these counts do not, and a callback that does more the more
-is stored or waits shows in them. `Held` counts what a node keeps in memory for others, where the node knows it.
+is stored or waits shows in them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from bolide.node.broker import BrokerNode
-
-if TYPE_CHECKING:
-    from proof.simulation.process import Process
+from typing import Any
 
 
 @dataclass
@@ -82,30 +77,3 @@ def name_of(callback: Any) -> str:
         return str(getattr(coroutine(), "__qualname__", "a task"))
     name = str(getattr(callback, "__qualname__", None) or getattr(callback, "__name__", "a callback"))
     return name if "." in name or owner is None else f"{type(owner).__name__}.{name}"
-
-
-@dataclass(frozen=True)
-class Held:
-    """What a broker keeps in memory for its peers now."""
-
-    connections: int
-    pulls: int
-    answers: int
-    """Sends that wait for the log."""
-    unsent_bytes: int
-    """Written to connections, and not taken by their kernel: the peers do not read."""
-    most_unsent_bytes: int
-    """The same, of the connection with the most."""
-
-    @classmethod
-    def of(cls, process: Process, node: BrokerNode) -> Held:
-        """Count it."""
-        channels = node.connections.channels.values()
-        unsent = [end.get_write_buffer_size() for end in process.ends]
-        return cls(
-            connections=len(channels),
-            pulls=sum(int(channel.held) for channel in channels),
-            answers=int(node.waiting_sends),
-            unsent_bytes=sum(unsent),
-            most_unsent_bytes=max(unsent, default=0),
-        )

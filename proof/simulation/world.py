@@ -6,16 +6,15 @@ import random
 import ssl
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from bolide.node.loop.clock import Clock
 from bolide.store.disk.files import Files
 from bolide.world.contract import BoundPort, Worker
 from proof.simulation.files import ProcessFiles
+from proof.simulation.network import Network
+from proof.simulation.owner import Owner
 from proof.simulation.threads import ProcessPool, ProcessWorker
-
-if TYPE_CHECKING:
-    from proof.simulation.process import Process
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -27,8 +26,9 @@ THREADS = 6
 class ProcessWorld:
     """The world of one process."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Owner, network: Network) -> None:
         self._process = process
+        self._network = network
         self._random = process.scheduler.stream(f"{process.name} {process.number} world")
         self._threads = ProcessPool(process, THREADS, "thread")
         self.disk_files = ProcessFiles(process)
@@ -80,7 +80,7 @@ class ProcessWorld:
 
     def resolve(self, host: str) -> str:
         """The address of a name."""
-        return self._process.network.address(self._process, host)
+        return self._network.address(self._process, host)
 
     def memory_bytes(self) -> int:
         """Memory of its machine."""
@@ -101,12 +101,12 @@ class ProcessWorld:
     def bind(self, host: str, port: int) -> BoundPort:
         """Take a port."""
         self._process.check()
-        return self._process.network.bind(self._process, host, port)
+        return self._network.bind(self._process, host, port)
 
     async def connect(self, make: Callable[[], P], host: str, port: int, tls: ssl.SSLContext | None) -> P:
         """Connect over the simulated network, which knows no TLS."""
         assert tls is None, "the simulated network has no TLS"
-        protocol: Any = await self._process.network.connect(self._process, make, host, port)
+        protocol: Any = await self._network.connect(self._process, make, host, port)
         made: P = protocol
         return made
 

@@ -10,7 +10,8 @@ from bolide.client import Message, Producer, PullConsumer, PushConsumer
 from bolide.client.messages.received import ReceivedMessage
 from bolide.layout.record import decode_records
 from proof.simulation.cluster import Cluster, Simulation
-from proof.simulation.process import Disk, Process
+from proof.simulation.owner import Disk
+from proof.simulation.process import Process
 from proof.simulation.scheduler import EPOCH_MS
 
 MESSAGES = 20
