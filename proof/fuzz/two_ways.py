@@ -21,7 +21,8 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.loop.executor import Executor

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode

@@ -12,7 +12,7 @@ import pytest
 from bolide.broker.append.light_queues import enter_light_queues, light_queues, refusal
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.command import Command

@@ -9,7 +9,7 @@ import pytest
 from bolide.broker.append.timer_rules import TimerRules, delivery_time
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
-from bolide.broker.tables.topics import system_topics
+from bolide.broker.tables.system_topics import system_topics
 from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.property_names import TIMER_DELIVER_MS

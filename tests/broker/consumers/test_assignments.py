@@ -15,7 +15,7 @@ from bolide.broker.core.outcome import Hold, Outcome
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.bodies.clients import ConsumerData

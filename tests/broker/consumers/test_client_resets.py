@@ -12,7 +12,7 @@ from bolide.broker.consumers.client_resets import ClientResets
 from bolide.broker.consumers.offsets import OffsetService
 from bolide.broker.core.channel import Channel
 from bolide.broker.tables.clients import Client
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body
 from bolide.remoting.bodies.clients import ConsumerData

@@ -15,7 +15,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from tests.broker.parts import NOW, PEER, Parts, reply_of

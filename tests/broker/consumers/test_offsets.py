@@ -14,7 +14,7 @@ from bolide.broker.consumers.offsets import OffsetService
 from bolide.broker.refused import Refused
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request

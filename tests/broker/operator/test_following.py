@@ -10,7 +10,7 @@ import pytest
 
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.operator.following import ROWS_AT_ONCE
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.names import FIRST_GROUPS
 from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
 from bolide.remoting.json import parse_long

@@ -12,7 +12,7 @@ from bolide.broker.core.outcome import Ask, Outcome
 from bolide.broker.operator.relay import ANSWER_TIMEOUT_MS, RelayService
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData
 from bolide.remoting.command import make_request, make_response

@@ -15,7 +15,7 @@ from bolide.broker.pull.pull import FILTER_MS
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.hashes import java_hash
 from bolide.layout.record import decode_records
 from bolide.remoting import codes

@@ -10,7 +10,7 @@ import pytest
 
 from bolide.broker.send.retries import RetryService
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.message_id import offset_message_id
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.record import Record

@@ -10,7 +10,7 @@ import pytest
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Parked
 from bolide.broker.tables.groups import SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.message_id import encode_host
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue

@@ -16,7 +16,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold
 from bolide.broker.refused import Refused
 from bolide.broker.tables.filters import ConsumerFilters
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import decode_records
 from bolide.remoting import codes

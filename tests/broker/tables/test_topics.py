@@ -11,7 +11,8 @@ from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.remoting.json import MAX_TEXT
 
 

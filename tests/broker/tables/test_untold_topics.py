@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.untold_topics import LOOK_MS, UntoldTopics
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import MessageProperties

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from bolide.broker.tables.attributes import DISPATCHERS, HOOKS
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.errors import ConfigError
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bolide.access.users import Credentials
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.node.routes.master_tables import MasterTables
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response

@@ -9,7 +9,8 @@ from typing import Any
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.node.routes.registrar import Place, Registration, body_of
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PATIENCE, until

@@ -15,7 +15,7 @@ from bolide.broker.core.names import topic_refusal
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import Tally, count
 from bolide.broker.refused import Refused, illegal
-from bolide.broker.tables.topics import MAX_QUEUES
+from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout.broker_message import BrokerMessage, topic_fits
 from bolide.layout.hashes import tags_code
 from bolide.layout.limits import MAX_TOPIC_LENGTH

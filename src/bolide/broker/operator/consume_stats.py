@@ -15,7 +15,8 @@ from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.stats import (

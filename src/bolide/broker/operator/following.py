@@ -17,7 +17,8 @@ from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets, offsets_of
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 
 ROWS_AT_ONCE: Final = 500

@@ -19,7 +19,8 @@ from bolide.broker.operator.metadata_page import page
 from bolide.broker.refused import CLEANED_BY_MASTER, TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.dispatch.multi import is_lmq
 from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes

@@ -16,7 +16,8 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Outcome, Parked, Reply, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.clients import Clients
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage

@@ -22,7 +22,8 @@ from bolide.broker.refused import SENDS_AT_MASTER, Refused, illegal
 from bolide.broker.send.plain_sends import PlainSends, kernel_type, made_kernel
 from bolide.broker.send.send_batch import BatchSend
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.dispatch.multi import is_lmq
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import MessageProperties

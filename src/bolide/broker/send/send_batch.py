@@ -14,7 +14,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.refused import illegal
-from bolide.broker.tables.topics import MULTI_TAG, TopicConfig
+from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import offset_message_id
 from bolide.layout.message_properties import MessageProperties, stored_properties

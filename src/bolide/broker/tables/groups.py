@@ -19,7 +19,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
-from bolide.broker.tables.topics import MAX_QUEUES
+from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long

@@ -1,4 +1,4 @@
-"""The broker's topics: the table of config/topics.json, its system topics, and creation on the fly.
+"""The broker's topics: the table of config/topics.json and creation on the fly.
 
 Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file shape in docs/protocol/store.md 10.
 """
@@ -6,133 +6,23 @@ Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, Final, final
+from typing import Any, final
 
 import msgspec
 
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
-from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
-from bolide.layout.names import (
-    AUTO_CREATE_TOPIC,
-    BENCHMARK_TOPIC,
-    HALF_TOPIC,
-    LMQ_PREFIX,
-    OFFSET_MOVED_EVENT,
-    OP_HALF_TOPIC,
-    RETRY_PREFIX,
-    REVIVE_TOPIC_PREFIX,
-    ROCKSDB_TOPICS,
-    SCHEDULE_TOPIC,
-    SELF_TEST_TOPIC,
-    SYNC_MEMBER_TOPIC_PREFIX,
-    SYSTEM_TOPIC_PREFIX,
-    SYSTEM_TOPICS,
-    TIMER_TOPIC,
-)
-from bolide.layout.permissions import PERM_ALL, PERM_INHERIT, PERM_READ, PERM_READ_WRITE, PERM_WRITE
+from bolide.broker.tables.system_topics import system_topics
+from bolide.broker.tables.topic_config import MAX_QUEUES, SINGLE_TAG, TopicConfig
+from bolide.layout.names import AUTO_CREATE_TOPIC, LMQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
+from bolide.layout.permissions import PERM_INHERIT, PERM_READ_WRITE
 from bolide.remoting.bodies.topics import GUESSED_TOPICS
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
-
-SCHEDULE_QUEUES: Final = 18
-MAX_QUEUES: Final = 65_536
-"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
-SINGLE_TAG: Final = "SINGLE_TAG"
-MULTI_TAG: Final = "MULTI_TAG"
-
-
-@final
-class TopicConfig:
-    """One topic: how many queues, who may do what. Perm is a sum of 4 read, 2 write, 1 inherit."""
-
-    def __init__(
-        self,
-        topic_name: str,
-        read_queue_nums: int = 16,
-        write_queue_nums: int = 16,
-        perm: int = 6,
-        topic_filter_type: str = SINGLE_TAG,
-        topic_sys_flag: int = 0,
-        order: bool = False,
-        attributes: dict[str, str] | None = None,
-    ) -> None:
-        self.topic_name: str = topic_name
-        self.topic_bytes: bytes = topic_name.encode()
-        self.read_queue_nums: int = read_queue_nums
-        self.write_queue_nums: int = write_queue_nums
-        self.perm: int = perm
-        self.topic_filter_type: str = topic_filter_type
-        self.topic_sys_flag: int = topic_sys_flag
-        self.order: bool = order
-        self.attributes: dict[str, str] = attributes if attributes is not None else {}
-        self.retry: bool = topic_name.startswith(RETRY_PREFIX)
-        self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
-        """True when the name alone lets clients send here."""
-        self.plain: bool = self.named_plainly
-        """True when a send need not check the name, nor whether the topic is on disk: decided once, not per
-        message."""
-        self.saved: bool = True
-        """False until the file holds it: who sends to it hears no sooner that the message will be served."""
-
-    def mark_saved(self, saved: bool) -> None:
-        """The file holds it now, or does not yet."""
-        self.saved = saved
-        self.plain = saved and self.named_plainly
-
-    def has_queues_of(self, other: TopicConfig) -> bool:
-        """True when this one has every queue that the other has."""
-        return self.read_queue_nums >= other.read_queue_nums and self.write_queue_nums >= other.write_queue_nums
-
-    @property
-    def readable(self) -> bool:
-        """True when consumers may pull from it."""
-        return self.perm & PERM_READ != 0
-
-    @property
-    def writable(self) -> bool:
-        """True when producers may send to it."""
-        return self.perm & PERM_WRITE != 0
-
-    def to_json(self) -> dict[str, object]:
-        """The fields under Java's names, alphabetical as Java writes them."""
-        return {
-            "attributes": self.attributes,
-            "order": self.order,
-            "perm": self.perm,
-            "readQueueNums": self.read_queue_nums,
-            "topicFilterType": self.topic_filter_type,
-            "topicName": self.topic_name,
-            "topicSysFlag": self.topic_sys_flag,
-            "writeQueueNums": self.write_queue_nums,
-        }
-
-    @staticmethod
-    def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
-        """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
-
-        Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
-        """
-        attributes = fields.get("attributes") or {}
-        low, high, perms = (0, MAX_QUEUES, PERM_ALL) if stored else (INT_MIN, INT_MAX, INT_MAX)
-        filter_type = str(fields.get("topicFilterType") or SINGLE_TAG)
-        if stored and filter_type != MULTI_TAG:
-            filter_type = SINGLE_TAG
-        return TopicConfig(
-            str(fields.get("topicName") or name),
-            number(fields, "readQueueNums", 16, low, high, stored),
-            number(fields, "writeQueueNums", 16, low, high, stored),
-            number(fields, "perm", 6, low, perms, stored),
-            filter_type,
-            number(fields, "topicSysFlag", 0, INT_MIN, INT_MAX, stored),
-            bool(fields.get("order") or False),
-            {str(key): str(value) for key, value in attributes.items()},
-        )
 
 
 @final
@@ -444,31 +334,3 @@ class TopicTable(Table):
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         self._effects.register(names)
-
-
-def system_topics(options: BrokerOptions) -> list[TopicConfig]:
-    """The topics a broker has from its first start."""
-    cluster, broker = options.broker_cluster_name, options.broker_name
-    delay_levels = max(len(options.message_delay_level.split()), SCHEDULE_QUEUES)
-    made = [
-        TopicConfig(SELF_TEST_TOPIC, 1, 1),
-        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
-        TopicConfig(cluster, 16, 16, PERM_ALL if options.cluster_topic_enable else PERM_INHERIT),
-        TopicConfig(broker, 1, 1, PERM_ALL if options.broker_topic_enable else PERM_INHERIT),
-        TopicConfig(OFFSET_MOVED_EVENT, 1, 1),
-        TopicConfig(SCHEDULE_TOPIC, delay_levels, delay_levels),
-        TopicConfig(options.cluster_reply_topic, 1, 1),
-        TopicConfig(HALF_TOPIC, 1, 1),
-        TopicConfig(OP_HALF_TOPIC, 1, 1),
-        *(TopicConfig(name, 1, 1) for name in ROCKSDB_TOPICS),
-        TopicConfig(REVIVE_TOPIC_PREFIX + cluster, 8, 8),
-        TopicConfig(SYNC_MEMBER_TOPIC_PREFIX + broker, 1, 1, PERM_INHERIT),
-    ]
-    if options.timer_wheel_enable:
-        made.append(TopicConfig(TIMER_TOPIC, 1, 1))
-    if options.auto_create_topic_enable:
-        queues = options.default_topic_queue_nums
-        made.append(TopicConfig(AUTO_CREATE_TOPIC, queues, queues, PERM_ALL))
-    if options.trace_topic_enable:
-        made.append(TopicConfig(options.msg_trace_topic_name, 1, 1))
-    return made

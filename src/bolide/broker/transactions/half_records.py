@@ -4,7 +4,7 @@ record that takes its place."""
 from __future__ import annotations
 
 from bolide.broker.core.names import is_internal_topic, printable, topic_refusal
-from bolide.broker.tables.topics import MAX_QUEUES
+from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import MessageProperties

@@ -11,7 +11,7 @@ from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.members import BrokerPlace, MembersService
-from bolide.broker.tables.topics import TopicConfig
+from bolide.broker.tables.topic_config import TopicConfig
 from bolide.node.loop.within import within
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.ports.addresses import ANY, announced_ip, resolved

@@ -15,7 +15,8 @@ from typing import Final
 from bolide.access.users import signed
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
-from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.broker.tables.topic_config import TopicConfig
+from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.remoting import codes

@@ -1,0 +1,103 @@
+"""The settings of one topic, as a row of config/topics.json and a request hold them (RocketMQ's TopicConfig)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
+from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
+from bolide.layout.names import RETRY_PREFIX
+from bolide.layout.permissions import PERM_ALL, PERM_READ, PERM_WRITE
+
+MAX_QUEUES: Final = 65_536
+"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
+SINGLE_TAG: Final = "SINGLE_TAG"
+MULTI_TAG: Final = "MULTI_TAG"
+
+
+@final
+class TopicConfig:
+    """One topic: how many queues, who may do what. Perm is a sum of 4 read, 2 write, 1 inherit."""
+
+    def __init__(
+        self,
+        topic_name: str,
+        read_queue_nums: int = 16,
+        write_queue_nums: int = 16,
+        perm: int = 6,
+        topic_filter_type: str = SINGLE_TAG,
+        topic_sys_flag: int = 0,
+        order: bool = False,
+        attributes: dict[str, str] | None = None,
+    ) -> None:
+        self.topic_name: str = topic_name
+        self.topic_bytes: bytes = topic_name.encode()
+        self.read_queue_nums: int = read_queue_nums
+        self.write_queue_nums: int = write_queue_nums
+        self.perm: int = perm
+        self.topic_filter_type: str = topic_filter_type
+        self.topic_sys_flag: int = topic_sys_flag
+        self.order: bool = order
+        self.attributes: dict[str, str] = attributes if attributes is not None else {}
+        self.retry: bool = topic_name.startswith(RETRY_PREFIX)
+        self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
+        """True when the name alone lets clients send here."""
+        self.plain: bool = self.named_plainly
+        """True when a send need not check the name, nor whether the topic is on disk: decided once, not per
+        message."""
+        self.saved: bool = True
+        """False until the file holds it: who sends to it hears no sooner that the message will be served."""
+
+    def mark_saved(self, saved: bool) -> None:
+        """The file holds it now, or does not yet."""
+        self.saved = saved
+        self.plain = saved and self.named_plainly
+
+    def has_queues_of(self, other: TopicConfig) -> bool:
+        """True when this one has every queue that the other has."""
+        return self.read_queue_nums >= other.read_queue_nums and self.write_queue_nums >= other.write_queue_nums
+
+    @property
+    def readable(self) -> bool:
+        """True when consumers may pull from it."""
+        return self.perm & PERM_READ != 0
+
+    @property
+    def writable(self) -> bool:
+        """True when producers may send to it."""
+        return self.perm & PERM_WRITE != 0
+
+    def to_json(self) -> dict[str, object]:
+        """The fields under Java's names, alphabetical as Java writes them."""
+        return {
+            "attributes": self.attributes,
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.topic_filter_type,
+            "topicName": self.topic_name,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }
+
+    @staticmethod
+    def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
+        """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
+
+        Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
+        """
+        attributes = fields.get("attributes") or {}
+        low, high, perms = (0, MAX_QUEUES, PERM_ALL) if stored else (INT_MIN, INT_MAX, INT_MAX)
+        filter_type = str(fields.get("topicFilterType") or SINGLE_TAG)
+        if stored and filter_type != MULTI_TAG:
+            filter_type = SINGLE_TAG
+        return TopicConfig(
+            str(fields.get("topicName") or name),
+            number(fields, "readQueueNums", 16, low, high, stored),
+            number(fields, "writeQueueNums", 16, low, high, stored),
+            number(fields, "perm", 6, low, perms, stored),
+            filter_type,
+            number(fields, "topicSysFlag", 0, INT_MIN, INT_MAX, stored),
+            bool(fields.get("order") or False),
+            {str(key): str(value) for key, value in attributes.items()},
+        )
