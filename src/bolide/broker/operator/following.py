@@ -15,8 +15,9 @@ from bolide.broker.consumers.assignments import AssignmentService
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_metrics import TimerMetrics
-from bolide.broker.tables.consumer_offsets import ConsumerOffsets, offsets_of
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.tables.offsets_file import offsets_of
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.timer_checkpoint import TimerCheckpoint

@@ -13,23 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
-from bolide.broker.core.rows import Rows, Text
+from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
+from bolide.broker.tables.commits_ahead import CommitsAhead
+from bolide.broker.tables.offsets_file import LIGHT_QUEUE, SEPARATOR, OffsetsFile, StoredOffsets
+from bolide.broker.tables.pending_resets import PendingResets
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX, TRANSACTION_GROUP
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import SYSTEM_ERROR
-from bolide.remoting.json import parse_long
 
-SEPARATOR: Final = "@"
 PERSIST_INTERVAL_MS: Final = 5_000
-LIGHT_QUEUE: Final = 0
 VERSION_EVERY: Final = 500
 """DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
 
@@ -57,17 +55,14 @@ class ConsumerOffsets(Table):
         self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
         self._pulls: dict[str, dict[int, int]] = {}
-        self._resets: dict[str, dict[int, int]] = {}
-        self._rows = Rows(self._row)
-        self._light_rows = Rows(self._light_row)
-        self._pull_rows = Rows(self._pull_row)
+        self._resets = PendingResets()
+        self._file = OffsetsFile(lmq, lambda key: self._table.get(key), lambda key: self._pulls.get(key))
         self._version_timestamp = start
         self._version_counter = 0
         self._commits = 0
         self.following = False
         """True on a slave, whose offsets are its master's."""
-        self._since: dict[str, dict[int, int]] = {}
-        """What the master had said where a group has committed here since: it was away."""
+        self._since = CommitsAhead()
         self._dirty = False
         self._next_persist = 0
 
@@ -94,9 +89,9 @@ class ConsumerOffsets(Table):
                 queues = self._table[key] = {}
                 self._owns(group, 1)
         if self.following:
-            self._since.setdefault(key, {}).setdefault(queue_id, queues.get(queue_id, -1))
+            self._since.note(key, queue_id, queues.get(queue_id, -1))
         queues[queue_id] = offset
-        self._touch(key)
+        self._file.touch(key)
         self._changed(now)
         return True
 
@@ -105,9 +100,9 @@ class ConsumerOffsets(Table):
         key = topic + SEPARATOR + group
         if self._light(group):
             queue_id = LIGHT_QUEUE
-        reset = self._resets.get(key)
-        if reset is not None and queue_id in reset:
-            return reset[queue_id]
+        reset = self._resets.get(key, queue_id)
+        if reset is not None:
+            return reset
         queues = self._table.get(key)
         return -1 if queues is None else queues.get(queue_id, -1)
 
@@ -138,7 +133,7 @@ class ConsumerOffsets(Table):
                 return  # a figure for operators; nothing is resumed from it
             self.count += 1
         queues[queue_id] = offset
-        self._pull_rows.touch(key)
+        self._file.pull_rows.touch(key)
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
         """Where the group's next pull will begin, -1 when it has never pulled."""
@@ -151,32 +146,24 @@ class ConsumerOffsets(Table):
         queues = self._table.get(key, {})
         if queue_id not in queues:
             self._check_room(1)
-        self._resets.setdefault(key, {})[queue_id] = offset
+        self._resets.put(key, queue_id, offset)
         queues[queue_id] = offset
         if key not in self._table:
             self._owns(group, 1)
         self._table[key] = queues
-        self._touch(key)
+        self._file.touch(key)
         self._ordered(now)
         self._effects.release(topic, queue_id)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """True while a reset waits for the next pull of this queue."""
-        reset = self._resets.get(topic + SEPARATOR + group)
-        return reset is not None and queue_id in reset
+        return self._resets.get(topic + SEPARATOR + group, queue_id) is not None
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int:
         """The pending reset of this queue, handed out once; -1 when there is none."""
-        if not self._resets:
+        if not self._resets.by_key:
             return -1
-        key = topic + SEPARATOR + group
-        reset = self._resets.get(key)
-        if reset is None or queue_id not in reset:
-            return -1
-        offset = reset.pop(queue_id)
-        if not reset:
-            del self._resets[key]
-        return offset
+        return self._resets.take(topic + SEPARATOR + group, queue_id)
 
     def has_group(self, group: str) -> bool:
         """True when the group has committed an offset anywhere, or pulled."""
@@ -205,7 +192,7 @@ class ConsumerOffsets(Table):
             if topic + SEPARATOR + target not in self._table:
                 self._owns(target, 1)
             self._table[topic + SEPARATOR + target] = dict(queues)
-            self._touch(topic + SEPARATOR + target)
+            self._file.touch(topic + SEPARATOR + target)
             self._ordered(now)
 
     def remove_group(self, group: str, now: int) -> None:
@@ -230,7 +217,7 @@ class ConsumerOffsets(Table):
             for queue_id, offset in queues.items():
                 if offset > 0 and offset > (end := end_of(topic, queue_id)):
                     queues[queue_id] = end
-                    self._touch(key)
+                    self._file.touch(key)
                     found += 1
         if found:
             self._changed(now)
@@ -239,7 +226,7 @@ class ConsumerOffsets(Table):
     def role_changed(self, role: Role, now: int) -> None:
         """A master's offsets are its own."""
         self.following = not role.may_write
-        self._since = {}
+        self._since = CommitsAhead()
 
     def follow(self, table: Mapping[str, dict[int, int]]) -> int:
         """Have these offsets of the master, by `topic@group`; groups it does not know stay. How many found no room.
@@ -249,7 +236,7 @@ class ConsumerOffsets(Table):
         left_out = 0
         for key, theirs in table.items():
             mine = self._table.get(key)
-            offsets = theirs | self._ahead(key, theirs) if key in self._since else theirs
+            offsets = theirs | self._since.ahead(key, theirs, mine or {}) if key in self._since else theirs
             if offsets == (mine or {}):
                 continue
             more = len(offsets) - len(mine or ())
@@ -261,7 +248,7 @@ class ConsumerOffsets(Table):
             if mine is None:
                 self._owns(group, 1)
             self._table[key] = offsets
-            self._touch(key)
+            self._file.touch(key)
         return left_out
 
     def take_back(
@@ -296,19 +283,6 @@ class ConsumerOffsets(Table):
         self._version_counter, self._version_timestamp = counter, timestamp
         self._effects.persist(self.persist_name)
 
-    def _ahead(self, key: str, theirs: dict[int, int]) -> dict[int, int]:
-        """Offsets committed here that the master, which may be an older copy of itself, has not come to."""
-        since, mine = self._since[key], self._table.get(key, {})
-        kept = {
-            queue_id: mine[queue_id]
-            for queue_id, before in since.items()
-            if queue_id in mine and before <= theirs.get(queue_id, -1) < mine[queue_id]
-        }
-        self._since[key] = {queue_id: since[queue_id] for queue_id in kept}
-        if not kept:
-            del self._since[key]
-        return kept
-
     def groups_by_name(self) -> dict[str, list[str]]:
         """The topics in which each group has offsets."""
         found: dict[str, list[str]] = {}
@@ -318,74 +292,42 @@ class ConsumerOffsets(Table):
 
     def encode(self) -> bytes:
         """The file's text."""
-        for rows in (self._rows, self._light_rows, self._pull_rows):
-            rows.finish()
+        self._file.finish()
         return self.text().join()
 
     def begin(self) -> None:
         """A write of the file begins; it will hold the table as it is now."""
-        for rows in (self._rows, self._light_rows, self._pull_rows):
-            rows.begin()
+        self._file.begin()
 
     def step(self, most: int) -> bool:
         """Encode the offsets of so many groups in topics; True when the text may be taken."""
-        return self._rows.step(most) and self._light_rows.step(most) and self._pull_rows.step(most)
+        return self._file.step(most)
 
     def text(self) -> Text:
         """The file's text, to be joined in a thread: a line for each group in a topic."""
-        return self._text({})
+        return self._file.text(self._version_counter, self._version_timestamp)
 
     def answer(self) -> bytes:
         """The body of GET_ALL_CONSUMER_OFFSET (43)."""
-        for rows in (self._rows, self._light_rows, self._pull_rows):
-            rows.finish()
-        return self._text({"groupTopicMap": encode_body(self.groups_by_name())}).join()
-
-    def _text(self, more: dict[str, bytes]) -> Text:
-        text = Text()
-        version = {"counter": self._version_counter, "stateVersion": 0, "timestamp": self._version_timestamp}
-        text.member("dataVersion", encode_body(version))
-        for name, value in more.items():
-            text.member(name, value)
-        if self._lmq:
-            text.rows("lmqOffsetTable", self._light_rows.encoded())
-        text.rows("offsetTable", self._rows.encoded())
-        text.rows("pullOffsetTable", self._pull_rows.encoded())
-        return text
-
-    def _row(self, key: str) -> bytes:
-        return _encoded(self._table.get(key))
-
-    def _light_row(self, key: str) -> bytes:
-        queues = self._table.get(key)
-        return b"" if queues is None else b"%d" % queues.get(LIGHT_QUEUE, 0)
-
-    def _pull_row(self, key: str) -> bytes:
-        return _encoded(self._pulls.get(key))
+        self._file.finish()
+        more = {"groupTopicMap": encode_body(self.groups_by_name())}
+        return self._file.text(self._version_counter, self._version_timestamp, more).join()
 
     def load(self, data: bytes) -> None:
         """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
-        content = parse_long(data)
-        if not isinstance(content, dict):
-            raise ValueError("consumerOffset.json holds no object")
-        table = {str(key): offsets_of(queues) for key, queues in _object(content, "offsetTable").items()}
-        pulls = {str(key): offsets_of(queues) for key, queues in _object(content, "pullOffsetTable").items()}
-        for key, offset in _object(content, "lmqOffsetTable").items():
-            table[str(key)] = {LIGHT_QUEUE: int(offset)}
-        version = _object(content, "dataVersion")
-        counter, timestamp = int(version.get("counter", 0)), int(version.get("timestamp", 0))
+        stored = StoredOffsets(data)
         # From here on nothing fails: of a file that cannot be read nothing is taken.
-        self._table, self._pulls = table, pulls
+        self._table, self._pulls = stored.table, stored.pulls
         self._owners = {}
         for table in (self._table, self._pulls):
             for key in table:
                 self._owns(key.partition(SEPARATOR)[2], 1)
         self.count = sum(map(len, self._table.values())) + sum(map(len, self._pulls.values()))
         for key in self._table:
-            self._touch(key)
+            self._file.touch(key)
         for key in self._pulls:
-            self._pull_rows.touch(key)
-        self._version_counter, self._version_timestamp = counter, timestamp
+            self._file.pull_rows.touch(key)
+        self._version_counter, self._version_timestamp = stored.counter, stored.timestamp
 
     def due(self, now: int) -> int | None:
         return self._next_persist if self._dirty else None
@@ -423,12 +365,6 @@ class ConsumerOffsets(Table):
             self._version_counter += 1
             self._version_timestamp = now
 
-    def _touch(self, key: str) -> None:
-        if self._lmq and self._light(key.partition(SEPARATOR)[2]):
-            self._light_rows.touch(key)
-        else:
-            self._rows.touch(key)
-
     def _light(self, group: str) -> bool:
         return self._lmq and group.startswith(LMQ_PREFIX)
 
@@ -448,25 +384,9 @@ class ConsumerOffsets(Table):
         for key in keys:
             self._owns(key.partition(SEPARATOR)[2], -((key in self._table) + (key in self._pulls)))
             self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
-            self._resets.pop(key, None)
-            self._touch(key)
-            self._since.pop(key, None)
-            self._pull_rows.touch(key)
+            self._resets.forget(key)
+            self._file.touch(key)
+            self._since.forget(key)
+            self._file.pull_rows.touch(key)
         if keys:
             self._ordered(now)
-
-
-def _object(content: dict[Any, Any], name: str) -> dict[Any, Any]:
-    value = content.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _encoded(queues: dict[int, int] | None) -> bytes:
-    return b"" if queues is None else msgspec.json.encode(queues)
-
-
-def offsets_of(queues: Any) -> dict[int, int]:
-    """Offsets by queue id, of JSON. Raises `ValueError`."""
-    if not isinstance(queues, dict):
-        raise ValueError("consumerOffset.json: a table of queues is no object")
-    return {int(queue_id): int(offset) for queue_id, offset in queues.items()}
