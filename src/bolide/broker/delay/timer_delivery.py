@@ -45,22 +45,6 @@ class Stored:
 
 
 @final
-class Entry:
-    """A message of the timer queue; `record` is None when there is nothing to deliver."""
-
-    def __init__(
-        self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
-    ) -> None:
-        self.physical_offset: int = physical_offset
-        self.size: int = size
-        self.record: Record | None = record
-        self.properties: MessageProperties = properties
-        self.out: int = out
-        self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
-        """True for one that only takes another message away."""
-
-
-@final
 class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 

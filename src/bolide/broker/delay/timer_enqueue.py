@@ -1,0 +1,236 @@
+"""Enqueueing: from the timer topic into the slots of the wheel, message by message.
+
+RocketMQ's TimerEnqueueGetService and TimerEnqueuePutService. A message that is due already is delivered at once. After
+a start without usable files every message of the topic enters the wheel again, except those that were delivered.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+
+from bolide.broker.append.timer_rules import java_long
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.recall import delete_key
+from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
+from bolide.broker.delay.timer_metrics import TimerMetrics
+from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
+from bolide.layout import property_names as names
+from bolide.layout.hashes import java_hash
+from bolide.layout.message_properties import MessageProperties, stored_properties
+from bolide.layout.names import TIMER_TOPIC
+from bolide.layout.queue_unit import UNIT_SIZE
+from bolide.layout.record import Record
+from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
+from bolide.store.disk.extents import Extent
+from bolide.store.message_store import MessageStore
+from bolide.store.reading.record_runs import RecordRuns
+from bolide.store.timer.timer_files import TimerFiles, Wish
+
+UNITS_AT_ONCE: Final = 256
+"""Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""
+
+
+@final
+class Entry:
+    """A message of the timer queue; `record` is None when there is nothing to deliver."""
+
+    def __init__(
+        self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
+    ) -> None:
+        self.physical_offset: int = physical_offset
+        self.size: int = size
+        self.record: Record | None = record
+        self.properties: MessageProperties = properties
+        self.out: int = out
+        self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
+        """True for one that only takes another message away."""
+
+
+@final
+class TimerEnqueue:
+    """The queue of the timer topic, as far as it is in the wheel."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        files: TimerFiles,
+        delivery: Delivery,
+        metrics: TimerMetrics,
+        precision: int,
+    ) -> None:
+        """`precision` is the time of one slot in ms."""
+        self.queue_offset: int = 0
+        """Messages of the timer queue before this one wait in the wheel, or are delivered."""
+        self.cold: list[Extent] = []
+        """What `enqueue` found not to be in memory: it must be loaded before the next message."""
+        self.loaded_once: bool = False
+        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
+        self.runs: RecordRuns = RecordRuns(store.log)
+        self._options = options
+        self._store = store
+        self._files = files
+        self._delivery = delivery
+        self._metrics = metrics
+        self._precision = precision
+        self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
+        self._write_time: int = 0
+        self._running: int = -1
+        self._rebuild_to: int = 0
+        self._rebuild_from: int = 0
+        self._rolled: set[tuple[str, int]] = set()
+
+    def reset(self, files: TimerFiles) -> None:
+        """Forget all of the wheel before; the next one is in these files."""
+        self._files = files
+        self._rebuild_to = self.queue_offset = 0
+        self._rolled.clear()
+
+    @property
+    def rebuilding(self) -> bool:
+        """True while messages enter the wheel that were in one before."""
+        return self._rebuild_to > 0
+
+    def start_over(self, read_time: int, queue_offset: int) -> None:
+        """Let every message of the queue enter the empty wheel again that is not due before `read_time` (ms).
+
+        A message that rolled is in the queue once more; only its newest copy counts.
+        """
+        self.queue_offset = 0
+        self.clamp()
+        self._rebuild_from = read_time
+        self._rebuild_to = queue_offset if queue_offset > self.queue_offset else 0
+        at = self.queue_offset
+        while at < self._rebuild_to:
+            units = self._store.units(TIMER_TOPIC, 0, at, UNITS_AT_ONCE)
+            if not units:
+                break
+            for physical_offset, size, _ in units:
+                record = self._store.record_at(physical_offset, size)
+                if record is not None:
+                    self._note_roll(stored_properties(record.properties))
+            at += len(units)
+
+    def _note_roll(self, properties: MessageProperties) -> None:
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES) or "")
+        if times:
+            self._rolled.add((properties.get(names.UNIQ_KEY) or "", times))
+
+    def clamp(self) -> None:
+        """Move the queue offset into the queue, if it lies before its begin or after its end."""
+        low = int(self._store.min_queue_offset(TIMER_TOPIC, 0))
+        high = int(self._store.max_queue_offset(TIMER_TOPIC, 0))
+        self.queue_offset = min(max(self.queue_offset, low), high)
+
+    def enqueue(self, now: int, budget: int, write_time: int, running: int) -> int:
+        """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once.
+
+        Slots before `write_time` (ms) may be over, and the one at `running` is being delivered (-1 for none). Return
+        how many messages were read; `cold` then holds what must be loaded first. Raise `FileFailed` if the files take
+        nothing.
+        """
+        self._write_time = write_time
+        self._running = running
+        entries = self._entries(budget)
+        current = floor_time(int(self._store.times.wall(now)), self._precision)
+        gone = {(e.properties.get(names.TIMER_DEL_UNIQKEY), e.out) for e in entries if e.deletes and e.out < current}
+        wishes: list[tuple[Wish, MessageProperties]] = []
+        passed = 0
+        for entry in entries:
+            if entry.record is None or self._was_done(entry, self.queue_offset + passed):
+                passed += 1  # not in the log any more; no timer message; or a rebuild meets it after its delivery
+                continue
+            if entry.out < current and not self._meets_its_slot(entry):
+                passed = self._settle(wishes, passed)
+                if (self._key_of(entry.properties), entry.out) not in gone:
+                    if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
+                        return len(entries)
+                self.queue_offset += 1  # at once: what follows may fail, and this is delivered
+                continue
+            wishes.append((self._wish(entry), entry.properties))
+            passed += 1
+        self._settle(wishes, passed)
+        if self._rebuild_to and self.queue_offset >= self._rebuild_to:
+            self._rebuild_to = 0
+            self._rolled.clear()
+        return len(entries)
+
+    def _entries(self, budget: int) -> list[Entry]:
+        """The next units of the queue that are in memory; when none is, the pool reads them."""
+        queue = self._store.queues.get(TIMER_TOPIC, 0)
+        if queue is None:
+            return []
+        self.queue_offset = max(self.queue_offset, int(queue.min_offset))
+        units = queue.units(self.queue_offset, budget, self.loaded_once)
+        if units is None:
+            self.cold = [queue.extent(self.queue_offset, UNITS_AT_ONCE)]
+            return []
+        places: list[tuple[int, int]] = []
+        total = 0
+        for at in range(0, len(units) - UNIT_SIZE + 1, UNIT_SIZE):
+            size = int(read_i32_be(units, at + 8))
+            total += size
+            if total > BYTES_AT_ONCE and places:
+                break
+            places.append((int(read_i64_be(units, at)), size))
+        entries: list[Entry] = []
+        for index, (physical_offset, size) in enumerate(places):
+            if not self.runs.bring(places, index, self.loaded_once and index == 0):  # it was loaded for the first
+                if not entries and self.runs.cold is not None:
+                    self.cold = [self.runs.cold]
+                return entries
+            entries.append(self._entry(physical_offset, size))
+        self.loaded_once = False
+        return entries
+
+    def _entry(self, physical_offset: int, size: int) -> Entry:
+        record = self.runs.record(physical_offset, size)
+        properties = stored_properties(b"" if record is None else record.properties)
+        out = java_long(properties.get(names.TIMER_OUT_MS) or "")
+        return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
+
+    def _key_of(self, properties: MessageProperties) -> str:
+        """How a delete names the message with these properties."""
+        with_topic = self._options.append_topic_for_timer_delete_key
+        topic = properties.get(names.REAL_TOPIC) or ""
+        return delete_key(topic, properties.get(names.UNIQ_KEY) or "", with_topic)
+
+    def _meets_its_slot(self, entry: Entry) -> bool:
+        """True for a late delete whose message is late, too, and waits in a slot nobody has begun to deliver."""
+        return entry.deletes and self._running != entry.out and self._files.wheel.get(entry.out) is not None
+
+    def _settle(self, wishes: list[tuple[Wish, MessageProperties]], passed: int) -> int:
+        """Let what was read so far wait; the queue offset moves over it. Raises `FileFailed`, with nothing moved."""
+        if wishes:
+            self._files.append([wish for wish, _ in wishes], self._write_time)
+            for wish, properties in wishes:
+                count = -1 if wish.magic & MAGIC_DELETE else 1
+                self._metrics.add(properties.get(names.REAL_TOPIC), count, self._write_time)
+            self._metrics.enqueued += len(wishes)
+            wishes.clear()
+        self.queue_offset += passed
+        return 0
+
+    def _wish(self, entry: Entry) -> Wish:
+        # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back,
+        # or for a delete that meets its slot.
+        out = entry.out if self._meets_its_slot(entry) else max(entry.out, self._write_time)
+        time = int(rolled_time(out, self._write_time, self._window, self._precision))
+        magic = MAGIC_DEFAULT
+        if time != out:
+            magic |= MAGIC_ROLL
+        if entry.deletes:
+            magic |= MAGIC_DELETE
+        topic = entry.properties.get(names.REAL_TOPIC)
+        topic_hash = 0 if topic is None else java_hash(topic)
+        return Wish(floor_time(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
+
+    def _was_done(self, entry: Entry, queue_offset: int) -> bool:
+        if queue_offset >= self._rebuild_to:
+            return False
+        if entry.out < self._rebuild_from:
+            return True
+        times = java_long(entry.properties.get(names.TIMER_ROLL_TIMES) or "0") or 0
+        return (entry.properties.get(names.UNIQ_KEY) or "", times + 1) in self._rolled
