@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.core.outcome import Cold
-from bolide.broker.transactions.transactions import COMMIT, OPS_AT_ONCE
+from bolide.broker.transactions.op_records import OPS_AT_ONCE
+from bolide.broker.transactions.transactions import COMMIT
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.record import decode_record

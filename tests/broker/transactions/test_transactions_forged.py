@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.transactions.transactions import BYTES_AT_ONCE, COMMIT, ROLLBACK
+from bolide.broker.transactions.half_checks import BYTES_AT_ONCE
+from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.record import Record

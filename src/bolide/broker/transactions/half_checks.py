@@ -1,0 +1,294 @@
+"""Checks of half messages: asking the producers of those that do not end, and giving up those that never will.
+
+RocketMQ's TransactionalMessageCheckService and the check of TransactionalMessageServiceImpl. Every
+`transactionCheckInterval` a round looks at all half messages that are undecided (docs/protocol/behaviour.md 4).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Final
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.service import Service
+from bolide.broker.refused import response_code
+from bolide.broker.tables.clients import Client, Clients
+from bolide.broker.tables.topics import TopicTable
+from bolide.broker.transactions.check_request import check_request
+from bolide.broker.transactions.half_messages import Half
+from bolide.broker.transactions.half_records import check_times, immunity_ms, misplaced, real_place, renewal
+from bolide.broker.transactions.op_records import OpRecords
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.message_properties import MessageProperties, stored_properties
+from bolide.layout.names import HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.layout.permissions import PERM_READ_WRITE
+from bolide.layout.record import Record
+from bolide.remoting import codes
+from bolide.remoting.headers.decode import java_int
+from bolide.store.disk.files import FileFailed
+
+CHECKS_AT_ONCE: Final = 100
+"""Half messages checked in one tick; each may be stored again and asked about."""
+BYTES_AT_ONCE: Final = 2 * 1024 * 1024
+"""Bytes read after which a tick ends: a round over large messages must not fill the memory."""
+LOOK_INTERVAL_MS: Final = 1_000
+ASK_PAUSE_MS: Final = 10
+"""Pause between two checks whether half messages are on disk, so that their producers can be asked."""
+PRODUCERS_TRIED: Final = 3
+
+
+class HalfChecks:
+    """The rounds of checks of one broker."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        ops: OpRecords,
+        clients: Clients,
+        topics: TopicTable,
+        effects: Effects,
+        service: Service,
+        start: int,
+        log: logging.Logger | None,
+    ) -> None:
+        """`service` is the one whose `due` and `tick` run the checks. `log` takes a line for half messages that cannot
+        be dealt with."""
+        self._options = options
+        self._writer = ops.writer
+        self._store = store = ops.writer.store
+        self._halves = ops.halves
+        self._ops = ops
+        self._clients = clients
+        self._topics = topics
+        self._effects = effects
+        self._service = service
+        self._next_check = start + options.transaction_check_interval
+        self._next_look = start + LOOK_INTERVAL_MS
+        self._sweep: list[int] = []
+        """Half offsets this round of checks has not looked at yet, the oldest last."""
+        self._loading = False
+        self._unreadable = -1
+        """The half message checked last, when its record cannot be read."""
+        self._loaded_for = -1
+        """The half message whose record was loaded last: a second load is not waited for."""
+        self._questions: deque[Half] = deque()
+        """Half messages stored again; their producers are asked once they are on disk."""
+        self._log = log
+        self._said = False
+        """True when this round of checks has logged a problem."""
+        store.on_taken_back.append(self._taken_back)
+
+    def begin(self, now: int) -> None:
+        """Called before the first request: read what is decided, and write the op records that are owed. They follow
+        the end of the log then: after another record, a second power cut could take them away unnoticed. The first tick
+        tries again what cannot be done now.
+        """
+        if not self._writer.role.may_check:
+            return
+        try:
+            self._halves.catch_up()
+        except FileFailed as error:
+            self._say(f"transactions cannot be read yet: {error}")
+            return
+        self._pay(now)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
+    def role_changed(self, now: int) -> None:
+        """Forget the round and its questions, which are another master's now, and begin anew."""
+        self._sweep = []
+        self._questions.clear()
+        self._next_check = now + self._options.transaction_check_interval
+
+    def due(self, now: int) -> int | None:
+        """A slave asks nobody: its master does."""
+        if self._loading or not self._writer.role.may_check:
+            return None
+        if self._questions and self._may_ask(self._questions[0]):
+            return now
+        return min(self._next_look, self._next_check)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Read what is new; every `transactionCheckInterval` look at what is undecided."""
+        if self._loading:
+            return
+        complete = self._halves.scan(budget)
+        if now >= self._next_check and complete:
+            self._next_check = now + self._options.transaction_check_interval
+            self._sweep = list(reversed(self._halves.pending))
+            self._said = False
+        if complete:
+            self._pay(now)
+        self._ask_some()
+        if self._sweep:
+            self._check_some(now, min(budget, CHECKS_AT_ONCE))
+        pause = ASK_PAUSE_MS if self._questions else LOOK_INTERVAL_MS
+        self._next_look = now + pause if complete and not self._sweep else now
+        self._halves.progress(now)
+
+    def _pay(self, now: int) -> None:
+        """Write the op records that a power cut took away."""
+        try:
+            if owed := self._halves.owed():
+                self._ops.write(owed, now)
+        except BolideError as error:
+            self._say(f"op records cannot be written now: {error}")
+
+    def _check_some(self, now: int, budget: int) -> None:
+        """Check part of this round. A half message that fails does not affect the others."""
+        finished: list[Half] = []
+        sweep = self._sweep
+        room = BYTES_AT_ONCE
+        try:
+            while sweep and budget > 0 and room > 0:
+                half = self._halves.pending.get(sweep[-1])
+                if half is not None and self._is_loading(half):
+                    break
+                sweep.pop()
+                if half is None or half.queue_offset == self._unreadable:
+                    continue
+                budget -= 1
+                room -= half.size
+                if self._looked_at(half, now):
+                    finished.append(half)
+            self._ops.write(finished, now)
+        except BolideError as error:
+            # The store takes nothing now: the next round looks again at everything that is undecided.
+            self._say(f"the round of checks ends early: {error}")
+            sweep.clear()
+
+    def _is_loading(self, half: Half) -> bool:
+        """True when the record must be loaded first; the round continues after that."""
+        if self._loaded_for == half.queue_offset:
+            return False
+        try:
+            cold = self._store.cold_record(half.physical_offset, half.size)
+        except FileFailed as error:
+            self._unreadable = half.queue_offset
+            self._say(f"the half message at offset {half.physical_offset} of the log cannot be checked: {error}")
+            return False
+        self._unreadable = -1
+        if cold is None:
+            return False
+        self._loading = True
+        self._loaded_for = half.queue_offset
+        self._effects.load([cold], self._loaded)
+        return True
+
+    def _loaded(self, now: int) -> None:
+        self._loading = False
+        self._effects.wake(self._service)
+
+    def _looked_at(self, half: Half, now: int) -> bool:
+        """Check one half message; True when only its op record is left to write.
+
+        Raises only what also stops the others: the store takes nothing now.
+        """
+        try:
+            record = self._store.record_at(half.physical_offset, half.size)
+            return record is None or self._check(half, record, now)
+        except BolideError as error:
+            if response_code(error) == codes.SERVICE_NOT_AVAILABLE:
+                raise
+            self._say(f"the half message at offset {half.physical_offset} of the log cannot be checked: {error}")
+            return False
+
+    def _say(self, text: str) -> None:
+        """Log once a round: what goes wrong with one half message may go wrong with thousands."""
+        if self._log is not None and not self._said:
+            self._log.warning("%s", text)
+            self._said = True
+
+    def _check(self, half: Half, record: Record, now: int) -> bool:
+        """Ask about one half message, or give it up; True when it is done but has no op record yet."""
+        properties = stored_properties(record.properties)
+        place = real_place(properties)
+        if place is None:
+            self._say(f"{misplaced(properties)}: it is given up to {TRANS_CHECK_MAX_TIME_TOPIC}")
+            self._give_up(half, record, now)
+            return False
+        asked = check_times(record)
+        wall = int(self._store.times.wall(now))
+        age = wall - record.born_timestamp
+        stored = wall - record.store_timestamp  # files go by this, and a message may be born long before it is sent
+        if asked >= self._options.transaction_check_max or stored > self._options.file_reserved_time * 3_600_000:
+            self._give_up(half, record, now)
+            return False
+        custom = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
+        limit = self._options.transaction_time_out
+        if custom is not None:
+            if age <= immunity_ms(custom, limit):
+                return self._prepared_is_decided(properties)
+        elif 0 <= age <= limit:
+            return False
+        # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
+        properties.set(names.TRANSACTION_CHECK_TIMES, str(asked + 1))
+        try:
+            messages = [renewal(record, HALF_TOPIC, properties), self._ops.record([half], now)]
+            renewed, op = self._writer.put_together(messages, now)
+        except BolideError as error:
+            if response_code(error) != codes.MESSAGE_ILLEGAL:
+                raise
+            # No room for the counter, or larger than the limit is now: it could never be asked about.
+            self._say(f"the half message at offset {half.physical_offset} of the log is given up: {error}")
+            self._give_up(half, record, now)
+            return False
+        new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
+        self._halves.renew(half, new, op.end_offset)
+        self._questions.append(new)
+        return False
+
+    def _prepared_is_decided(self, properties: MessageProperties) -> bool:
+        """Java stores an immune half message again in each round, and its op record names the first one."""
+        first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET) or "", 63)
+        return first is not None and self._halves.was_named(first)
+
+    def _give_up(self, half: Half, record: Record, now: int) -> None:
+        self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ_WRITE, 0, False, now)
+        given_up = renewal(record, TRANS_CHECK_MAX_TIME_TOPIC, stored_properties(record.properties))
+        _, op = self._writer.put_together([given_up, self._ops.record([half], now)], now)
+        self._halves.decide(half, op.end_offset)
+
+    def _may_ask(self, half: Half) -> bool:
+        """True when this record can no longer be taken back. Otherwise another half message could get its place, and
+        the answer would end that one."""
+        return half.end_offset <= min(self._store.dispatched_offset, self._store.flushed_offset)
+
+    def _ask_some(self) -> None:
+        room = BYTES_AT_ONCE
+        while self._questions and room > 0 and self._may_ask(self._questions[0]):
+            half = self._questions.popleft()
+            if self._halves.is_decided(half.queue_offset):
+                continue
+            room -= half.size
+            try:
+                record = self._store.record_at(half.physical_offset, half.size)
+                if record is not None:
+                    self._ask(record)
+            except BolideError as error:
+                self._say(f"nobody can be asked about the half message at {half.physical_offset} of the log: {error}")
+
+    def _ask(self, record: Record) -> None:
+        properties = stored_properties(record.properties)
+        place = real_place(properties)
+        producer = self._producer(properties.get(names.PGROUP) or "")
+        if producer is None or place is None:
+            return
+        question = check_request(record, place, properties, self._writer.message_id(record.physical_offset))
+        self._effects.send(producer.channel, question)
+
+    def _producer(self, group: str) -> Client | None:
+        """The producer to ask: as in Java one that reads, of three tried in turn."""
+        for _ in range(PRODUCERS_TRIED):
+            producer = self._clients.next_producer(group)
+            if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
+                return producer
+        return None
+
+    def _taken_back(self, written: int) -> None:
+        self._questions = deque(half for half in self._questions if half.end_offset <= written)
