@@ -11,7 +11,8 @@ import pytest
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.transactions.half_messages import MAX_OPS, HalfMessages, half_offsets
+from bolide.broker.transactions.half_messages import HalfMessages, half_offsets
+from bolide.broker.transactions.named_offsets import MAX_OPS
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.layout.properties import text_of

@@ -17,9 +17,9 @@ from bolide.broker.refused import response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.topics import TopicTable
 from bolide.broker.transactions.check_request import check_request
-from bolide.broker.transactions.half_messages import Half
 from bolide.broker.transactions.half_records import check_times, immunity_ms, misplaced, real_place, renewal
 from bolide.broker.transactions.op_records import OpRecords
+from bolide.broker.transactions.renewals import Half
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.message_properties import MessageProperties, stored_properties

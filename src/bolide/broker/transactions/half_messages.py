@@ -12,12 +12,13 @@ power cut under another broker, a log from a backup), it is ignored.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
+from bolide.broker.transactions.named_offsets import NamedOffsets
+from bolide.broker.transactions.renewals import Half, Renewals
 from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import (
     HALF_TOPIC,
@@ -33,26 +34,11 @@ from bolide.store.message_store import MessageStore
 
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
-MAX_OPS: Final = 4096
 MAX_NAMED: Final = 1_000_000
 """Beyond so many, op records of half messages from before the start tell nothing any more."""
 LONGEST_NUMBER: Final = 19
 """Digits of a half offset in an op record."""
 OWED: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """Where an undecided half message is."""
-
-    queue_offset: int
-    physical_offset: int
-    size: int
-
-    @property
-    def end_offset(self) -> int:
-        """Physical offset after the record."""
-        return self.physical_offset + self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +78,10 @@ class HalfMessages:
         self._named: set[int] = set()
         """Of those from before `_began`, what an op record named that was read; of the others `pending` tells."""
         self._deciding: dict[int, Decision] = {}
-        self._renewed: dict[int, Half] = {}
-        """Offset of an open half message -> the newest record under which it was stored again for checks."""
-        self._older: dict[int, list[int]] = {}
-        """The same the other way round: offset of that record -> those before it, oldest first."""
+        self._renewals = Renewals()
         self._known: dict[tuple[str, int, bytes], Half] = {}
         """What had been asked about, and was undecided, at the start: older records of it may still be named."""
-        self._ops: deque[tuple[int, int]] = deque()
-        """(offset of op records from here on, the greatest half offset they name), oldest first."""
+        self._ops = NamedOffsets()
         self._began = -1
         self._half_scanned = -1
         self._op_scanned = -1
@@ -126,11 +108,11 @@ class HalfMessages:
 
     def _newest(self, record: Record) -> Half:
         half = Half(record.queue_offset, record.physical_offset, record.total_size)
-        if half.queue_offset not in self._renewed and self._known:
+        if half.queue_offset not in self._renewals.newest and self._known:
             known = self._known.get(message_key(record))
             if known is not None and known.queue_offset > half.queue_offset:
                 half = known
-        return self._renewed.get(half.queue_offset, half)
+        return self._renewals.newest.get(half.queue_offset, half)
 
     def is_decided(self, queue_offset: int) -> bool:
         """True when this half message was committed, rolled back, renewed or given up."""
@@ -147,7 +129,7 @@ class HalfMessages:
     @property
     def remembered(self) -> int:
         """What is kept in memory of half messages that have ended."""
-        return len(self._ops) + len(self._renewed) + len(self._older) + len(self._deciding) + len(self._named)
+        return len(self._ops) + len(self._renewals) + len(self._deciding) + len(self._named)
 
     def was_named(self, queue_offset: int) -> bool:
         """True when an op record that was read names this half message; it may be one from before the start."""
@@ -174,13 +156,7 @@ class HalfMessages:
         """A half message was stored again, in one append with the op record that names the old one: an end of the old
         one is an end of the new one."""
         self.decide(old, op_end)
-        self._follow(old, new)
-
-    def _follow(self, old: Half, new: Half) -> None:
-        before = [*self._older.pop(old.queue_offset, []), old.queue_offset]
-        self._older[new.queue_offset] = before
-        for at in before:
-            self._renewed[at] = new
+        self._renewals.follow(old, new)
 
     def owed(self) -> list[Half]:
         """Half messages that are decided by what the log holds, and whose op record is yet to be written."""
@@ -212,14 +188,13 @@ class HalfMessages:
         self._next = None
         done = reached.half_offset
         if self._known:
-            newest = self._renewed
+            newest = self._renewals.newest
             self._known = {
                 key: half
                 for key, half in self._known.items()
                 if newest.get(half.queue_offset, half).queue_offset >= done
             }
-        while self._ops and self._ops[0][1] < done:
-            self._ops.popleft()
+        self._ops.drop_before(done)
         self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, done, now)
         self._offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
 
@@ -227,8 +202,7 @@ class HalfMessages:
         done = next(iter(self.pending), self._half_scanned)
         if self._deciding:
             done = min(done, min(self._deciding))
-        ops = next((offset for offset, named in self._ops if named >= done), self._op_scanned)
-        return Progress(log_end, done, ops)
+        return Progress(log_end, done, self._ops.first(done, self._op_scanned))
 
     # -- the start
 
@@ -294,7 +268,7 @@ class HalfMessages:
             return False
         self._owe(half)
         if renewed:
-            self._follow(half, Half(last.queue_offset, last.physical_offset, last.total_size))
+            self._renewals.follow(half, Half(last.queue_offset, last.physical_offset, last.total_size))
         return True
 
     def _owe(self, half: Half) -> None:
@@ -338,9 +312,7 @@ class HalfMessages:
         for offset in offsets:
             self._end(offset)
         if offsets:
-            self._ops.append((self._op_scanned, max(offsets)))
-            if len(self._ops) > MAX_OPS:
-                self._merge_ops()
+            self._ops.add(self._op_scanned, max(offsets))
         self._op_scanned += 1
 
     def _read_half(self, physical_offset: int, size: int) -> None:
@@ -357,19 +329,9 @@ class HalfMessages:
         that stays open for days must not hold all that end after it in memory."""
         self.pending.pop(offset, None)
         self._deciding.pop(offset, None)
-        for at in self._older.pop(offset, []):
-            del self._renewed[at]
+        self._renewals.end(offset)
         if offset < self._began and len(self._named) < MAX_NAMED:
             self._named.add(offset)
-
-    def _merge_ops(self) -> None:
-        """Keep half the entries, each for twice as many op records: a start may then read more than it needs."""
-        merged: deque[tuple[int, int]] = deque()
-        while len(self._ops) > 1:
-            offset, named = self._ops.popleft()
-            merged.append((offset, max(named, self._ops.popleft()[1])))
-        merged.extend(self._ops)
-        self._ops = merged
 
     def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
         """Java writes no op record for a renewed half message: only its progress says that the old one is done."""
@@ -386,7 +348,7 @@ class HalfMessages:
         for at, decision in list(self._deciding.items()):
             if decision.op_end <= written:
                 continue
-            self._unfollow(decision.half, written)
+            self._renewals.take_back(decision.half, written)
             if decision.certain:
                 self._deciding[at] = Decision(decision.half, OWED, certain=True)
                 continue
@@ -397,16 +359,6 @@ class HalfMessages:
         if back:
             self.pending = dict(sorted(self.pending.items()))
 
-    def _unfollow(self, old: Half, written: int) -> None:
-        new = self._renewed.get(old.queue_offset)
-        if new is None or new.end_offset <= written:
-            return
-        before = self._older.pop(new.queue_offset)[:-1]
-        del self._renewed[old.queue_offset]
-        if before:
-            self._older[old.queue_offset] = before
-        for at in before:
-            self._renewed[at] = old
 
 
 def half_offsets(body: bytes) -> list[int]:

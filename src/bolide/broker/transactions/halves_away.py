@@ -14,8 +14,9 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
-from bolide.broker.transactions.half_messages import Half, HalfMessages
+from bolide.broker.transactions.half_messages import HalfMessages
 from bolide.broker.transactions.half_records import real_place
+from bolide.broker.transactions.renewals import Half
 from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import HALF_TOPIC
 from bolide.layout.record import copy_of

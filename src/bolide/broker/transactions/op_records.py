@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.append.log_writer import LogWriter
-from bolide.broker.transactions.half_messages import Half, HalfMessages
+from bolide.broker.transactions.half_messages import HalfMessages
+from bolide.broker.transactions.renewals import Half
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import MessageProperties
