@@ -32,6 +32,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.pull.hold": "one entry a held pull, one look-up a message that arrives",
     "bolide.broker.pull.offset_moved": "part of pull, which must see a native class",
     "bolide.broker.pull.pull": "answers every pull",
+    "bolide.broker.pull.subscription_filters": "chooses the filter of every pull",
     "bolide.broker.refused": "the answers of the checks on the hot path",
     "bolide.broker.send.plain_sends": "counts every message of a read",
     "bolide.broker.send.send": "answers every send",

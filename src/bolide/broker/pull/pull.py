@@ -18,35 +18,31 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.pull.refusals import BY_BROKER, BY_GROUP, BY_TOPIC, forbid, no_expressions, refuse
+from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.refused import PULLS_AT_MASTER
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, FilterCache, PullFilter, is_tag
+from bolide.broker.tables.pull_filter import PullFilter
 from bolide.broker.tables.topics import TopicTable
-from bolide.layout.names import LMQ_PREFIX, MASTER_ID, RETRY_PREFIX
+from bolide.layout.names import LMQ_PREFIX, MASTER_ID
 from bolide.layout.permissions import PERM_READ
 from bolide.remoting.codes import (
     BINARY_TYPE,
-    FILTER_DATA_NOT_EXIST,
-    FILTER_DATA_NOT_LATEST,
     INVALID_PARAMETER,
     LITE_PULL_MESSAGE,
-    NO_PERMISSION,
     PULL_MESSAGE,
     PULL_NOT_FOUND,
     PULL_OFFSET_MOVED,
     PULL_RETRY_IMMEDIATELY,
     SUBSCRIPTION_GROUP_NOT_EXIST,
-    SUBSCRIPTION_NOT_EXIST,
-    SUBSCRIPTION_NOT_LATEST,
-    SUBSCRIPTION_PARSE_FAILED,
     SUCCESS,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
 )
-from bolide.remoting.command import Command, make_response
+from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.request_access import LITE_PULL, PULL
@@ -70,18 +66,10 @@ from bolide.store.reading.read_result import (
 
 FLAG_COMMIT_OFFSET: Final = 0x1
 FLAG_SUSPEND: Final = 0x2
-FLAG_SUBSCRIPTION: Final = 0x4
 FLAG_LITE_PULL: Final = 0x10
 
 FILTER_MS: Final = 10
 """How long the expression of one pull may check records; the answer says where the next pull continues."""
-
-# ForbiddenType: which permission was missing, told in the header of a 16.
-_BY_BROKER: Final = 1
-_BY_GROUP: Final = 2
-_BY_TOPIC: Final = 3
-_BY_BROADCAST: Final = 4
-_BY_SUBSCRIPTION: Final = 5
 
 _BY_STATUS: Final[dict[str, int]] = {
     "FOUND": SUCCESS,
@@ -133,10 +121,8 @@ class PullService(Service):
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._offsets: ConsumerOffsets = offsets
-        self._clients: Clients = clients
         self._stats: BrokerStats = stats
-        self._consumer_filters: ConsumerFilters = consumer_filters
-        self._filters: FilterCache = consumer_filters.filters
+        self._filters: SubscriptionFilters = SubscriptionFilters(options, groups, clients, consumer_filters)
         self._spoken_name: str = options.spoken_name
         self._readable: bool = options.broker_permission & PERM_READ != 0
         self._role: Role = writer.role
@@ -144,7 +130,6 @@ class PullService(Service):
         self._check_in_slave: bool = options.offset_check_in_slave
         self._lite: bool = options.lite_pull_message_enable
         self._property_filter: bool = options.enable_property_filter
-        self._filter_retries: bool = options.filter_support_retry
         self._long_polling: bool = options.long_polling_enable
         self._short_polling_ms: int = options.short_polling_time_mills
         self._resets: bool = options.use_server_side_reset_offset
@@ -186,22 +171,22 @@ class PullService(Service):
         if group is None:
             return refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group_name}] does not exist")
         if not group.consume_enable:
-            return forbid(command, _BY_GROUP, f"subscription group no permission, {group_name}")
+            return forbid(command, BY_GROUP, f"subscription group no permission, {group_name}")
         refused = self._topic_refuses(channel, command, header)
         if refused is not None:
             return refused
-        chosen = self._filter(command, header, group)
+        chosen = self._filters.choose(command, header, group)
         if isinstance(chosen, Reply):
             return chosen
         if chosen.expression and not self._property_filter:
-            return self._no_expressions(command, chosen.expression_type)
+            return no_expressions(command, chosen.expression_type)
         return self._read(channel, command, header, group, chosen, first, now)
 
     def _broker_refuses(self, command: Command) -> Reply | None:
         if not self._readable:
-            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] pulling message is forbidden")
+            return forbid(command, BY_BROKER, f"the broker[{self._spoken_name}] pulling message is forbidden")
         if command.code == LITE_PULL_MESSAGE and not self._lite:
-            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] for lite pull consumer is forbidden")
+            return forbid(command, BY_BROKER, f"the broker[{self._spoken_name}] for lite pull consumer is forbidden")
         return None
 
     def _topic_refuses(self, channel: Channel, command: Command, header: PullMessageRequestHeader) -> Reply | None:
@@ -209,7 +194,7 @@ class PullService(Service):
         if topic is None:
             return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
         if not topic.readable:
-            return forbid(command, _BY_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
+            return forbid(command, BY_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
         if header.queue_id < 0 or header.queue_id >= topic.read_queue_nums:
             return refuse(
                 command,
@@ -220,58 +205,6 @@ class PullService(Service):
         if header.lite_topic:
             return refuse(command, INVALID_PARAMETER, NO_LITE_TOPICS)
         return None
-
-    def _filter(
-        self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> PullFilter | Reply:
-        """The filter of this pull, or why there is none."""
-        if header.sys_flag & FLAG_SUBSCRIPTION:
-            text = header.subscription or "*"
-            kind = header.expression_type
-            try:
-                if kind == "" and not header.subscription:
-                    raise ExpressionRefused("there is no expression for the empty expression type")
-                if kind is None or is_tag(kind):
-                    return self._filters.of_tags(text)
-                if not self._property_filter:
-                    return self._no_expressions(command, kind)
-                return self._for_topic(header, self._filters.of(kind, text))
-            except ExpressionRefused as error:
-                return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
-        connected = self._clients.consumer_group(header.consumer_group)
-        if connected is None:
-            return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
-        if not group.consume_broadcast_enable and connected.broadcasting:
-            remark = f"the consumer group[{header.consumer_group}] can not consume by broadcast way"
-            return forbid(command, _BY_BROADCAST, remark)
-        if not self._groups.may_read(header.consumer_group, header.topic):
-            remark = f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]"
-            return forbid(command, _BY_SUBSCRIPTION, remark)
-        subscription = connected.subscriptions.get(header.topic)
-        if subscription is None:
-            return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
-        if header.sub_version > subscription.sub_version:
-            return refuse(command, SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-        if subscription.class_filter_mode:
-            return EVERYTHING  # a filter server between broker and consumer chooses
-        if is_tag(subscription.expression_type):
-            return self._filters.of_codes(subscription.sub_string, set(subscription.code_set))
-        data = self._consumer_filters.get(header.topic, header.consumer_group)
-        if data is None:
-            remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
-            return refuse(command, FILTER_DATA_NOT_EXIST, remark)
-        if data.client_version < header.sub_version:
-            return refuse(command, FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-        return self._for_topic(header, data.filter)
-
-    def _no_expressions(self, command: Command, expression_type: str) -> Reply:
-        remark = f"The broker does not support consumer to filter message by {expression_type}"
-        return refuse(command, SYSTEM_ERROR, remark)
-
-    def _for_topic(self, header: PullMessageRequestHeader, chosen: PullFilter) -> PullFilter:
-        if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
-            return self._consumer_filters.retry_filter(header.consumer_group, chosen)
-        return chosen
 
     def _read(
         self,
@@ -415,13 +348,3 @@ class PullService(Service):
             size += len(buffer)
         head = response.head(command.opaque, size, command.serialize_type == BINARY_TYPE)
         return Reply(None, head, buffers if buffers else None)
-
-
-def refuse(command: Command, code: int, remark: str) -> Reply:
-    """An answer that says no."""
-    return Reply(make_response(command, code, remark))
-
-
-def forbid(command: Command, forbidden_type: int, remark: str) -> Reply:
-    """NO_PERMISSION (16), telling whose permission is missing."""
-    return Reply(make_response(command, NO_PERMISSION, remark, {"forbiddenType": str(forbidden_type)}))
