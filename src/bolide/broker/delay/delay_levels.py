@@ -11,8 +11,7 @@ messages.
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any, Final, final
+from typing import Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
@@ -20,12 +19,13 @@ from mypy_extensions import i64
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.away import Journeys
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.delay.delay_level import Level
+from bolide.broker.delay.delay_progress import DelayProgress
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
 from bolide.layout.broker_message import BrokerMessage
@@ -36,11 +36,9 @@ from bolide.layout.property_names import REAL_QID, REAL_TOPIC
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
-from bolide.remoting.json import parse_long
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.disk.extents import Extent
@@ -57,73 +55,6 @@ UNITS_AT_ONCE: Final = 256
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before delivery waits for it, too."""
-
-
-@final
-class Level:
-    """One delay level: how far it is delivered, and how far that is certain."""
-
-    def __init__(self, level: int, delay_ms: int, offset: int) -> None:
-        self.level: int = level
-        self.delay_ms: int = delay_ms
-        self.offset: int = offset
-        self.confirmed: int = offset
-        self.fresh: list[tuple[int, int]] = []
-        """(physical end of a record delivered in this turn, schedule offset that follows it): it may be taken back."""
-        self.waiting: deque[tuple[int, int]] = deque()
-        """The same, one pair a turn, of those that are written, oldest first."""
-        self.more: bool = False
-        """True when more is due than the last turn had room for."""
-        self.loading: bool = False
-        self.loaded: bool = False
-        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
-        self._ahead: int = 0
-        """By how much the clock was ahead that stored the messages below `_ahead_until` whose time is after
-        `_ahead_from`."""
-        self._ahead_from: int = 0
-        self._ahead_until: int = 0
-
-    def due_at(self, time: int, offset: int, end: int, now: int) -> int:
-        """When the first message in line is due, whose time this is; `end` is that of the queue.
-
-        A time further off than the delay is of another clock: of a master that was lost, or of this machine before its
-        clock was set back and the broker restarted. Such a message waits for its delay from now on, and those after it
-        as much longer as they came later.
-        """
-        if offset >= self._ahead_until:
-            self._ahead_from = self._ahead_until = 0
-        own = time - self._ahead if time > self._ahead_from and offset < self._ahead_until else time
-        if own <= now + self.delay_ms:
-            return own
-        self._ahead_from = now + self.delay_ms
-        self._ahead_until = end
-        self._ahead = time - self._ahead_from
-        return self._ahead_from
-
-    def written(self, written_offset: int) -> None:
-        """A turn is over: what it delivered is in the log, unless its write did not happen."""
-        if self.fresh and self.fresh[len(self.fresh) - 1][0] <= written_offset:
-            self.waiting.append(self.fresh[len(self.fresh) - 1])
-            self.fresh = []
-
-    def taken_back(self, written_offset: int) -> bool:
-        """Go back to the first delivery that is not in the log; False when all are."""
-        gone = False
-        while self.fresh and self.fresh[len(self.fresh) - 1][0] > written_offset:
-            self.offset = self.fresh.pop()[1] - 1
-            gone = True
-        return gone
-
-    def advance(self, safe_offset: int) -> None:
-        """Move what may be persisted up to this offset of the log."""
-        while self.waiting and self.waiting[0][0] <= safe_offset:
-            self.confirmed = self.waiting.popleft()[1]
-        if not self.waiting:
-            for end, following in self.fresh:
-                if end > safe_offset:
-                    return
-                self.confirmed = following
-            self.confirmed = self.offset
 
 
 @final
@@ -145,15 +76,14 @@ class DelayService(Table):
         self._writer: LogWriter = writer
         self.role: Role = writer.role
         self._effects: Effects = effects
-        self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
+        self._progress: DelayProgress = DelayProgress(levels_ms, start)
+        self._levels: list[Level] = self._progress.levels
         self._away: list[Journeys] = [Journeys(effects, self) for _ in levels_ms]
         """What of each level is on its way to other sets: an acting slave's."""
         self._sent_away: bool = False
         self._runs: RecordRuns = RecordRuns(store.log)
-        self._version: DataVersion = DataVersion(start, 0, 0)
         self._next_check: int = start + 1_000
         self._next_persist: int = start + persist_interval_ms
-        self._persisted: list[int] = [0] * len(levels_ms)
         self._first: int = 0
         """The level that comes first in the next turn, so that a long level does not hold up the others."""
         self._now: int = start
@@ -174,36 +104,22 @@ class DelayService(Table):
     def encode(self) -> bytes:
         """config/delayOffset.json; also the body of GET_ALL_DELAY_OFFSET (45)."""
         self._advance()
-        table = {str(level.level): level.confirmed for level in self._levels if level.confirmed > 0}
-        return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
+        return self._progress.encode()
 
     def load(self, data: bytes) -> None:
         """Take over a stored delayOffset.json, as Java or we wrote it."""
-        stored: Any = parse_long(data)
-        offsets = {int(key) - 1: int(offset) for key, offset in (stored.get("offsetTable") or {}).items()}
-        self._version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
-        for index, offset in offsets.items():
-            if 0 <= index < len(self._levels):
-                self._levels[index].offset = self._levels[index].confirmed = offset
-                self._persisted[index] = offset
+        self._progress.load(data)
 
     def follow(self, data: bytes) -> None:
         """Take over a master's progress, which the log of this broker covers."""
-        before = self._persisted.copy()
+        before = self._progress.persisted.copy()
         self.load(data)
-        if before != self._persisted:
+        if before != self._progress.persisted:
             self._effects.persist(self.persist_name)
 
     def take_back(self, data: bytes) -> None:
         """Of a master that returns: what an acting slave delivered meanwhile (45). Progress never goes back."""
-        stored: Any = parse_long(data)
-        for key, offset in (stored.get("offsetTable") or {}).items():
-            index = int(key) - 1
-            if 0 <= index < len(self._levels):
-                level = self._levels[index]
-                told = min(int(offset), int(self._store.max_queue_offset(SCHEDULE_TOPIC, index)))
-                if told > level.offset:
-                    self._shrunk(level, told)
+        self._progress.take_back(data, self._end_of)
 
     def role_changed(self, role: Role, now: int) -> None:
         """A slave's progress is its master's; a master delivers on from there."""
@@ -220,16 +136,10 @@ class DelayService(Table):
     def cut(self, now: int) -> bool:
         """Set progress beyond the end of its queue back to that end; True when there was any. Then the file must be
         written before anything is stored: the next start would pass over messages that get these offsets now."""
-        found = False
-        for index, level in enumerate(self._levels):
-            end = int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
-            if level.offset > end:
-                self._shrunk(level, end)
-                self._persisted[index] = end
-                found = True
-        if found:
-            self._version.next(now)
-        return found
+        return self._progress.cut(self._end_of, now)
+
+    def _end_of(self, index: int) -> int:
+        return int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
 
     def _advance(self) -> None:
         """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
@@ -261,7 +171,7 @@ class DelayService(Table):
         return self._next_check if self.role.may_deliver and self._works() else None
 
     def _works(self) -> bool:
-        for level, persisted in zip(self._levels, self._persisted, strict=True):
+        for level, persisted in zip(self._levels, self._progress.persisted, strict=True):
             if level.offset != persisted or level.loading:
                 return True
             queue = self._store.queues.get(SCHEDULE_TOPIC, level.level - 1)
@@ -286,10 +196,7 @@ class DelayService(Table):
         if now >= self._next_persist:
             self._next_persist = now + self._persist_interval_ms
             self._advance()
-            progress = [level.confirmed for level in self._levels]
-            if progress != self._persisted:
-                self._persisted = progress
-                self._version.next(now)
+            if self._progress.changed(now):
                 self._effects.persist(self.persist_name)
 
     def behind(self) -> dict[int, tuple[int, int]]:
@@ -329,7 +236,7 @@ class DelayService(Table):
         end = 0 if queue is None else int(queue.max_offset)
         if queue is None or level.offset >= end or level.loading:
             if level.offset > end:
-                self._shrunk(level, end)
+                level.shrunk(end)
             return 0
         level.offset = max(level.offset, int(queue.min_offset))
         units = queue.units(level.offset, budget, level.loaded)
@@ -376,12 +283,6 @@ class DelayService(Table):
             places.append((int(physical_offset), int(size)))
             at += UNIT_SIZE
         return places
-
-    def _shrunk(self, level: Level, end: int) -> None:
-        """The queue is shorter than the progress: the topic was deleted."""
-        level.offset = level.confirmed = end
-        level.fresh = []
-        level.waiting.clear()
 
     def _load(self, level: Level, extent: Extent) -> None:
         """Let the pool load what is not in memory; the level continues after that. One load at a time."""

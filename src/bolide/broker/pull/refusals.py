@@ -27,6 +27,6 @@ def forbid(command: Command, forbidden_type: int, remark: str) -> Reply:
 
 
 def no_expressions(command: Command, expression_type: str) -> Reply:
-    """Return the refusal of a filter that is no tag expression, where enablePropertyFilter is not set."""
+    """Return the refusal of an expression of this type, where enablePropertyFilter is not set."""
     remark = f"The broker does not support consumer to filter message by {expression_type}"
     return refuse(command, SYSTEM_ERROR, remark)

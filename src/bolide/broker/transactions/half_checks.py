@@ -100,7 +100,7 @@ class HalfChecks:
         self._options = options
 
     def role_changed(self, now: int) -> None:
-        """Forget the round and its questions, which are another master's now, and begin anew."""
+        """Forget the round and its questions, which are another master's now."""
         self._sweep = []
         self._questions.clear()
         self._next_check = now + self._options.transaction_check_interval

@@ -1,0 +1,69 @@
+"""The progress of all delay levels, as config/delayOffset.json has it (docs/protocol/store.md 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+from bolide.broker.core.data_version import DataVersion
+from bolide.broker.delay.delay_level import Level
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.json import parse_long
+
+
+@final
+class DelayProgress:
+    """The levels of messageDelayLevel, `levels_ms`, and what the file has of each."""
+
+    def __init__(self, levels_ms: tuple[int, ...], start: int) -> None:
+        self.levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
+        self.persisted: list[int] = [0] * len(levels_ms)
+        self._version: DataVersion = DataVersion(start, 0, 0)
+
+    def encode(self) -> bytes:
+        """Return the file's text, with what is confirmed of each level."""
+        table = {str(level.level): level.confirmed for level in self.levels if level.confirmed > 0}
+        return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
+
+    def load(self, data: bytes) -> None:
+        """Take over a stored delayOffset.json, as Java or we wrote it."""
+        stored: Any = parse_long(data)
+        offsets = {int(key) - 1: int(offset) for key, offset in (stored.get("offsetTable") or {}).items()}
+        self._version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
+        for index, offset in offsets.items():
+            if 0 <= index < len(self.levels):
+                self.levels[index].offset = self.levels[index].confirmed = offset
+                self.persisted[index] = offset
+
+    def take_back(self, data: bytes, end_of: Callable[[int], int]) -> None:
+        """Take over what an acting slave delivered (45), where it is further and not beyond the end of the queue."""
+        stored: Any = parse_long(data)
+        for key, offset in (stored.get("offsetTable") or {}).items():
+            index = int(key) - 1
+            if 0 <= index < len(self.levels):
+                level = self.levels[index]
+                told = min(int(offset), end_of(index))
+                if told > level.offset:
+                    level.shrunk(told)
+
+    def cut(self, end_of: Callable[[int], int], now: int) -> bool:
+        """Set progress beyond the end of its queue back to that end; True when there was any."""
+        found = False
+        for index, level in enumerate(self.levels):
+            end = end_of(index)
+            if level.offset > end:
+                level.shrunk(end)
+                self.persisted[index] = end
+                found = True
+        if found:
+            self._version.next(now)
+        return found
+
+    def changed(self, now: int) -> bool:
+        """Note what is confirmed as persisted; True when it differs from what was, so that the file must follow."""
+        progress = [level.confirmed for level in self.levels]
+        if progress == self.persisted:
+            return False
+        self.persisted = progress
+        self._version.next(now)
+        return True
