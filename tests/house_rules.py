@@ -15,8 +15,6 @@ from pathlib import PurePosixPath
 
 Rule = Callable[[PurePosixPath, str], Iterator[str]]
 
-LONGEST_FUNCTION = 80
-LONGEST_FILE = 500
 MOST_PARAMETERS = 8
 MAY_HAVE_MORE = {
     "src/bolide/admin/topics.py:create_topic": "arguments of the admin client, keyword-only",
@@ -95,22 +93,6 @@ def file_names(path: PurePosixPath, text: str) -> Iterator[str]:
         for word in PurePosixPath(part).stem.lower().split("_"):
             if word in REFUSED_NAMES:
                 yield f"{path}: a file or folder named {part!r}; name it after the noun it holds"
-
-
-def file_length(path: PurePosixPath, text: str) -> Iterator[str]:
-    """One idea a file; generated files are exempt."""
-    lines = text.count("\n")
-    if lines > LONGEST_FILE and "enerated by tools/" not in text[:1000]:
-        yield f"{path}: {lines} lines, more than {LONGEST_FILE}; split it by nouns"
-
-
-def function_length(path: PurePosixPath, text: str) -> Iterator[str]:
-    """A function fits on a page."""
-    for node in nodes(text):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            lines = node.end_lineno - node.lineno + 1
-            if lines > LONGEST_FUNCTION:
-                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, more than {LONGEST_FUNCTION}"
 
 
 def few_parameters(path: PurePosixPath, text: str) -> Iterator[str]:
@@ -431,8 +413,6 @@ def plain_english(path: PurePosixPath, text: str) -> Iterator[str]:
 
 
 PYTHON_RULES: tuple[Rule, ...] = (
-    file_length,
-    function_length,
     few_parameters,
     silencers_give_reasons,
     pure_rooms_stay_pure,

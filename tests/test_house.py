@@ -5,16 +5,22 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests import house_rules
+from tests import house_rules, house_sizes
 from tests.house_rules import ANY_FILE_RULES, PYTHON_RULES, Rule
+from tests.house_sizes import SOURCE_RULES
 
 ROOT = Path(__file__).parent.parent
 TEXT = {
     ".py",
+    ".pyi",
+    ".pyx",
+    ".pxd",
+    ".pxi",
     ".md",
     ".toml",
     ".lock",
@@ -30,6 +36,7 @@ TEXT = {
     ".txt",
     "",
 }
+CYTHON = {".pyx", ".pxd", ".pxi"}
 SKIPPED = {"bolide.egg-info", "build", "dist", "__pycache__", "spark-warehouse", "metastore_db"}
 
 
@@ -48,9 +55,23 @@ def test_the_checkout_keeps_every_rule() -> None:
     found: list[str] = []
     for path, file in files():
         text = file.read_text(encoding="utf-8", errors="replace")
-        for rule in (*ANY_FILE_RULES, *(PYTHON_RULES if file.suffix == ".py" else ())):
+        rules = [*ANY_FILE_RULES]
+        if file.suffix in (".py", *CYTHON):
+            rules += SOURCE_RULES
+        if file.suffix == ".py":
+            rules += PYTHON_RULES
+        for rule in rules:
             found += rule(path, text)
     assert "\n".join(found) == ""
+
+
+def test_every_long_class_has_its_reason_and_no_other() -> None:
+    long = set()
+    for path, file in files():
+        if file.suffix in (".py", *CYTHON):
+            for said in house_sizes.class_length(path, file.read_text("utf-8"), exceptions=False):
+                long.add(f"{path}:{said.partition('the class ')[2].partition(' ')[0]}")
+    assert set(house_sizes.LONG_CLASSES) == long
 
 
 FOLDERS_OF_THE_WHOLE = {
@@ -79,6 +100,50 @@ def test_tests_mirror_the_source() -> None:
         if not any(subject == module or subject.startswith(f"{module}_") for module in modules):
             lost.append(f"{folder / file.name}: no module of src/bolide/{folder} begins its name")
     assert lost == []
+
+
+def imports_of(sources: dict[str, str]) -> dict[str, set[str]]:
+    """Return the modules among `sources` that each of them imports, also those imported for their types only."""
+    return {
+        name: {
+            module
+            for node in ast.walk(ast.parse(text))
+            for module in imported_modules(node)
+            if module in sources and module != name
+        }
+        for name, text in sources.items()
+    }
+
+
+def imported_modules(node: ast.AST) -> list[str]:
+    """Return the modules that a statement may import: `from a import b` names `a`, and `a.b` if it is a module."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module is not None:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def modules_below(folder: Path, root: Path) -> dict[str, str]:
+    """Return the source of each module below a folder, by its dotted name. A package's own file only hands names on."""
+    return {
+        ".".join(file.relative_to(root).with_suffix("").parts): file.read_text("utf-8")
+        for file in sorted(folder.rglob("*.py"))
+        if file.name != "__init__.py"
+    }
+
+
+@pytest.mark.parametrize(("folder", "root"), [("src/bolide", "src"), ("proof", "."), ("bench", ".")])
+def test_no_files_import_each_other_in_a_circle(folder: str, root: str) -> None:
+    order = TopologicalSorter(imports_of(modules_below(ROOT / folder, ROOT / root)))
+    assert len(list(order.static_order())) > 30
+
+
+def test_a_circle_is_found() -> None:
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from a import c\n"
+    order = TopologicalSorter(imports_of({"a.b": typed, "a.c": "import a.b\n"}))
+    with pytest.raises(CycleError):
+        order.prepare()
 
 
 BLOCKING = "the class without async"
@@ -121,12 +186,20 @@ def test_two_classes_of_one_name_are_one_thing() -> None:
 # Put together, so that the rules do not fire on this file.
 IGNORE, NOQA, LATER, MACHINE_PATH = "# type" + ": ignore", "# no" + "qa", "TO" + "DO", "/wo" + "rk/main"
 LONG_FUNCTION = "def f() -> None:\n" + "    pass\n" * 80
+LONG_CYTHON = "cdef int f(int x) nogil\n\ncdef inline int g(\n    int x\n) noexcept:\n" + "    x += 1\n\n" * 40
+CLASS_OF_101 = "class C:\n" + "    x = 1\n" * 100
 EIGHT = "class C:\n    def __init__(self, a, b, c, d, *, e, f, g, h): ...\n"
 BREAKS: list[tuple[Rule, str, str, str]] = [
     (house_rules.file_names, "src/bolide/store/file_utils.py", "", "named 'file_utils.py'"),
     (house_rules.file_names, "src/bolide/common/offset.py", "", "named 'common'"),
-    (house_rules.file_length, "src/bolide/store/long.py", "x = 1\n" * 501, "501 lines"),
-    (house_rules.function_length, "src/bolide/store/long.py", LONG_FUNCTION, "f has 81 lines"),
+    (house_sizes.file_length, "src/bolide/layout/long.py", "x = 1\n" * 501, "501 lines"),
+    (house_sizes.file_length, "src/bolide/store/long.py", "x = 1\n" * 451, "451 lines"),
+    (house_sizes.file_length, "src/bolide/store/long.pyx", "cdef int x\n" * 451, "451 lines"),
+    (house_sizes.class_length, "src/bolide/store/a.py", "class C:\n" + "    x = 1\n" * 300, "C has 301 lines"),
+    (house_sizes.class_length, "src/bolide/store/a.pyx", "cdef class C:\n" + "    cdef int x\n" * 400, "more than 400"),
+    (house_sizes.one_public_class, "src/bolide/store/a.py", CLASS_OF_101 + CLASS_OF_101.replace("C", "D"), "C and D"),
+    (house_sizes.function_length, "src/bolide/store/long.py", LONG_FUNCTION, "f has 81 lines"),
+    (house_sizes.function_length, "src/bolide/store/long.pyx", LONG_CYTHON, "g has 82 lines"),
     (house_rules.few_parameters, "src/bolide/store/c.py", EIGHT.replace("h)", "h, i=0)"), "__init__ has 9 parameters"),
     (
         house_rules.few_parameters,
@@ -236,7 +309,11 @@ KEEPS: list[tuple[Rule, str, str]] = [
         "# a replica may lag behind its master; anewton, whoevers\nwhoever = None\n",
     ),
     (house_rules.plain_english, "src/a.py", '"""A test that is None matches; a broker is behind it."""\n'),
-    (house_rules.file_length, "src/a.py", '"""Generated by tools/generate_x.py."""\n' + "x = 1\n" * 600),
+    (house_sizes.class_length, "src/bolide/store/a.py", "class C:\n" + "    x = 1\n" * 299),
+    (house_sizes.class_length, "tests/a.py", "class C:\n" + "    x = 1\n" * 500),
+    (house_sizes.one_public_class, "src/bolide/store/a.py", CLASS_OF_101 + CLASS_OF_101.replace("C", "_D")),
+    (house_sizes.function_length, "src/a.pyx", "cdef int f(int x)\ncdef class C:\n" + "    x = 1\n" * 90),
+    (house_sizes.file_length, "src/a.py", '"""Generated by tools/generate_x.py."""\n' + "x = 1\n" * 600),
 ]
 
 
@@ -274,7 +351,7 @@ def test_each_refused_phrase_is_found_and_its_standard_word_is_said(number: int)
 
 
 def test_every_rule_has_a_case_that_fires() -> None:
-    assert {case[0] for case in BREAKS} == {*PYTHON_RULES, *ANY_FILE_RULES}
+    assert {case[0] for case in BREAKS} == {*SOURCE_RULES, *PYTHON_RULES, *ANY_FILE_RULES}
 
 
 def test_every_exception_from_the_world_is_needed() -> None:
