@@ -206,7 +206,7 @@ async def test_filters_are_born_by_the_clock_that_labels_records(tmp_path: Path)
     async with broker(tmp_path) as (node, _):
         node.store.clock_set(3_600_000)
         now = node.clock.now()
-        assert node.parts.pulls._consumer_filters.store_time(now) == now + 3_600_000
+        assert node.parts.pulls._filters._consumer_filters.store_time(now) == now + 3_600_000
 
 
 def our_threads() -> list[str]:
