@@ -13,7 +13,7 @@ from bolide.remoting.json import parse_long
 
 @final
 class DelayProgress:
-    """The levels of messageDelayLevel, `levels_ms`, and what the file has of each."""
+    """The delay levels, one for each of `levels_ms`, with the offset of each that the file holds."""
 
     def __init__(self, levels_ms: tuple[int, ...], start: int) -> None:
         self.levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
@@ -21,7 +21,7 @@ class DelayProgress:
         self._version: DataVersion = DataVersion(start, 0, 0)
 
     def encode(self) -> bytes:
-        """Return the file's text, with what is confirmed of each level."""
+        """Return the file's text, with the confirmed offset of each level."""
         table = {str(level.level): level.confirmed for level in self.levels if level.confirmed > 0}
         return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
 
@@ -36,7 +36,7 @@ class DelayProgress:
                 self.persisted[index] = offset
 
     def take_back(self, data: bytes, end_of: Callable[[int], int]) -> None:
-        """Take over what an acting slave delivered (45), where it is further and not beyond the end of the queue."""
+        """Apply the progress of an acting slave (45). An offset never goes back, nor beyond the end of its queue."""
         stored: Any = parse_long(data)
         for key, offset in (stored.get("offsetTable") or {}).items():
             index = int(key) - 1
@@ -60,7 +60,7 @@ class DelayProgress:
         return found
 
     def changed(self, now: int) -> bool:
-        """Note what is confirmed as persisted; True when it differs from what was, so that the file must follow."""
+        """Mark the confirmed offsets as persisted. Return True if one has changed, so that the file must be written."""
         progress = [level.confirmed for level in self.levels]
         if progress == self.persisted:
             return False

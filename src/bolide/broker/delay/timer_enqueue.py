@@ -50,7 +50,7 @@ class Entry:
 
 @final
 class TimerEnqueue:
-    """The queue of the timer topic, as far as it is in the wheel."""
+    """Reads the queue of the timer topic and puts its messages into the wheel."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TimerEnqueue:
         self.queue_offset: int = 0
         """Messages of the timer queue before this one wait in the wheel, or are delivered."""
         self.cold: list[Extent] = []
-        """What `enqueue` found not to be in memory: it must be loaded before the next message."""
+        """Set by `enqueue` when data is not in memory: the extents to load before the next call."""
         self.loaded_once: bool = False
         """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
         self.runs: RecordRuns = RecordRuns(store.log)

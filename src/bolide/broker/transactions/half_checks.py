@@ -1,4 +1,4 @@
-"""Checks of half messages: asking the producers of those that do not end, and giving up those that never will.
+"""Checks of half messages: asking the producers of those that are undecided, and giving up those that are too old.
 
 RocketMQ's TransactionalMessageCheckService and the check of TransactionalMessageServiceImpl. Every
 `transactionCheckInterval` a round looks at all half messages that are undecided (docs/protocol/behaviour.md 4).

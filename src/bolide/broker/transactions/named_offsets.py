@@ -1,4 +1,4 @@
-"""How far the op queue may be done with: which op record names which half messages, as far as progress needs it."""
+"""The half messages that each op record names: progress of the op queue stops before one that names an open one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Op records: each names the half messages that are decided, by their offsets in the half queue.
 
-RocketMQ's TransactionalMessageBridge. An op record is the last record of an append, after what its decision stores.
+RocketMQ's TransactionalMessageBridge. In one append the message that a decision stores comes before its op record.
 """
 
 from __future__ import annotations

@@ -77,11 +77,11 @@ class TransactionService(Service):
         store.on_taken_back.append(self._taken_back)
 
     def begin(self, now: int) -> None:
-        """Called before the first request: read what is decided, and write the op records that are owed."""
+        """Read the half queue and the op queue, and write missing op records. Called before the first request."""
         self._checks.begin(now)
 
     def due(self, now: int) -> int | None:
-        """When a check is due; None on a slave, which asks no producer: its master does."""
+        """Return the time (ms) of the next check, or None on a slave: its master asks the producers."""
         return self._checks.due(now)
 
     def tick(self, now: int, budget: int) -> None:
