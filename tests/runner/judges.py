@@ -11,7 +11,7 @@ JUDGING = (
     *("tests/golden/test_store_recovery", "tests/store/startup/test_recovery", "tests/store/startup/test_known_end"),
     *("tests/broker/delay/", "tests/broker/transactions/", "tests/controller/", "tests/replication/"),
     *("tests/client/consuming/test_orderly", "tests/client/consuming/test_send_back"),
-    *("tests/admin/test_rolling", "tests/cli/test_planned", "tests/node/test_broker_as_slave"),
+    *("tests/admin/test_rolling", "tests/cli/cluster/test_planned", "tests/node/test_broker_as_slave"),
     *("tests/interop/test_acting", "tests/interop/test_async_pairs", "tests/interop/test_broker_pair"),
     *("tests/interop/test_controlled_brokers", "tests/interop/test_controller", "tests/interop/test_many_queues"),
     *("tests/interop/test_promotion", "tests/interop/test_replication", "tests/interop/test_switch_truncation"),
