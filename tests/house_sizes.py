@@ -33,14 +33,11 @@ LONG_CLASSES = {
     "src/bolide/store/message_store.py:MessageStore": "the facade; a part is one more call per message",
 }
 MIRRORS_OF_AN_API = ("src/bolide/admin/blocking.py", "src/bolide/client/blocking.py")
-BEFORE_COMPOSITION = "src/bolide/broker/core/options.py"
-"""All settings of a broker are one struct until each package declares its own section."""
 
 
 def file_length(path: PurePosixPath, text: str) -> Iterator[str]:
     """One idea per file; this is only the backstop. Generated files are exempt."""
-    in_core = room_of(path) in CORE and path.as_posix() != BEFORE_COMPOSITION
-    most = LONGEST_FILE_OF_THE_CORE if in_core else LONGEST_FILE
+    most = LONGEST_FILE_OF_THE_CORE if room_of(path) in CORE else LONGEST_FILE
     lines = text.count("\n")
     if lines > most and "enerated by tools/" not in text[:1000]:
         yield f"{path}: {lines} lines, more than {most}; split it where its second idea begins"
@@ -106,7 +103,7 @@ def function_length(path: PurePosixPath, text: str) -> Iterator[str]:
 
 def class_length(path: PurePosixPath, text: str, exceptions: bool = True) -> Iterator[str]:
     """A long class does a second thing, or says why it does not."""
-    if room_of(path) is None or path.as_posix() in (*MIRRORS_OF_AN_API, BEFORE_COMPOSITION):
+    if room_of(path) is None or path.as_posix() in MIRRORS_OF_AN_API:
         return
     for found in definitions(path, text):
         if found.kind != "class":

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 import bolide
+from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
+from bolide.declaration import parts_of
+from bolide.namesrv.options import NamesrvOptions
 
 SOURCES = Path(bolide.__file__).parent
-DECLARING = (
-    *(
-        "access/options.py",
-        "broker/core/controlled_options.py",
-        "broker/core/options.py",
-        "controller/options.py",
-        "layout/shape.py",
-    ),
-    *("namesrv/options.py", "store/options.py"),
+PARTS = frozenset(parts_of(BrokerOptions))
+"""The sections that a broker's options are composed of."""
+DECLARING = frozenset(
+    Path(inspect.getfile(kind)).relative_to(SOURCES).as_posix()
+    for kind in (BrokerOptions, *parts_of(BrokerOptions).values(), NamesrvOptions, ControllerOptions)
 )
+"""The files that declare settings."""
 RECEIVERS = frozenset({"options", "_options"})
 """What options are called where they are read."""
+CARRIERS = RECEIVERS | PARTS
 TAKERS = frozenset({"configure", "_apply"})
 """Functions that get the options again when a setting changes."""
 DEPTH = 3
@@ -36,7 +39,9 @@ def reads(tree: ast.AST) -> set[str]:
     return {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _called(node.value) in RECEIVERS
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and _called(node.value) in CARRIERS
     }
 
 
@@ -49,7 +54,7 @@ def read_anywhere() -> set[str]:
         if name in DECLARING:
             for function in ast.walk(tree):
                 if isinstance(function, ast.FunctionDef) and not function.name.startswith("_"):
-                    own = {node.attr for node in ast.walk(function) if _of_self(node)}
+                    own = {node.attr for node in ast.walk(function) if _of_self(node)} | reads(function)
                     by_property.setdefault(function.name, set()).update(own)
     return found | {field for name, fields in by_property.items() if name in found for field in fields}
 
@@ -91,13 +96,15 @@ def stale() -> dict[str, set[str]]:
 
 
 def _of_kept(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr in PARTS:
+        node = node.value
     return _of_self(node) and _called(node) in RECEIVERS
 
 
 def _reads_deep(tree: ast.AST, named: dict[str, list[ast.AST]], depth: int) -> set[str]:
     found = reads(tree)
     for call in ast.walk(tree):
-        if depth and isinstance(call, ast.Call) and any(_called(word) in RECEIVERS for word in call.args):
+        if depth and isinstance(call, ast.Call) and any(_called(word) in CARRIERS for word in call.args):
             name = _called(call.func)
             for callee in named.get(name, []) if name not in TAKERS else []:
                 found |= _reads_deep(callee, named, depth - 1)

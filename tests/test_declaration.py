@@ -92,6 +92,6 @@ def test_each_setting_says_what_it_does(kind: type[Struct]) -> None:
 
 
 def test_half_of_the_light_queues_is_named() -> None:
-    assert BrokerOptions().warnings == BrokerOptions(enable_lmq=True, enable_multi_dispatch=True).warnings == ()
-    assert BrokerOptions(enable_lmq=True).warnings[0].startswith("enableLmq alone lets no message")
-    assert BrokerOptions(enable_multi_dispatch=True).warnings[0].startswith("enableMultiDispatch alone")
+    assert BrokerOptions().warnings == BrokerOptions.of(enable_lmq=True, enable_multi_dispatch=True).warnings == ()
+    assert BrokerOptions.of(enable_lmq=True).warnings[0].startswith("enableLmq alone lets no message")
+    assert BrokerOptions.of(enable_multi_dispatch=True).warnings[0].startswith("enableMultiDispatch alone")

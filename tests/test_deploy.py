@@ -148,7 +148,7 @@ def test_the_example_of_prometheus_names_its_rules_and_the_default_ports() -> No
     assert all((DEPLOY / "prometheus" / name).is_file() for name in loaded["rule_files"])
     ports = [job["static_configs"][0]["targets"][0].rpartition(":")[2] for job in loaded["scrape_configs"]]
     assert ports == [
-        str(options(Path("/")).metrics_prom_exporter_port),
+        str(options(Path("/")).process.metrics_prom_exporter_port),
         str(NamesrvOptions().metrics_prom_exporter_port),
         str(ControllerOptions().metrics_prom_exporter_port),
     ]

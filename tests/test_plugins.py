@@ -88,7 +88,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.node.broker import BrokerNode
 
 async def once() -> None:
-    options = BrokerOptions(store_path_root_dir=sys.argv[1], listen_port=0, mapped_file_size_commit_log=1 << 26)
+    options = BrokerOptions.of(store_path_root_dir=sys.argv[1], listen_port=0, mapped_file_size_commit_log=1 << 26)
     node = BrokerNode(options)
     await node.start()
     await node.stop()

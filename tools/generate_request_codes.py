@@ -69,7 +69,7 @@ def facts() -> list[dict[str, Any]]:
 async def broker_rows() -> dict[int, Row[Channel, Outcome]]:
     """The rows of a broker with the usual settings."""
     with TemporaryDirectory() as folder:
-        options = BrokerOptions(
+        options = BrokerOptions.of(
             store_path_root_dir=folder,
             listen_port=0,
             bind_address="127.0.0.1",

@@ -139,7 +139,7 @@ class House:
         await self._start_broker()
 
     async def _start_broker(self) -> None:
-        options = BrokerOptions(namesrv_addr=self.namesrv.address, broker_name="broker-a", **_SETTINGS)
+        options = BrokerOptions.of(namesrv_addr=self.namesrv.address, broker_name="broker-a", **_SETTINGS)
         self.broker = BrokerNode(options, conf=CONF, world=self._broker_world)
         await self.broker.start()
 

@@ -101,11 +101,13 @@ class Way:
 
     def __init__(self, plain: bool, peer: str = "10.1.2.3", own: str = "127.0.0.1", **settings: Any) -> None:
         self.files = SimulatedFiles()
-        self.options = options = BrokerOptions(max_frame_length=MAX_FRAME, max_message_size=40 * KIB, **settings)
+        self.options = options = BrokerOptions.of(max_frame_length=MAX_FRAME, max_message_size=40 * KIB, **settings)
         shape = StoreShape(
             commit_log_segment_size=256 * KIB, consume_queue_segment_size=2000, index_slots=50, index_entries=200
         )
-        store_options = StoreOptions(flush_disk_type=options.flush_disk_type, max_message_size=options.max_message_size)
+        store_options = StoreOptions(
+            flush_disk_type=options.store.flush_disk_type, max_message_size=options.store.max_message_size
+        )
         self.store = MessageStore(self.files, ROOT, shape, store_options)
         self.store.load(NOW)
         self.effects = Effects()

@@ -1,6 +1,6 @@
 """Small settings of brokers under test: sizes of files that roll after a few messages, and patience with the machine.
 
-The sizes are fields of `BrokerOptions`. `by_key` turns them into lines of a .conf file, `shape_of` into a `StoreShape`.
+`BrokerOptions.of` takes the sizes. `by_key` turns them into lines of a .conf file, `shape_of` into a `StoreShape`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ while it creates a topic or a log file on a slow disk. Clients of 4.9 do not ret
 
 
 def by_key(fields: Fields) -> dict[str, str]:
-    """Return fields of `BrokerOptions` as settings by RocketMQ's keys."""
+    """Return settings by field name as settings by RocketMQ's keys."""
     return {java_key(name): str(value).lower() for name, value in fields.items()}
 
 

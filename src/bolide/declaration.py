@@ -10,6 +10,10 @@ Type and default are the field's. The `msgspec.Meta` of the type gives unit and 
 setting does, whether it can change while the daemon runs (`live`), and RocketMQ's default where it is another (`java`).
 The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line, GET_BROKER_CONFIG and docs/settings.md read
 nothing else.
+
+A daemon with many settings composes its options: each field is a struct of options, and the package that reads these
+settings declares it. Files and flags name settings without their part: `settings_of` lists those of all parts, and
+`options_of`, `with_values` and `values_in` convert between both forms.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo
 
 from bolide.errors import ConfigError
 
@@ -87,6 +92,8 @@ class Setting:
     """As in a `.conf` file: RocketMQ's name."""
     name: str
     """The field."""
+    part: str
+    """The field of the composed options whose struct declares the setting. Empty if the options are one struct."""
     type: Any
     default: Value
     about: About
@@ -117,20 +124,44 @@ def java_key(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+class DeclaredOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+    """Base of a struct of settings. Raises `ConfigError` for a value that its declaration does not allow."""
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
 @cache
 def settings_of(kind: type[Struct]) -> dict[str, Setting]:
-    """The settings that a struct declares, by key: section by section, its own before those it inherits."""
-    hints = get_type_hints(kind, include_extras=True)
-    structs = [base for base in kind.__mro__ if issubclass(base, Struct) and base is not Struct]
-    fields = msgspec.structs.fields(kind)
-    # The fewer of these structs have a field, the closer to `kind` it is declared.
-    near = sorted(fields, key=lambda field: sum(field.name in base.__struct_fields__ for base in structs))
-    found = [_declared(field.encode_name, field.name, hints[field.name], field.default) for field in near]
+    """The settings that a struct declares, or the parts that it is composed of, by key: section by section.
+
+    Raises `TypeError` when two parts declare one setting.
+    """
+    found = [setting for name, part in parts_of(kind).items() for setting in _declared_in(part, name)]
+    if len({setting.key for setting in found}) < len(found):
+        raise TypeError(f"two parts of {kind.__name__} declare one setting")
     sections = list(dict.fromkeys(setting.about.section for setting in found))
     return {setting.key: setting for title in sections for setting in found if setting.about.section == title}
 
 
-def _declared(key: str, name: str, hint: Any, default: Any) -> Setting:
+@cache
+def parts_of(kind: type[Struct]) -> dict[str, type[Struct]]:
+    """Return the structs that `kind` is composed of, by field, or `{"": kind}` if it declares settings itself."""
+    hints = get_type_hints(kind)
+    structs = {name: hints[name] for name in kind.__struct_fields__ if issubclass(_class_of(hints[name]), Struct)}
+    return structs or {"": kind}
+
+
+def _class_of(hint: Any) -> type:
+    return hint if isinstance(hint, type) else object
+
+
+def _declared_in(kind: type[Struct], part: str) -> list[Setting]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [_declared(part, field, hints[field.name]) for field in msgspec.structs.fields(kind)]
+
+
+def _declared(part: str, field: FieldInfo, hint: Any) -> Setting:
     base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     (about,) = (extra for extra in extras if isinstance(extra, About))
     unit, low, high = "", None, None
@@ -139,7 +170,8 @@ def _declared(key: str, name: str, hint: Any, default: Any) -> Setting:
             unit = (meta.extra or {}).get("unit", unit)
             low, high = cast("int | None", meta.ge), cast("int | None", meta.le)
     choices = get_args(base) if get_origin(base) is Literal else ()
-    return Setting(key, name, base, default, about, unit, low, high, choices)
+    default = cast("Value", field.default)
+    return Setting(field.encode_name, field.name, part, base, default, about, unit, low, high, choices)
 
 
 def value_of(setting: Setting, text: str, origin: str) -> Value:
@@ -177,14 +209,40 @@ def values_of(
 
 def options_of(kind: type[Options], texts: Mapping[str, str], origins: Mapping[str, str] = NO_ORIGINS) -> Options:
     """Options with the values of `values_of`, the others as declared. Raises `ConfigError`."""
-    values: dict[str, Any] = dict(values_of(kind, texts, origins))
-    return kind(**values)
+    return with_values(kind(), values_of(kind, texts, origins))
 
 
 def changed(options: Options, texts: Mapping[str, str], origin: str) -> Options:
     """The same options with these settings changed. Raises `ConfigError`."""
-    values: dict[str, Any] = dict(values_of(type(options), texts, dict.fromkeys(texts, origin)))
-    return msgspec.structs.replace(options, **values)
+    return with_values(options, values_of(type(options), texts, dict.fromkeys(texts, origin)))
+
+
+def with_values(options: Options, values: Mapping[str, Any]) -> Options:
+    """Return the options with these values, by field name, in whichever part declares the field.
+
+    Raises `ConfigError` for a value that is not allowed, `TypeError` for a name that no part declares.
+    """
+    parts = parts_of(type(options))
+    if "" in parts:
+        return msgspec.structs.replace(options, **values)
+    left = dict(values)
+    altered: dict[str, Struct] = {}
+    for name, kind in parts.items():
+        own = {field: left.pop(field) for field in kind.__struct_fields__ if field in left}
+        if own:
+            altered[name] = msgspec.structs.replace(getattr(options, name), **own)
+    if left:
+        raise TypeError(f"{type(options).__name__} has no setting {', '.join(sorted(left))}")
+    return msgspec.structs.replace(options, **altered)
+
+
+def values_in(options: Struct) -> dict[str, Value]:
+    """Return the values by key, in the order of `settings_of`."""
+    settings = settings_of(type(options))
+    return {
+        key: getattr(getattr(options, setting.part) if setting.part else options, setting.name)
+        for key, setting in settings.items()
+    }
 
 
 def check_values(options: Struct) -> None:

@@ -46,16 +46,16 @@ def test_what_is_read() -> None:
 
 
 def test_a_broker_that_others_reach_says_that_nobody_has_to_sign() -> None:
-    (line,) = BrokerOptions(bind_address="0.0.0.0").warnings
+    (line,) = BrokerOptions.of(bind_address="0.0.0.0").warnings
     assert line.startswith("authenticationEnabled = false: anyone who reaches 0.0.0.0 may do anything")
-    assert BrokerOptions(bind_address="0.0.0.0", authentication_enabled=True).warnings == ()
-    assert BrokerOptions(bind_address="::1").warnings == ()
+    assert BrokerOptions.of(bind_address="0.0.0.0", authentication_enabled=True).warnings == ()
+    assert BrokerOptions.of(bind_address="::1").warnings == ()
 
 
 def test_a_log_that_others_reach_is_named() -> None:
     reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": True}
-    (line,) = BrokerOptions(**reached, ha_listen_port=10912).warnings
+    (line,) = BrokerOptions.of(**reached, ha_listen_port=10912).warnings
     assert line.startswith("haListenPort = 10912: slaves sign nothing there")
-    (line,) = BrokerOptions(**reached, broker_role="SYNC_MASTER").warnings
+    (line,) = BrokerOptions.of(**reached, broker_role="SYNC_MASTER").warnings
     assert line.startswith("haListenPort = 0: slaves sign nothing there")
-    assert BrokerOptions(**reached, broker_role="SLAVE", broker_id=1, ha_listen_port=10912).warnings == ()
+    assert BrokerOptions.of(**reached, broker_role="SLAVE", broker_id=1, ha_listen_port=10912).warnings == ()

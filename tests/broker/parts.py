@@ -46,25 +46,25 @@ class Parts:
     """Everything SEND and PULL need; `close` releases the store."""
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
-        self.options = options = BrokerOptions(flush_disk_type="ASYNC_FLUSH", **settings)
+        self.options = options = BrokerOptions.of(flush_disk_type="ASYNC_FLUSH", **settings)
         shape = StoreShape(
             commit_log_segment_size=1 << 20,
             index_slots=1000,
             index_entries=4000,
-            enable_consume_queue_ext=options.enable_consume_queue_ext,
-            enable_calc_filter_bit_map=options.enable_calc_filter_bit_map,
-            store_version=options.store_version,
-            multi_dispatch=options.enable_lmq and options.enable_multi_dispatch,
+            enable_consume_queue_ext=options.shape.enable_consume_queue_ext,
+            enable_calc_filter_bit_map=options.shape.enable_calc_filter_bit_map,
+            store_version=options.shape.store_version,
+            multi_dispatch=options.shape.enable_lmq and options.shape.enable_multi_dispatch,
         )
         self.effects = Effects()
         self.filters = ConsumerFilters(options, FilterCache(), self.effects, NOW)
-        settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH", max_message_size=options.max_message_size)
+        settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH", max_message_size=options.store.max_message_size)
         self.store = MessageStore(files or RealFiles(), str(folder), shape, settings_of_store, self.filters.calc_bitmap)
         self.store.load(NOW)
         self.filters.store_time = self.store.store_time
         self.topics = TopicTable(options, self.effects, NOW)
         self.groups = GroupTable(options, self.effects, NOW)
-        self.offsets = ConsumerOffsets(self.effects, options.enable_lmq)
+        self.offsets = ConsumerOffsets(self.effects, options.shape.enable_lmq)
         self.clients = Clients()
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)

@@ -42,12 +42,12 @@ class Timer:
         flush = "SYNC_FLUSH" if sync else "ASYNC_FLUSH"
         self.aways: list[tuple[BrokerMessage, Callable[[str, int], None]]] = []
         """What was to be sent to other sets, and who is told."""
-        self.options = BrokerOptions(flush_disk_type=flush, **settings)
+        self.options = BrokerOptions.of(flush_disk_type=flush, **settings)
         self.effects = Effects()
         limits = StoreOptions(flush_disk_type=flush, max_message_size=1 << 16)
         self.store = MessageStore(self.files, ROOT, SHAPE, limits)
         self.store.load(now)
-        precision = wheel_precision(self.options.timer_precision_ms)
+        precision = wheel_precision(self.options.delay.timer_precision_ms)
         self.wheel = TimerFiles(self.files, ROOT, precision, LOG_FILE, ROUND)
         rules = TimerRules(self.options, self.wheel.wheel.count_at)
         self.writer = LogWriter(self.store, STORE, 18, rules)

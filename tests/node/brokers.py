@@ -23,7 +23,7 @@ SYNCED: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout":
 def options(folder: Path, **more: Any) -> BrokerOptions:
     """A broker of small files; it answers without a wait for the disk, and refuses no send because the machine stood
     still, unless told otherwise."""
-    return BrokerOptions(store_path_root_dir=str(folder), **{**SMALL, "listen_port": 0, **more})
+    return BrokerOptions.of(store_path_root_dir=str(folder), **{**SMALL, "listen_port": 0, **more})
 
 
 @asynccontextmanager

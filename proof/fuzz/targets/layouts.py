@@ -370,7 +370,7 @@ def _texts() -> Iterable[bytes]:
     yield from seeds.properties_texts()
     for vector in seeds.vectors("recall_handles"):
         yield str(vector["handle"]).encode()
-    yield BrokerOptions().message_delay_level.encode()
+    yield BrokerOptions().shape.message_delay_level.encode()
     yield b"+message.type=FIFO,-queue.type,+reserve.time=5"
     yield b"Pub\x011\x01r\x01g\x01T\x01id\x01tag\x01key\x01h:1\x015\x016\x010\x01oid\x01true\x02"
     yield b"SubBefore\x011\x01r\x01g\x01req\x01id\x010\x01k\x02"

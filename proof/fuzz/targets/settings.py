@@ -6,14 +6,12 @@ import contextlib
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-import msgspec
-
 from bolide.broker.core.options import BrokerOptions
 from bolide.cli.messages.produce import message_from_json
 from bolide.cli.terminal.moment import moment_of
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.message import Message, check_body, properties_text
-from bolide.declaration import changed, settings_of, text_of, value_of
+from bolide.declaration import changed, settings_of, text_of, value_of, values_in
 from bolide.errors import BolideError, ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.config import PREFIX, load_options, shown, variable_name
@@ -78,8 +76,8 @@ def load_from(kind: type[Daemon], texts: dict[str, str]) -> Daemon:
     """The options of these texts as variables and flags, without a file."""
     environ = {variable_name(key): text for key, text in texts.items() if "\0" not in text}
     loaded = load_options(kind, {key: text for key, text in texts.items() if key in settings_of(kind)}, None, environ)
-    for key, setting in settings_of(kind).items():
-        shown(key, getattr(loaded.options, setting.name))
+    for key, value in values_in(loaded.options).items():
+        shown(key, value)
     return loaded.options
 
 
@@ -94,8 +92,8 @@ def environment(data: bytes) -> None:
         environ[name] = choices.text()
     with contextlib.suppress(ConfigError):
         loaded = load_options(kind, None, None, environ)
-        again = load_options(kind, {key: getattr(loaded.options, each.name) for key, each in settings_of(kind).items()})
-        if msgspec.structs.asdict(again.options) != msgspec.structs.asdict(loaded.options):
+        again = load_options(kind, values_in(loaded.options))
+        if again.options != loaded.options:
             raise Broken("options given as flags are others than those they were taken from")
 
 
@@ -137,8 +135,8 @@ def live_change(data: bytes) -> None:
         return
     with contextlib.suppress(ConfigError):
         after = changed(options, changes, "the update")
-        for key in changes.keys() & settings_of(BrokerOptions).keys():
-            text_of(getattr(after, settings_of(BrokerOptions)[key].name))
+        for value in values_in(after).values():
+            text_of(value)
 
 
 def produced_line(data: bytes) -> None:

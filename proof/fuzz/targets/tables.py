@@ -84,7 +84,7 @@ def _groups(options: BrokerOptions) -> Table:
 
 
 def _offsets(options: BrokerOptions) -> Table:
-    return ConsumerOffsets(Effects(), options.enable_lmq)
+    return ConsumerOffsets(Effects(), options.shape.enable_lmq)
 
 
 def _filters(options: BrokerOptions) -> Table:
@@ -94,7 +94,7 @@ def _filters(options: BrokerOptions) -> Table:
 def _delays(options: BrokerOptions) -> Table:
     _store().on_taken_back.clear()  # each service of this one store adds itself
     writer = LogWriter(_store(), damage.HOST, 18, TimerRules(options), BrokerStats(damage.NOW).topic_puts)
-    levels = parse_delay_levels(options.message_delay_level)
+    levels = parse_delay_levels(options.shape.message_delay_level)
     return DelayService(levels, _store(), writer, Effects(), damage.NOW, 10_000)
 
 
@@ -104,7 +104,7 @@ def _modes(options: BrokerOptions) -> Table:
 
 
 TABLES: Final[tuple[Callable[[BrokerOptions], Table], ...]] = (_topics, _groups, _offsets, _filters, _delays, _modes)
-OPTIONS: Final = (BrokerOptions(), BrokerOptions(enable_lmq=True, enable_multi_dispatch=True))
+OPTIONS: Final = (BrokerOptions.of(), BrokerOptions.of(enable_lmq=True, enable_multi_dispatch=True))
 
 
 def table(data: bytes) -> None:

@@ -49,7 +49,7 @@ class Life:
         disk.make_dir("/machine")
         disk.sync_dir("/")
         self.now = START
-        self.options = BrokerOptions(
+        self.options = BrokerOptions.of(
             flush_disk_type="SYNC_FLUSH" if self.sync else "ASYNC_FLUSH",
             mapped_file_size_commit_log=choice.choice((4_096, 8_192, 65_536)),
             mapped_file_size_consume_queue=choice.choice((200, 400, 6_000)),
@@ -86,7 +86,8 @@ class Life:
         result = self.result
         self.note(
             f"{'sync' if self.sync else 'async'} flush, {'journaled' if self.disk.journaled_names else 'strict'} names,"
-            f" sectors of {512 * self.disk.sectors_at_once}, log files of {self.options.mapped_file_size_commit_log}"
+            f" sectors of {512 * self.disk.sectors_at_once},"
+            f" log files of {self.options.shape.mapped_file_size_commit_log}"
         )
         try:
             while result.cuts < self.most and not result.problems:
@@ -117,7 +118,7 @@ class Life:
             self.disk.cut_at = None
             break
         self.note("boot: " + machine.report.sentence())
-        self.checks.expired = self.now - self.options.file_reserved_time * HOUR_MS
+        self.checks.expired = self.now - self.options.store.file_reserved_time * HOUR_MS
         self.result.problems += self.checks.after_recovery(self.killed)
         self.killed = False
         self.clients.connect(machine)

@@ -135,11 +135,13 @@ class Machine:
         disk.now_ms = now
         effects = Effects()
         expression_types = ExpressionTypes(
-            partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
+            partial(plugins.find, plugins.EXPRESSION_TYPES),
+            options.filters.max_filter_length,
+            options.filters.max_filter_operations,
         )
         filters = ConsumerFilters(options, FilterCache(expression_types), effects, now)
         self.store = store = MessageStore(
-            disk, ROOT, StoreShape.of(options), options, filters.calc_bitmap, Resources(1 << 33, 64)
+            disk, ROOT, StoreShape.of(options.shape), options.store, filters.calc_bitmap, Resources(1 << 33, 64)
         )
         self.report = store.load(now)
         keys = UniqKeys(HOST[:4], 1, 2)
@@ -154,7 +156,7 @@ class Machine:
         parts.cut(self.configs, self.report.abnormal, now)
         flusher = FlushThread(self.flushes, store.sync_commit_log, self._call_soon, self._flushed, self._flush_failed)
         host = NodeHost(self, self._log, disk, self.pool, self._call_soon, self.clock, flusher, self.configs)
-        hold = HoldTable(options.max_held_requests)
+        hold = HoldTable(options.pull.max_held_requests)
         self.executor = Executor(parts.services, effects, host, parts.stats, store, hold, options)
         parts.timers.load(now)
         parts.transactions.begin(now)

@@ -7,9 +7,8 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from bolide.access.users import MOST_NAME, Credentials
-from bolide.declaration import OURS, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, Section, java_key
 from bolide.errors import ConfigError
-from bolide.store.options import StoreOptions
 
 T = TypeVar("T")
 ACCESS: Final = Section("Access control")
@@ -29,7 +28,7 @@ class _InnerCredentials(msgspec.Struct, rename="camel"):
     secret_key: str
 
 
-class AccessOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
+class AccessOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
     """Settings of access control. See docs/security.md."""
 
     acl_enable: Annotated[

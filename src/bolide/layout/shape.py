@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from bolide.declaration import OURS, PositiveCount, Section, check_value, check_values, java_key, settings_of
+from bolide.declaration import OURS, DeclaredOptions, PositiveCount, Section, check_value, java_key, settings_of
 from bolide.errors import ConfigError
 from bolide.layout.bloom import BloomFilter
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
@@ -27,7 +27,7 @@ INDEX: Final = Section("Index")
 LIGHT_QUEUES: Final = Section("Light queues")
 
 
-class ShapeOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+class ShapeOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
     """The settings that decide the bytes of a store's files."""
 
     mapped_file_size_commit_log: Annotated[
@@ -83,9 +83,6 @@ class ShapeOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     enable_multi_dispatch: Annotated[
         bool, LIGHT_QUEUES("With `enableLmq`: messages also enter the light queues listed in `INNER_MULTI_DISPATCH`.")
     ] = False
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 _DEFAULT: Final = ShapeOptions()

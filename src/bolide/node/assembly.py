@@ -103,10 +103,14 @@ class BrokerTables:
             TopicTable(options, effects, now),
             GroupTable(options, effects, now),
             ConsumerOffsets(
-                effects, options.enable_lmq, now, options.max_consumer_offsets, options.flush_consumer_offset_interval
+                effects,
+                options.shape.enable_lmq,
+                now,
+                options.consumers.max_consumer_offsets,
+                options.consumers.flush_consumer_offset_interval,
             ),
-            Clients(options.channel_expired_timeout),
-            QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks),
+            Clients(options.connections.channel_expired_timeout),
+            QueueLocks(options.consumers.rebalance_lock_max_live_time, options.consumers.max_queue_locks),
         )
 
 
@@ -124,7 +128,7 @@ class BrokerParts:
         now: int,
         picks: Picks | None = None,
     ) -> None:
-        levels = parse_delay_levels(options.message_delay_level)
+        levels = parse_delay_levels(options.shape.message_delay_level)
         self.role = role = Role.of(options)
         """What this broker may do. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
@@ -134,7 +138,9 @@ class BrokerParts:
         wheel = timer_files(options, store)
         rules = TimerRules(options, wheel.wheel.count_at)
         self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts, role)
-        self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
+        self.delay = delay = DelayService(
+            levels, store, writer, effects, now, options.delay.flush_delay_offset_interval
+        )
         self._followed = followed = FollowedTimer(effects)
         self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now, followed)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
@@ -147,8 +153,8 @@ class BrokerParts:
         self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
         pulls.clock = around.clock
         resets = None
-        if not options.use_server_side_reset_offset:
-            resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
+        if not options.pull.use_server_side_reset_offset:
+            resets = ClientResets(options.place.broker_name, store, offsets, topics, clients, effects)
         self.sends = sends = SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions)
         self._topic_admin = self._made_topic_admin(options, store, picks)
         self.inspection = InspectService(options, store, stats, delay, timers, clients, filters, around.machine)
@@ -179,7 +185,7 @@ class BrokerParts:
             self.inspection,
             followed,
             BrokerConfigService(options, topics, lambda: with_tool_keys(around.settings()), around.update, now),
-            RelayService(options.broker_name, clients, store, topics, groups),
+            RelayService(options.place.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
             *self._operated(options, store, effects, log),
@@ -203,13 +209,13 @@ class BrokerParts:
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """What every request passes first, with aclEnable."""
-        return PlainGate(accounts, self.services.table.rows, options.authorization_strict)
+        return PlainGate(accounts, self.services.table.rows, options.access.authorization_strict)
 
     def gate(self, options: BrokerOptions) -> Gate | None:
         """What every request passes first, with authenticationEnabled."""
-        if not options.authentication_enabled:
+        if not options.access.authentication_enabled:
             return None
-        rules = Rules.of(options, options.broker_cluster_name)
+        rules = Rules.of(options.access, options.place.broker_cluster_name)
         return Gate(self._users, self._acls, self.services.table.rows, rules)
 
     def _address(self) -> str:
@@ -271,5 +277,5 @@ class BrokerParts:
 
 def timer_files(options: BrokerOptions, store: MessageStore) -> TimerFiles:
     """Return the files of the timer's wheel, which are in the folder of the store."""
-    precision = wheel_precision(options.timer_precision_ms)
-    return TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)
+    precision = wheel_precision(options.delay.timer_precision_ms)
+    return TimerFiles(store.files, store.root, precision, options.delay.mapped_file_size_timer_log)

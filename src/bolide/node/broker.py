@@ -91,7 +91,7 @@ class BrokerNode:
         """Set when the broker cannot continue by itself: the process then ends with STORE_FAILED."""
         self.port = 0
         self.ip = ""
-        self._log = logging.getLogger(f"bolide.broker.{options.broker_name}")
+        self._log = logging.getLogger(f"bolide.broker.{options.place.broker_name}")
         self._live = LiveSettings(options, conf or "", self.world.files)
         self._tls = TlsRenewal(self.world, log)
         self._life = AsyncExitStack()
@@ -130,21 +130,23 @@ class BrokerNode:
 
     async def _begin(self, life: AsyncExitStack) -> None:
         options, world, now = self.options, self.world, self.clock.now()
-        self.ip = announced_ip(options.bind_address, options.broker_ip1, world)
+        self.ip = announced_ip(options.place.bind_address, options.place.broker_ip1, world)
         for line in options.warnings:
             self._log.warning("%s", line)
         self._tls = TlsRenewal(world, log)
         self._registration = self._turns = None
         to_name_servers = name_server_context(options)
-        ingress = Ingress.of(options)
+        ingress = Ingress.of(options.tls)
         self._ports = []
         life.callback(self._close_ports)
-        self._ports.append(DaemonPort(world, options.bind_address, options.listen_port, listen_setting(options)))
+        self._ports.append(
+            DaemonPort(world, options.place.bind_address, options.place.listen_port, listen_setting(options))
+        )
         self.port = self._ports[0].number
-        if options.fast_port_enable:
+        if options.place.fast_port_enable:
             setting = "the fast port, listenPort - 2"
-            self._ports.append(DaemonPort(world, options.bind_address, self.port - 2, setting))
-        self.monitoring = made_monitoring(options, world, life)
+            self._ports.append(DaemonPort(world, options.place.bind_address, self.port - 2, setting))
+        self.monitoring = made_monitoring(options.process, options.place.bind_address, world, life)
         self._joining = joining = Joining(options, world, self.port, self._log)
         life.callback(joining.close_port)
         for context in (to_name_servers, ingress.tls, *joining.contexts):
@@ -158,9 +160,9 @@ class BrokerNode:
         pool = world.pool(POOL_THREADS, "bolide-pool")
         life.push_async_callback(world.in_thread, pool.shutdown)
         routes = None
-        if options.namesrv_addr:
-            routes = RouteBook(options.namesrv_addr, self._route_told, to_name_servers, world)
-            routes.credentials = options.inner_credentials
+        if options.registration.namesrv_addr:
+            routes = RouteBook(options.registration.namesrv_addr, self._route_told, to_name_servers, world)
+            routes.credentials = options.access.inner_credentials
             life.push_async_callback(routes.stop)
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
@@ -168,8 +170,10 @@ class BrokerNode:
         admit(life, world, self._log, options, parts, executor)
         self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock, self._clock_set)
         life.callback(turns.stop)
-        self.connections = connections_of(options, world, self._log)
-        self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, world.monotonic)
+        self.connections = connections_of(options.connections, world, self._log)
+        self._unfinished = Unfinished(
+            options.connections.max_unfinished_bytes, options.connections.max_frame_seconds, world.monotonic
+        )
         parts.timers.load(now)
         parts.transactions.begin(now)
         parts.services.start(now)
@@ -182,7 +186,7 @@ class BrokerNode:
         life.callback(self._tls.stop)
         sweep = asyncio.create_task(self._close_idle())
         life.callback(sweep.cancel)
-        if options.namesrv_addr:
+        if options.registration.namesrv_addr:
             await self._register_first(life, parts, to_name_servers)
         if self.monitoring is not None:
             await self._watch(self.monitoring, parts)
@@ -205,12 +209,12 @@ class BrokerNode:
         options, world, store, settings = self.options, self.world, self.store, conf_of(self.options)
         loop = asyncio.get_running_loop()
         life.push_async_callback(asyncio.sleep, 0)  # lets the last reports of threads run before the store closes
-        made = make_dispatchers(options.dispatchers, settings)
+        made = make_dispatchers(options.plugins.dispatchers, settings)
         self._dispatchers = Dispatchers(
             made, store, effects, loop.call_soon_threadsafe, self.another_turn, self.clock.now, world.worker
         )
         life.push_async_callback(lambda: world.in_thread(self._dispatchers.stop))
-        hooks = make_hooks(options.broker_hooks, settings)
+        hooks = make_hooks(options.plugins.broker_hooks, settings)
         hooked = Hooked(hooks, partial(log_failure, self._log))
         picks = TopicPicks(self._dispatchers, hooked, settings)
         around = Surroundings(
@@ -226,7 +230,7 @@ class BrokerNode:
         self._loop = loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
         more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report)]
         self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
-        self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
+        self._cold_reads = ColdReads(store, options.pull.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)
         if hooks:
             hooked.around(parts.services.table)
@@ -260,7 +264,7 @@ class BrokerNode:
 
     def _make_executor(self, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
         options = self.options
-        self._hold = hold = HoldTable(options.max_held_requests)
+        self._hold = hold = HoldTable(options.pull.max_held_requests)
         self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, hold, options)
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
@@ -269,7 +273,11 @@ class BrokerNode:
 
     async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:
         options = self.options
-        limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
+        limits = (
+            options.connections.max_frame_length,
+            options.connections.client_write_buffer_high,
+            options.connections.client_write_buffer_limit,
+        )
         for port, not_served in zip(self._ports, (NO_CODES, parts.services.not_on_fast_port), strict=False):
             front = Front(turns, self.connections, parts.stats, self._log, not_served)
             await port.serve(accepting(front, *limits, ingress, self._unfinished))
@@ -277,19 +285,19 @@ class BrokerNode:
 
     async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
         options = self.options
-        place = Place(self.address, host_port(options.broker_ip2 or self.ip, self._joining.port))
+        place = Place(self.address, host_port(options.place.broker_ip2 or self.ip, self._joining.port))
         told = None if parts.role.may_write else self._master_told
         if told is not None:
             self.master_tables = tables = MasterTables(
                 parts.following, self.address, self._log_end, self.another_turn, tls, self.world
             )
-            tables.credentials = options.inner_credentials
+            tables.credentials = options.access.inner_credentials
             life.push_async_callback(tables.stop)
         self._registration = registration = Registration(
             options, place, parts.topics, tls, self.world, parts.role, told
         )
         life.push_async_callback(registration.stop)
-        if options.enable_controller_mode and self.master_tables is not None and self._turns is not None:
+        if options.controlled.enable_controller_mode and self.master_tables is not None and self._turns is not None:
             back = partial(parts.cut, self._configs)
             node = NodeParts(
                 parts.role, parts.topics, parts.services, self._executor, self._turns, self.master_tables,
@@ -303,7 +311,7 @@ class BrokerNode:
         self._joining.introduce(parts.members, place)
         if self.master_tables is not None:
             self.master_tables.start()
-        if options.enable_slave_acting_master:
+        if options.acting.enable_slave_acting_master:
             acting = ActingSet(options, parts, registration, self._joining, self._loop._replace(tls=tls))
             self._executor.send_away = acting.others.send
             life.push_async_callback(acting.stop)
@@ -375,7 +383,7 @@ class BrokerNode:
         found = conf_of(self.options)
         found["brokerIP1"] = self.ip
         found["listenPort"] = str(self.port)
-        if self.options.enable_controller_mode:
+        if self.options.controlled.enable_controller_mode:
             role = self.parts.role
             found.update(brokerRole=role.name, brokerId=str(max(role.broker_id, 0)))
         return found
@@ -390,13 +398,13 @@ class BrokerNode:
 
     def _apply(self, options: BrokerOptions) -> None:
         """Tell everybody who reads a setting that may change."""
-        self.store.maintenance.retention.configure(options)
+        self.store.maintenance.retention.configure(options.store)
         for configure in self.parts.services.configured:
             configure(options)
         self._executor.gate.configure(options)
-        self._hold.configure(options.max_held_requests)
-        idle_ms = options.server_channel_max_idle_time_seconds * 1000
-        self.connections.configure(max_connections(options, self.world), idle_ms)
+        self._hold.configure(options.pull.max_held_requests)
+        idle_ms = options.connections.server_channel_max_idle_time_seconds * 1000
+        self.connections.configure(max_connections(options.connections, self.world), idle_ms)
         if self._registration is not None:
             self._registration.configure(options)
 

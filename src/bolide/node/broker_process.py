@@ -30,16 +30,16 @@ def run_broker(
     start_logging()
     try:
         loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options)
+        configure_logging(loaded.options.process)
     except ConfigError as error:
         log.error("%s", error)
         tell(str(error))
         return BAD_CONFIG
     for line in loaded.warnings:
         log.warning("%s", line)
-    name = loaded.options.broker_name
-    if loaded.options.namesrv_addr:
-        log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
+    name = loaded.options.place.broker_name
+    if loaded.options.registration.namesrv_addr:
+        log.info("name servers: %s (%s)", loaded.options.registration.namesrv_addr, loaded.origins["namesrvAddr"])
     else:
         log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
     return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin, tell)
@@ -47,4 +47,4 @@ def run_broker(
 
 def kept_settings(options: BrokerOptions) -> str:
     """The file in which a broker that is started without one keeps changes made while it runs."""
-    return str(Path(options.store_path_root_dir).expanduser() / "config" / "broker.conf")
+    return str(Path(options.place.store_path_root_dir).expanduser() / "config" / "broker.conf")

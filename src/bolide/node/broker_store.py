@@ -23,13 +23,15 @@ from bolide.store.startup.recovery import RecoveryReport
 
 def store_root(options: BrokerOptions) -> str:
     """Return the folder of the store."""
-    return str(Path(options.store_path_root_dir).expanduser())
+    return str(Path(options.place.store_path_root_dir).expanduser())
 
 
 def consumer_filters(options: BrokerOptions, effects: Effects, now: int) -> ConsumerFilters:
     """Return the table of filters, empty, with the expression types that are installed."""
     expression_types = ExpressionTypes(
-        partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
+        partial(plugins.find, plugins.EXPRESSION_TYPES),
+        options.filters.max_filter_length,
+        options.filters.max_filter_operations,
     )
     return ConsumerFilters(options, FilterCache(expression_types), effects, now)
 
@@ -39,8 +41,10 @@ def loaded_store(
 ) -> tuple[MessageStore, RecoveryReport]:
     """Return the recovered store and the report. Release the lock of the store if recovery fails."""
     files, root = world.files, store_root(options)
-    store = MessageStore(files, root, StoreShape.of(options), options, filters.calc_bitmap, store_resources(world))
-    if options.enable_calc_filter_bit_map:
+    store = MessageStore(
+        files, root, StoreShape.of(options.shape), options.store, filters.calc_bitmap, store_resources(world)
+    )
+    if options.shape.enable_calc_filter_bit_map:
         # Recovery dispatches again, and needs to know whose bits to set.
         tables = {filters.persist_name: filters}
         ConfigFiles(files, root + "/config", tables, asyncio.get_running_loop().call_soon).load()

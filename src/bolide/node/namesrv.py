@@ -106,7 +106,7 @@ class NamesrvNode:
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
         self.port = port.number
-        self.monitoring = made_monitoring(options, self.world, life)
+        self.monitoring = made_monitoring(options, options.bind_address, self.world, life)
         life.push_async_callback(self._tellings.stop)
         life.push_async_callback(self._peers.close_all)
         await port.serve(accepting(self._peers, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))

@@ -124,7 +124,7 @@ def plan(
 
 def port_of_pages(flags: dict[str, object], number: int, host: str) -> dict[str, object]:
     """The setting that gives each broker a monitoring port of its own, as far apart as `listenPort`; {} without one."""
-    asked = str(flags.get(PAGES_PORT, BrokerOptions().metrics_prom_exporter_port))
+    asked = str(flags.get(PAGES_PORT, BrokerOptions().process.metrics_prom_exporter_port))
     if flags.get("metricsExporterType", "DISABLE") == "DISABLE" or not asked.isdecimal():
         return {}  # a broker refuses what is not a number, and says so
     first = int(asked)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from bolide.declaration import changed, settings_of, text_of
+from bolide.declaration import changed, settings_of, text_of, values_in
 from bolide.errors import ConfigError
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -37,8 +36,7 @@ class LiveOptions(ABC, Generic[Options]):
 
     def as_texts(self) -> dict[str, str]:
         """Every key with its value, as RocketMQ's properties text has them."""
-        values: dict[str, object] = msgspec.to_builtins(self.options)
-        return {key: text_of(value) for key, value in values.items()}
+        return {key: text_of(value) for key, value in values_in(self.options).items()}
 
     def shown_texts(self) -> dict[str, str]:
         """`as_texts` for peers: of a password only that there is one."""

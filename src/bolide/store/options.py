@@ -1,4 +1,4 @@
-"""What the store can be told: flush, recovery, reads and retention, on top of the settings of its files."""
+"""Settings of the store: flush, recovery, reads and retention. Those of its files' format are in `layout/shape.py`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, Bytes, Count, Hours, Percent, PositiveCount, PositiveMs, Section, java_key
+from bolide.declaration import (
+    OURS,
+    Bytes,
+    Count,
+    DeclaredOptions,
+    Hours,
+    Percent,
+    PositiveCount,
+    PositiveMs,
+    Section,
+    java_key,
+)
 from bolide.errors import ConfigError
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
-from bolide.layout.shape import INDEX, ShapeOptions
+from bolide.layout.shape import INDEX
 
 FLUSH: Final = Section("Flush")
 RECOVERY: Final = Section("Recovery")
@@ -19,8 +30,8 @@ READS: Final = Section("Reads from the store")
 SENDS: Final = Section("Sends")
 
 
-class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
-    """The settings a store reads. The broker's options are these and more."""
+class StoreOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """Flush, recovery, reads and retention."""
 
     flush_disk_type: Annotated[
         Literal["ASYNC_FLUSH", "SYNC_FLUSH"],

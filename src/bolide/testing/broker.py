@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
+from bolide.declaration import settings_of
 from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
@@ -46,7 +47,7 @@ the machine stood still: it is busy with other tests."""
 
 
 class Broker:
-    """A context manager. `settings` are fields of `BrokerOptions` (`auto_create_topic_enable=False`, ...).
+    """A context manager. Pass settings as `BrokerOptions.of` takes them (`auto_create_topic_enable=False`, ...).
 
     `store` keeps the store in the given folder, so that a second `Broker` finds the messages of the first; without it
     the store is in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
@@ -184,14 +185,17 @@ class Broker:
             )
             await namesrv.start()
             self.namesrv_addr = namesrv.address
-            options = BrokerOptions(
+            options = BrokerOptions.of(
                 store_path_root_dir=folder,
                 **{"listen_port": 0, "namesrv_addr": namesrv.address, **self._settings},
             )
             self._broker = broker = BrokerNode(options, world=RealNodeWorld(self._files))
             try:
                 await broker.start()
-                if options.namesrv_addr == namesrv.address and not options.enable_controller_mode:
+                if (
+                    options.registration.namesrv_addr == namesrv.address
+                    and not options.controlled.enable_controller_mode
+                ):
                     # A broker waits 3 s for its registration, and then starts without it.
                     async with asyncio.timeout(PATIENCE_S):
                         while not any(map(namesrv.knows_topic, broker.parts.topics.table)):
@@ -219,9 +223,9 @@ class Broker:
 
 
 def _check_settings(settings: Iterable[str]) -> None:
-    known = BrokerOptions.__struct_fields__
+    known = [setting.name for setting in settings_of(BrokerOptions).values()]
     for name in settings:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "they are the fields of BrokerOptions"
+            hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists them"
             raise ArgumentError(f"{name} is not a setting of the broker: {hint}", name)

@@ -151,7 +151,7 @@ def test_a_slot_too_full_refuses_some_and_then_all() -> None:
             asked.append(time)
             return waiting
 
-        rules = TimerRules(BrokerOptions(timer_congest_num_each_slot=100), waiting_at)
+        rules = TimerRules(BrokerOptions.of(timer_congest_num_each_slot=100), waiting_at)
         refusals = []
         for _ in range(1000):
             try:
@@ -169,9 +169,9 @@ def test_a_slot_too_full_refuses_some_and_then_all() -> None:
 
 
 def test_a_precision_between_two_means_the_finer() -> None:
-    assert TimerRules(BrokerOptions(timer_precision_ms=999)).precision == 500
-    assert TimerRules(BrokerOptions(timer_precision_ms=1)).precision == 100
-    assert TimerRules(BrokerOptions(timer_precision_ms=60_000)).precision == 1000
+    assert TimerRules(BrokerOptions.of(timer_precision_ms=999)).precision == 500
+    assert TimerRules(BrokerOptions.of(timer_precision_ms=1)).precision == 100
+    assert TimerRules(BrokerOptions.of(timer_precision_ms=60_000)).precision == 1000
 
 
 @pytest.mark.parametrize("number", ["", " 1", "1 ", "0x1", "1_000", "٣", "--1", "+", "9" * 25])

@@ -106,7 +106,7 @@ def test_a_tick_looks_at_so_many_and_at_the_rest_soon(parts: Expiry) -> None:
 
 
 def test_a_time_of_none_keeps_every_group(parts: Expiry) -> None:
-    parts.expiry.configure(BrokerOptions(unused_group_expire_time=0))
+    parts.expiry.configure(BrokerOptions.of(unused_group_expire_time=0))
     parts.look(NOW)
     parts.look(NOW + 9 * DAY)
     assert parts.there

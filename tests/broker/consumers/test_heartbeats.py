@@ -168,7 +168,7 @@ def test_a_heartbeat_that_is_too_much_registers_nothing(parts: Beating) -> None:
 
 
 def test_subscriptions_of_all_groups_have_a_limit(parts: Beating) -> None:
-    parts.service.configure(BrokerOptions(max_subscriptions=2))
+    parts.service.configure(BrokerOptions.of(max_subscriptions=2))
 
     def beat(group: str, *tags: str, channel: Channel | None = None, topics: int = 1) -> None:
         listed = [

@@ -90,7 +90,7 @@ def test_all_locks_together_have_a_limit() -> None:
     assert locks.lock("h", "d", queues, NOW) == queues[:1]
     locks.drop_expired(NOW + 2 * LOCK_EXPIRY_MS)
     assert locks.lock("h", "d", queues, NOW + 2 * LOCK_EXPIRY_MS) == queues[:3]
-    locks.configure(BrokerOptions(max_queue_locks=4))
+    locks.configure(BrokerOptions.of(max_queue_locks=4))
     assert locks.lock("g", "c", queues, NOW + 2 * LOCK_EXPIRY_MS) == queues[:1]
 
 

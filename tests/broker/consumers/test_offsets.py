@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from bolide.broker.consumers.offsets import OffsetService
@@ -15,6 +14,7 @@ from bolide.broker.refused import Refused
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import SubscriptionGroupConfig
 from bolide.broker.tables.topic_config import TopicConfig
+from bolide.declaration import with_values
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request
@@ -119,7 +119,7 @@ def test_an_offset_of_a_queue_that_never_was_is_refused(parts: Offsets, queue_id
 
 
 def test_an_offset_too_many_is_refused(parts: Offsets) -> None:
-    settings = msgspec.structs.replace(parts.options, max_consumer_offsets=1)
+    settings = with_values(parts.options, {"max_consumer_offsets": 1})
     parts.service.configure(settings)
     parts.offsets.configure(settings)
     assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="0", commitOffset="1").code == codes.SUCCESS

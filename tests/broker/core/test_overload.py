@@ -7,7 +7,7 @@ import pytest
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.overload import Overload
 
-OPTIONS = BrokerOptions(
+OPTIONS = BrokerOptions.of(
     wait_time_mills_in_send_queue=200,
     os_page_cache_busy_time_out_mills=1000,
     send_thread_pool_queue_capacity=10,
@@ -35,6 +35,6 @@ def test_a_limit_refuses_from_its_value_on(count: int, size: int, age: int, lag:
 
 
 def test_fast_failure_can_be_switched_off() -> None:
-    overload = Overload(BrokerOptions(broker_fast_failure_enable=False))
+    overload = Overload(BrokerOptions.of(broker_fast_failure_enable=False))
     assert overload.remark(1, 0, 2999, 999) == ""
     assert overload.remark(1, 0, 3000, 0).startswith("[REJECTREQUEST]")

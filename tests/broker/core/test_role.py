@@ -19,14 +19,14 @@ def allowed(role: Role) -> tuple[bool, bool, bool]:
 
 @pytest.mark.parametrize("name", [ASYNC_MASTER, SYNC_MASTER])
 def test_a_master_does_everything_under_the_id_0(name: str) -> None:
-    role = Role.of(BrokerOptions(broker_role=name, broker_id=7))
+    role = Role.of(BrokerOptions.of(broker_role=name, broker_id=7))
     assert allowed(role) == (True, True, True)
     assert role.broker_id == 0
 
 
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_slave_serves_reads_where_it_may(reads: bool) -> None:
-    role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=7, slave_read_enable=reads))
+    role = Role.of(BrokerOptions.of(broker_role=SLAVE, broker_id=7, slave_read_enable=reads))
     assert allowed(role) == (False, reads, False)
     assert role.broker_id == 7
 
@@ -42,31 +42,31 @@ def test_who_is_told_sees_the_new_role() -> None:
 
 def test_a_slave_without_a_number_is_refused() -> None:
     with pytest.raises(ConfigError, match="brokerRole = SLAVE needs a brokerId above 0"):
-        BrokerOptions(broker_role="SLAVE")
+        BrokerOptions.of(broker_role="SLAVE")
 
 
 def test_what_a_master_should_know_of_its_settings() -> None:
-    (number,) = BrokerOptions(broker_id=7).warnings
+    (number,) = BrokerOptions.of(broker_id=7).warnings
     assert number == "brokerId = 7 is taken as 0: a broker with brokerRole = ASYNC_MASTER is a master"
-    (port,) = BrokerOptions(broker_role="SYNC_MASTER").warnings
+    (port,) = BrokerOptions.of(broker_role="SYNC_MASTER").warnings
     assert port.startswith("fastPortEnable = false: slaves of RocketMQ ask for topics")
-    assert BrokerOptions(broker_role="SYNC_MASTER", fast_port_enable=True).warnings == ()
-    assert BrokerOptions(broker_role="SLAVE", broker_id=7).warnings == ()
+    assert BrokerOptions.of(broker_role="SYNC_MASTER", fast_port_enable=True).warnings == ()
+    assert BrokerOptions.of(broker_role="SLAVE", broker_id=7).warnings == ()
 
 
 def test_a_closed_fast_port_is_named_where_a_broker_of_rocketmq_needs_it() -> None:
-    (port,) = BrokerOptions(ha_listen_port=10912).warnings
+    (port,) = BrokerOptions.of(ha_listen_port=10912).warnings
     assert port.startswith("fastPortEnable = false: slaves of RocketMQ ask for topics")
-    assert BrokerOptions(ha_listen_port=10912, fast_port_enable=True).warnings == ()
+    assert BrokerOptions.of(ha_listen_port=10912, fast_port_enable=True).warnings == ()
     acting: dict[str, Any] = {"broker_role": SLAVE, "broker_id": 1, "slave_read_enable": True, **ACTING}
-    (port,) = BrokerOptions(**acting).warnings
+    (port,) = BrokerOptions.of(**acting).warnings
     assert port.startswith("fastPortEnable = false: a master of RocketMQ that comes back asks for timers")
-    assert BrokerOptions(**acting, fast_port_enable=True).warnings == ()
-    assert BrokerOptions(**ACTING).warnings == ()
+    assert BrokerOptions.of(**acting, fast_port_enable=True).warnings == ()
+    assert BrokerOptions.of(**ACTING).warnings == ()
 
 
 def test_the_slave_with_the_smallest_id_acts_while_there_is_no_master() -> None:
-    role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=2, **ACTING))
+    role = Role.of(BrokerOptions.of(broker_role=SLAVE, broker_id=2, **ACTING))
     assert role.least_is(1)
     assert (role.masterless, role.acting) == (True, False)
     assert role.least_is(2) and not role.least_is(2)
@@ -80,7 +80,7 @@ ESCAPE: dict[str, Any] = {**ACTING, "enable_remote_escape": True}
 
 
 def test_an_acting_slave_that_may_send_elsewhere_does_the_background_work() -> None:
-    role = Role.of(BrokerOptions(broker_role=SLAVE, broker_id=2, **ESCAPE))
+    role = Role.of(BrokerOptions.of(broker_role=SLAVE, broker_id=2, **ESCAPE))
     assert not role.may_deliver and not role.sends_away
     assert role.least_is(1) and not role.may_deliver
     assert role.least_is(2) and role.may_deliver and role.sends_away
@@ -90,18 +90,18 @@ def test_an_acting_slave_that_may_send_elsewhere_does_the_background_work() -> N
 
 @pytest.mark.parametrize(("more", "held"), [({}, False), ({"total_replicas": 2}, True)])
 def test_a_master_of_such_a_set_delivers_once_it_has_asked_the_set(more: dict[str, Any], held: bool) -> None:
-    role = Role.of(BrokerOptions(**ESCAPE, **more))
+    role = Role.of(BrokerOptions.of(**ESCAPE, **more))
     assert role.may_write and role.may_deliver is not held and role.may_check is not held
     assert role.come_online() is held
     assert role.may_deliver and role.may_check and not role.sends_away
     assert not role.come_online()
-    at_once = Role.of(BrokerOptions(**ESCAPE, **more, skip_pre_online=True))
+    at_once = Role.of(BrokerOptions.of(**ESCAPE, **more, skip_pre_online=True))
     assert at_once.may_deliver
 
 
 def test_who_may_not_act_does_not() -> None:
-    assert not Role.of(BrokerOptions(broker_role=SLAVE, broker_id=1)).least_is(1)
-    assert not Role.of(BrokerOptions(**ACTING)).least_is(1)
+    assert not Role.of(BrokerOptions.of(broker_role=SLAVE, broker_id=1)).least_is(1)
+    assert not Role.of(BrokerOptions.of(**ACTING)).least_is(1)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_who_may_not_act_does_not() -> None:
 )
 def test_settings_of_acting_masters_that_do_not_fit(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        BrokerOptions(**settings)
+        BrokerOptions.of(**settings)
 
 
 def test_an_acting_master_that_serves_nothing_is_warned_of() -> None:
-    (text,) = BrokerOptions(broker_role=SLAVE, broker_id=1, fast_port_enable=True, **ACTING).warnings
+    (text,) = BrokerOptions.of(broker_role=SLAVE, broker_id=1, fast_port_enable=True, **ACTING).warnings
     assert text == "slaveReadEnable = false: as acting master this broker would serve no pulls"

@@ -28,7 +28,7 @@ class Admin:
         users = Users()
         users.put(User("alice", "alicepw"))
         self.effects = Effects()
-        self.service = AclAdminService(BrokerOptions(authentication_enabled=on), users, Acls(), self.effects)
+        self.service = AclAdminService(BrokerOptions.of(authentication_enabled=on), users, Acls(), self.effects)
 
     def ask(self, code: int, body: object = None, **fields: str) -> Command:
         data = b"" if body is None else json.dumps(body).encode()

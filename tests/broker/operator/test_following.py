@@ -119,7 +119,7 @@ def test_a_group_that_its_master_sets_back_meanwhile_goes_back(parts: Followers)
 
 def test_offsets_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
     parts = Followers(tmp_path)
-    parts.offsets.configure(parts.options.__class__(max_consumer_offsets=2))
+    parts.offsets.configure(parts.options.of(max_consumer_offsets=2))
     parts.take_offsets({"T@g": {0: 5, 1: 5}, "T@h": {0: 1}, "RMQ_SYS_TRANS_HALF_TOPIC@CID_RMQ_SYS_TRANS": {0: 1}})
     assert (parts.following.left_out, parts.offsets.count) == (1, 3)
     parts.close()

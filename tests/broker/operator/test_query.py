@@ -21,7 +21,7 @@ class Queries(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        self.service = QueryService(BrokerOptions(**settings), self.store)
+        self.service = QueryService(BrokerOptions.of(**settings), self.store)
 
     def ask(self, code: int, **fields: str) -> Command:
         return reply_of(self.service.handlers()[code](self.channel, make_request(code, 1, fields), NOW))

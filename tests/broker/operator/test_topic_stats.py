@@ -121,5 +121,5 @@ def test_a_deleted_topic_or_group_is_not_counted_any_more(parts: Counting) -> No
     assert (set(parts.stats.group_gets), set(parts.stats.send_backs)) == ({"S@g"}, {"S@g"})
     parts.pass_time(10_000)
     assert sorted(key for looks in parts.topic_stats._looks for key in looks) == sorted(
-        ["S", "S@g", "S@g", *2 * [parts.options.broker_cluster_name]]
+        ["S", "S@g", "S@g", *2 * [parts.options.place.broker_cluster_name]]
     )

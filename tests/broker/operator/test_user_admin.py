@@ -27,7 +27,7 @@ class Admin:
         self.users.put(User("alice", "alicepw"))
         self.effects = Effects()
         self.dropped: list[str] = []
-        options = BrokerOptions(**{"authentication_enabled": True, **settings})
+        options = BrokerOptions.of(**{"authentication_enabled": True, **settings})
         self.service = UserAdminService(options, self.users, self.effects, self.dropped.append)
 
     def ask(self, code: int, body: object = None, by: str = "root", **fields: str) -> Command:

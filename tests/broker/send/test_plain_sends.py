@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.broker.send.plain_sends import kernel_type
+from bolide.declaration import with_values
 from bolide.remoting import codes
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.codes import BINARY_TYPE, FLAG_ONEWAY, JSON_TYPE
@@ -143,11 +143,11 @@ def both(act: Callable[[Way], None], *reads: bytes, **options: object) -> tuple[
 
 
 def closed(way: Way) -> None:
-    way.service.configure(msgspec.structs.replace(way.options, broker_permission=4))
+    way.service.configure(with_values(way.options, {"broker_permission": 4}))
 
 
 def later(way: Way) -> None:
-    way.service.configure(msgspec.structs.replace(way.options, start_accept_send_request_time_stamp=1 << 50))
+    way.service.configure(with_values(way.options, {"start_accept_send_request_time_stamp": 1 << 50}))
 
 
 def full(way: Way) -> None:

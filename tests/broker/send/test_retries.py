@@ -151,7 +151,7 @@ def test_an_unknown_group_and_a_broker_that_takes_nothing(tmp_path: Path) -> Non
     closed.close()
     silent = Retrying(tmp_path / "b")
     record = silent.stored()
-    silent.options = type(silent.options)(flush_disk_type="ASYNC_FLUSH", broker_permission=4)
+    silent.options = type(silent.options).of(flush_disk_type="ASYNC_FLUSH", broker_permission=4)
     silent.service.configure(silent.options)
     assert silent.back(record).code == codes.NO_PERMISSION
     silent.close()

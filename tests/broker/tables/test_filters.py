@@ -276,7 +276,7 @@ def test_check_client_config(parts: Filtering) -> None:
 
 def test_filters_of_all_groups_have_a_limit(tmp_path: Path) -> None:
     parts = Filtering(tmp_path)
-    parts.filters.configure(BrokerOptions(max_consumer_filter_size=2 * (256 + 10)))
+    parts.filters.configure(BrokerOptions.of(max_consumer_filter_size=2 * (256 + 10)))
 
     def by(topic: str, text: str, version: int = 1) -> dict[str, Any]:
         return {"topic": topic, "subString": text, "expressionType": "SQL92", "subVersion": version}

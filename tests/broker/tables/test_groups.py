@@ -11,7 +11,7 @@ from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 
 
 def table(**settings: bool) -> GroupTable:
-    return GroupTable(BrokerOptions(**settings), Effects(), 1)
+    return GroupTable(BrokerOptions.of(**settings), Effects(), 1)
 
 
 def test_groups_are_made_when_allowed() -> None:
@@ -38,7 +38,7 @@ def test_the_file_is_read_back() -> None:
 
 
 def test_forbidden_topics_have_a_limit() -> None:
-    made = GroupTable(BrokerOptions(max_groups=9), Effects(), 1)
+    made = GroupTable(BrokerOptions.of(max_groups=9), Effects(), 1)
     for number in range(9):
         made.forbid_read(f"g{number % 2}", f"T{number}", True, 2)
     with pytest.raises(Refused, match="as many as maxGroups"):

@@ -17,7 +17,7 @@ from bolide.remoting.json import MAX_TEXT
 
 
 def table(**settings: bool) -> TopicTable:
-    return TopicTable(BrokerOptions(**settings), Effects(), 1)
+    return TopicTable(BrokerOptions.of(**settings), Effects(), 1)
 
 
 def test_system_topics_are_there_from_the_start() -> None:

@@ -170,7 +170,7 @@ def test_custom_immunity_ends_the_right_to_a_first_answer(parts: Transactions) -
 
 def test_open_transactions_have_a_limit(parts: Transactions) -> None:
     parts.service.begin(parts.now)
-    parts.service.configure(BrokerOptions(max_open_transactions=2))
+    parts.service.configure(BrokerOptions.of(max_open_transactions=2))
     first = parts.half()
     parts.half()
     sent = text(UNIQ_KEY="V", TRAN_MSG="true", PGROUP="pg")
@@ -192,14 +192,14 @@ def test_what_was_given_up_is_not_taken_up_beyond_the_limit(tmp_path: Path) -> N
     parts.later(3 * INTERVAL_MS)
     (given_up,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
     parts.half()
-    parts.service.configure(BrokerOptions(max_open_transactions=1))
+    parts.service.configure(BrokerOptions.of(max_open_transactions=1))
     name = parts.writer.message_id(given_up.physical_offset)
     request = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": name})
     assert (
         reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, request, parts.now)).code
         == codes.SYSTEM_BUSY
     )
-    parts.service.configure(BrokerOptions(max_open_transactions=2))
+    parts.service.configure(BrokerOptions.of(max_open_transactions=2))
     assert (
         reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, request, parts.now)).code == 0
     )

@@ -294,7 +294,7 @@ def test_a_round_over_large_messages_takes_many_ticks(parts: Transactions) -> No
 
 def test_who_does_not_read_is_not_asked(parts: Transactions) -> None:
     parts.half()
-    parts.producer.queued = parts.options.client_write_buffer_high + 1
+    parts.producer.queued = parts.options.connections.client_write_buffer_high + 1
     parts.later(INTERVAL_MS)
     assert parts.asked() == []
     parts.producer.queued = 0

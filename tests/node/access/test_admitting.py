@@ -56,4 +56,4 @@ async def test_a_start_with_a_broken_file_is_refused(tmp_path: Path) -> None:
 )
 def test_settings_that_do_not_fit(more: dict[str, Any], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        BrokerOptions(acl_enable=True, **more)
+        BrokerOptions.of(acl_enable=True, **more)

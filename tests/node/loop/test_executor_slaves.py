@@ -106,15 +106,15 @@ def test_when_disk_and_slaves_are_late_the_slaves_are_named(world: World) -> Non
 def test_a_send_that_waits_for_slaves_is_as_old_as_its_arrival(
     tmp_path: Path, settings: dict[str, Any], slave_timeout: int
 ) -> None:
-    options = BrokerOptions(in_sync_replicas=2, slave_timeout=slave_timeout, **settings)
+    options = BrokerOptions.of(in_sync_replicas=2, slave_timeout=slave_timeout, **settings)
     world = World(tmp_path, broker=options)
     world.executor.replication = Slaves(world)
     world.do(SENDS, world.store_one())
     world.turn()
     gate = world.executor.gate
     assert gate.oldest(NOW + 700) == 700
-    gate.look(NOW + options.max_parked_send_millis - 1, 0)
+    gate.look(NOW + options.send.max_parked_send_millis - 1, 0)
     assert gate.busy == ""
-    gate.look(NOW + options.max_parked_send_millis, 0)
+    gate.look(NOW + options.send.max_parked_send_millis, 0)
     assert "stands still for 3000ms" in gate.busy
     world.store.close(NOW)

@@ -47,7 +47,7 @@ def master(folder: Path, **more: Any) -> Any:
 
 def slave(folder: Path, of: BrokerNode, **more: Any) -> Any:
     """A slave of that master."""
-    address = f"127.0.0.1:{of.options.ha_listen_port}"
+    address = f"127.0.0.1:{of.options.replication.ha_listen_port}"
     return node_of(folder, **{"broker_role": "SLAVE", "broker_id": 1, "ha_master_address": address, **more})
 
 

@@ -85,7 +85,7 @@ async def test_a_slave_finds_its_master_again_after_its_restart(tmp_path: Path) 
         async with slave(tmp_path / "s", of) as to:
             assert codes_of(await send(of, 10)) == OK
             await of.stop()
-            async with master(tmp_path / "m", ha_listen_port=address.ha_listen_port) as again:
+            async with master(tmp_path / "m", ha_listen_port=address.replication.ha_listen_port) as again:
                 assert codes_of(await send(again, 10)) <= {codes.SUCCESS, codes.FLUSH_SLAVE_TIMEOUT}
                 await same(again, to)
                 assert codes_of(await send(again, 10)) == OK
@@ -121,7 +121,7 @@ async def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
 
 def test_replicas_need_a_role_that_waits_for_them() -> None:
     with pytest.raises(ConfigError, match="inSyncReplicas = 2 needs brokerRole = SYNC_MASTER"):
-        BrokerOptions(in_sync_replicas=2)
+        BrokerOptions.of(in_sync_replicas=2)
 
 
 async def test_a_broker_alone_listens_nowhere(tmp_path: Path) -> None:

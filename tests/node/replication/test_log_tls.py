@@ -84,7 +84,7 @@ async def test_who_has_no_certificate_gets_no_log(
     caplog.set_level(logging.INFO)
     async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
         await send(of, 5)
-        port = of.options.ha_listen_port
+        port = of.options.replication.ha_listen_port
         plain = await asyncio.open_connection("127.0.0.1", port)
         plain[1].write(bytes(8))
         assert await asyncio.wait_for(plain[0].read(), PATIENCE) != bytes(12), "an alert at most"
@@ -120,7 +120,7 @@ async def test_a_slave_follows_no_stranger(
 @needs_openssl
 async def test_a_handshake_that_does_not_end_is_given_up_at_the_stop(tmp_path: Path, ours: Certificate) -> None:
     async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
-        reader, writer = await asyncio.open_connection("127.0.0.1", of.options.ha_listen_port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", of.options.replication.ha_listen_port)
         entrance = of._joining._shaking
         assert entrance is not None
         await until(lambda: len(entrance.shaking) == 1)
@@ -137,17 +137,17 @@ async def test_a_handshake_that_does_not_end_is_given_up_at_the_stop(tmp_path: P
 )
 def test_both_sides_need_certificates(settings: dict[str, Any], missing: str) -> None:
     with pytest.raises(ConfigError, match=f"haTlsEnable = true needs {missing}: both"):
-        BrokerOptions(ha_tls_enable=True, **settings)
+        BrokerOptions.of(ha_tls_enable=True, **settings)
 
 
 async def test_without_tls_the_log_is_served_on_the_address_of_the_set_only(tmp_path: Path) -> None:
     world = RealNodeWorld()
     anywhere = {"bind_address": "0.0.0.0"}
-    assert log_address(BrokerOptions(broker_ip1="10.0.0.1", **anywhere), world) == "10.0.0.1"
-    assert log_address(BrokerOptions(broker_ip1="10.0.0.1", broker_ip2="10.0.1.1", **anywhere), world) == "10.0.1.1"
-    assert log_address(BrokerOptions(bind_address="127.0.0.2", broker_ip2="127.0.0.3"), world) == "127.0.0.2"
+    assert log_address(BrokerOptions.of(broker_ip1="10.0.0.1", **anywhere), world) == "10.0.0.1"
+    assert log_address(BrokerOptions.of(broker_ip1="10.0.0.1", broker_ip2="10.0.1.1", **anywhere), world) == "10.0.1.1"
+    assert log_address(BrokerOptions.of(bind_address="127.0.0.2", broker_ip2="127.0.0.3"), world) == "127.0.0.2"
     shown = {"tls_cert_path": "a", "tls_key_path": "a", "tls_trust_cert_path": "a"}
-    by_tls = BrokerOptions(ha_tls_enable=True, broker_ip2="10.0.1.1", **shown, **anywhere)
+    by_tls = BrokerOptions.of(ha_tls_enable=True, broker_ip2="10.0.1.1", **shown, **anywhere)
     assert log_address(by_tls, world) == "0.0.0.0"
     settings = {"broker_role": "SYNC_MASTER", "broker_ip1": "127.0.0.1", "broker_ip2": "127.0.0.2", **anywhere}
     async with node_of(tmp_path, **settings) as of:

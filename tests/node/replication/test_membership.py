@@ -126,7 +126,7 @@ async def test_a_replica_that_the_controller_does_not_know_keeps_nobody_in_the_s
         await of.leads(first)
         await of.start("b")
         await of.all_in_sync(1, 2)
-        port = first.options.ha_listen_port
+        port = first.options.replication.ha_listen_port
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(encode_hello(Hello(9)))
         assert await reader.read(1)

@@ -32,7 +32,7 @@ Slave = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 async def connect(node: BrokerNode, *reports: int) -> Slave:
     """A slave that reports these ends."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", node.options.ha_listen_port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.options.replication.ha_listen_port)
     writer.write(b"".join(map(encode_report, reports)))
     return reader, writer
 

@@ -23,7 +23,7 @@ async def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Pa
     servers = [namesrv(tmp_path), namesrv(tmp_path)]
     for server in servers:
         await server.start()
-    options = BrokerOptions(namesrv_addr=";".join(server.address for server in servers))
+    options = BrokerOptions.of(namesrv_addr=";".join(server.address for server in servers))
     topics = TopicTable(options, Effects(), 1)
     registration = Registration(options, PLACE, topics)
     registration.start()
@@ -43,7 +43,7 @@ async def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: 
     (tmp_path / "kv.json").write_text(json.dumps({"configTable": {"ORDER_TOPIC_CONFIG": orders}}))
     server = namesrv(tmp_path)
     await server.start()
-    options = BrokerOptions(namesrv_addr=server.address)
+    options = BrokerOptions.of(namesrv_addr=server.address)
     effects = Effects()
     topics = TopicTable(options, effects, 1)
     for name in ("T", "U"):
@@ -65,7 +65,7 @@ async def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: 
 async def test_a_name_server_that_comes_back_is_told_everything(tmp_path: Path) -> None:
     first = namesrv(tmp_path, reserve_port())  # one that nothing else takes while it is down
     await first.start()
-    options = BrokerOptions(namesrv_addr=first.address)
+    options = BrokerOptions.of(namesrv_addr=first.address)
     topics = TopicTable(options, Effects(), 1)
     registration = Registration(options, PLACE, topics)
     registration.start()
@@ -87,7 +87,7 @@ async def test_a_broker_starts_without_its_name_server(tmp_path: Path) -> None:
     server = namesrv(tmp_path)
     await server.start()
     await server.stop()
-    options = BrokerOptions(namesrv_addr=server.address)
+    options = BrokerOptions.of(namesrv_addr=server.address)
     registration = Registration(options, PLACE, TopicTable(options, Effects(), 1))
     registration.start()
     await registration.first(0.05)
@@ -111,7 +111,7 @@ async def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path
             seen.append((master[0], master[1]))
 
     def registration(place: Place, names: str, **settings: Any) -> Registration:
-        options = BrokerOptions(namesrv_addr=names, **settings)
+        options = BrokerOptions.of(namesrv_addr=names, **settings)
         topics = TopicTable(options, Effects(), 1)
         return Registration(options, place, topics, told=told)
 
@@ -143,7 +143,7 @@ async def test_a_slave_is_told_of_its_master_at_each_registration(tmp_path: Path
     seen: list[tuple[str, str]] = []
 
     def registration(place: Place, **settings: Any) -> Registration:
-        options = BrokerOptions(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
+        options = BrokerOptions.of(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
         topics = TopicTable(options, Effects(), 1)
         return Registration(options, place, topics, told=lambda *master: seen.append(master))
 
@@ -172,7 +172,7 @@ async def test_a_slave_that_began_before_its_master_hears_of_it_soon(tmp_path: P
     seen: list[tuple[str, str]] = []
 
     def registration(place: Place, **settings: Any) -> Registration:
-        options = BrokerOptions(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
+        options = BrokerOptions.of(namesrv_addr=server.address, register_name_server_period=60_000, **settings)
         return Registration(options, place, TopicTable(options, Effects(), 1), told=lambda *master: seen.append(master))
 
     slave = registration(Place("127.0.0.1:20911", "127.0.0.1:20912"), broker_role="SLAVE", broker_id=1)
@@ -194,7 +194,7 @@ async def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_pa
         await server.start()
     names = f"{first.address};{second.address}"
     seen: list[tuple[str, str]] = []
-    options = BrokerOptions(namesrv_addr=names, broker_role="SLAVE", broker_id=1)
+    options = BrokerOptions.of(namesrv_addr=names, broker_role="SLAVE", broker_id=1)
     topics = TopicTable(options, Effects(), 1)
     slave = Registration(
         options,
@@ -205,7 +205,7 @@ async def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_pa
     places = [Place(f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}") for port in (30911, 40911)]
     masters = []
     for server, place in zip((first, second), places, strict=True):
-        of_master = BrokerOptions(namesrv_addr=server.address)
+        of_master = BrokerOptions.of(namesrv_addr=server.address)
         masters.append(Registration(of_master, place, TopicTable(of_master, Effects(), 1)))
         masters[-1].start()
         await masters[-1].first(PATIENCE)

@@ -72,14 +72,14 @@ async def test_a_name_server_nobody_vouches_for_is_refused_when_told_so(
 
 def test_whether_tls_is_spoken_is_as_in_java(certificate: Certificate) -> None:
     assert name_server_context(BrokerOptions()) is None
-    assert name_server_context(BrokerOptions(tls_mode="enforcing")) is not None
-    assert name_server_context(BrokerOptions(tls_mode="enforcing", tls_enable="false")) is None
-    assert name_server_context(BrokerOptions(tls_enable="true")) is not None
+    assert name_server_context(BrokerOptions.of(tls_mode="enforcing")) is not None
+    assert name_server_context(BrokerOptions.of(tls_mode="enforcing", tls_enable="false")) is None
+    assert name_server_context(BrokerOptions.of(tls_enable="true")) is not None
     with pytest.raises(ConfigError, match="tlsClientKeyPath is missing"):
-        name_server_context(BrokerOptions(tls_enable="true", tls_client_cert_path=certificate.cert))
+        name_server_context(BrokerOptions.of(tls_enable="true", tls_client_cert_path=certificate.cert))
     with pytest.raises(ConfigError, match="tlsClientTrustCertPath = .* is not a file"):
         name_server_context(
-            BrokerOptions(tls_enable="true", tls_client_auth_server=True, tls_client_trust_cert_path="gone.pem")
+            BrokerOptions.of(tls_enable="true", tls_client_auth_server=True, tls_client_trust_cert_path="gone.pem")
         )
 
 
@@ -88,5 +88,5 @@ def test_javas_own_keys_are_taken(tmp_path: Path) -> None:
     conf.write_text("tls.enable=true\ntls.client.authServer=true\ntls.client.keyPassword=x\n")
     loaded = load_options(BrokerOptions, None, str(conf), {})
     assert loaded.warnings == []
-    chosen = loaded.options
-    assert (chosen.tls_enable, chosen.tls_client_auth_server, chosen.tls_client_key_password) == ("true", True, "x")
+    tls = loaded.options.tls
+    assert (tls.tls_enable, tls.tls_client_auth_server, tls.tls_client_key_password) == ("true", True, "x")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions, java_key
+from bolide.broker.core.options import BrokerOptions
+from bolide.declaration import java_key
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.config import load_options, variable_name
@@ -22,8 +23,8 @@ def test_the_nearest_source_wins_and_its_origin_is_kept(tmp_path: Path) -> None:
     path = conf(tmp_path, "listenPort=1\nbrokerName=file\nbrokerClusterName=file\n")
     environ = {"BOLIDE_LISTEN_PORT": "2", "BOLIDE_BROKER_NAME": "variable", "BOLIDE_IMPL": "auto"}
     loaded = load_options(BrokerOptions, {"listenPort": 3, "namesrvAddr": None}, path, environ)
-    options = loaded.options
-    assert (options.listen_port, options.broker_name, options.broker_cluster_name) == (3, "variable", "file")
+    place = loaded.options.place
+    assert (place.listen_port, place.broker_name, place.broker_cluster_name) == (3, "variable", "file")
     assert loaded.origins["listenPort"] == "flag"
     assert loaded.origins["brokerName"] == "variable BOLIDE_BROKER_NAME"
     assert loaded.origins["brokerClusterName"] == f"file {path}"
@@ -41,7 +42,7 @@ def test_the_variables_of_rocketmq_name_servers_where_no_setting_does(tmp_path: 
         ({**javas, "BOLIDE_NAMESRV_ADDR": "ours:4"}, path, "ours:4", "variable BOLIDE_NAMESRV_ADDR"),
     ):
         loaded = load_options(BrokerOptions, {}, file, environ)
-        assert (loaded.options.namesrv_addr, loaded.origins["namesrvAddr"]) == (addr, origin)
+        assert (loaded.options.registration.namesrv_addr, loaded.origins["namesrvAddr"]) == (addr, origin)
     assert load_options(NamesrvOptions, {}, None, javas).warnings == []
 
 
@@ -68,7 +69,8 @@ def test_bad_values_name_key_value_and_what_is_allowed(tmp_path: Path, line: str
 
 
 def test_a_number_may_have_a_sign_and_leading_zeros_as_in_java(tmp_path: Path) -> None:
-    assert load_options(BrokerOptions, {}, conf(tmp_path, "listenPort=+010911\n"), {}).options.listen_port == 10911
+    loaded = load_options(BrokerOptions, {}, conf(tmp_path, "listenPort=+010911\n"), {})
+    assert loaded.options.place.listen_port == 10911
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
@@ -86,7 +88,7 @@ def test_keys_are_javas() -> None:
 def test_javas_tls_properties_are_taken_for_ours(tmp_path: Path) -> None:
     path = conf(tmp_path, "tls.server.mode=enforcing\ntls.server.need.client.auth=require\n")
     loaded = load_options(BrokerOptions, None, path, {})
-    assert (loaded.options.tls_mode, loaded.options.tls_need_client_auth) == ("enforcing", "require")
+    assert (loaded.options.tls.tls_mode, loaded.options.tls.tls_need_client_auth) == ("enforcing", "require")
     assert loaded.warnings == []
 
 

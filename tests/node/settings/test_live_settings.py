@@ -72,7 +72,7 @@ async def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
     text = conf.read_text(encoding="utf-8")
     assert text.startswith("# mine\nbrokerName=broker-a\ndeleteWhen=04\nfileReservedTime=48\n")
     assert Path(str(conf) + ".bak").read_text(encoding="utf-8") == CONF
-    assert load_options(BrokerOptions, None, str(conf), {}).options.max_held_requests == 1
+    assert load_options(BrokerOptions, None, str(conf), {}).options.pull.max_held_requests == 1
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ async def test_a_broker_without_a_file_keeps_changes_in_its_store(tmp_path: Path
     async with running(tmp_path, kept) as client:
         assert (await update(client, "fileReservedTime=48\n")).code == 0
     loaded, again = load_daemon(BrokerOptions, flags, None, kept_settings, {})
-    assert (again, loaded.options.file_reserved_time) == (kept, 48)
+    assert (again, loaded.options.store.file_reserved_time) == (kept, 48)
     assert loaded.origins["fileReservedTime"] == f"file {kept}"
     assert Path(kept).stat().st_mode & 0o077 == 0
     own = tmp_path / "own.conf"
     own.write_text("fileReservedTime=24\n", encoding="utf-8")
     loaded, kept = load_daemon(BrokerOptions, flags, str(own), kept_settings, {})
-    assert (kept, loaded.options.file_reserved_time) == (str(own), 24)
+    assert (kept, loaded.options.store.file_reserved_time) == (str(own), 24)
 
 
 def test_an_edited_file_reads_as_before_but_for_the_changes() -> None:

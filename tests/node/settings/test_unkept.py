@@ -39,7 +39,7 @@ def test_a_name_server_does_not_check_who_asks(key: str) -> None:
     with pytest.raises(ConfigError, match=f"{key} = true .flag. would not be kept: a name server asks nobody"):
         load_options(NamesrvOptions, {key: "true"}, None, {})
     both = {"authenticationEnabled": "true", "authorizationEnabled": "true"}
-    assert load_options(BrokerOptions, both, None, {}).options.authorization_enabled
+    assert load_options(BrokerOptions, both, None, {}).options.access.authorization_enabled
 
 
 def test_each_key_is_tried() -> None:

@@ -39,7 +39,7 @@ def test_a_store_that_loses_what_it_acknowledged_is_found_out() -> None:
     life = Life("7/9", cuts=3)
     life.run()
     lost = next(sent for sent in life.book.sent.values() if sent.state == "done" and sent.place >= 0)
-    start = lost.place - lost.place % life.options.mapped_file_size_commit_log
+    start = lost.place - lost.place % life.options.shape.mapped_file_size_commit_log
     life.disk.flip(f"/machine/store/commitlog/{start:020d}", lost.place - start + 30)
     assert any(lost.uid in problem and "is lost" in problem for problem in life.checks.after_recovery(True))
 

@@ -75,7 +75,9 @@ class LightQueueGate:
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._most = options.max_lmq_consume_queue_num if options.enable_lmq_quota else options.max_topics
+        light_queues = options.light_queues
+        limited = light_queues.enable_lmq_quota
+        self._most = light_queues.max_lmq_consume_queue_num if limited else options.tables.max_topics
 
     def check(self, topic: str, listed: str) -> None:
         """Raise `Refused` 13 for an invalid list, 2017 for a queue too many; a list that has no effect is accepted."""

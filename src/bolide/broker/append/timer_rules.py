@@ -25,11 +25,11 @@ class TimerRules:
     """The door's part of the timer. `waiting_at(slot)` tells how many messages wait in a slot (ms); None: no limit."""
 
     def __init__(self, options: BrokerOptions, waiting_at: Callable[[int], int] | None = None) -> None:
-        self.enabled = options.timer_wheel_enable
-        self.precision = wheel_precision(options.timer_precision_ms)
-        self.max_delay = options.timer_max_delay_sec * 1000
+        self.enabled = options.delay.timer_wheel_enable
+        self.precision = wheel_precision(options.delay.timer_precision_ms)
+        self.max_delay = options.delay.timer_max_delay_sec * 1000
         self._waiting_at: Callable[[int], int] | None = waiting_at
-        self._most = options.timer_congest_num_each_slot
+        self._most = options.delay.timer_congest_num_each_slot
         self._draw = 0
 
     def slot(self, properties: MessageProperties, now: int) -> int:

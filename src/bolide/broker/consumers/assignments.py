@@ -57,9 +57,9 @@ class AssignmentService(Table):
     ) -> None:
         """`ask_route` asks for a topic's route; `route_arrived` is called with the answer. None: no name server."""
         super().__init__("messageRequestMode")
-        self._broker = options.broker_name
-        self._lmq = options.enable_lmq
-        self._most = options.max_groups
+        self._broker = options.place.broker_name
+        self._lmq = options.shape.enable_lmq
+        self._most = options.tables.max_groups
         self._topics = topics
         self._groups = groups
         self._clients = clients

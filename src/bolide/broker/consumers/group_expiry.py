@@ -39,7 +39,7 @@ class GroupExpiry(Service):
         self._topics = topics
         self._offsets = offsets
         self._clients = clients
-        self._expire_ms = options.unused_group_expire_time
+        self._expire_ms = options.tables.unused_group_expire_time
         self._idle: dict[str, int] = {}
         """When each of them was last used."""
         self._left: list[str] = []
@@ -47,7 +47,7 @@ class GroupExpiry(Service):
 
     def configure(self, options: BrokerOptions) -> None:
         """Apply the settings that may change while the broker runs."""
-        self._expire_ms = options.unused_group_expire_time
+        self._expire_ms = options.tables.unused_group_expire_time
 
     def due(self, now: int) -> int | None:
         return self._next

@@ -89,7 +89,7 @@ class HeartbeatService(Service):
     def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:
         check_body(command)
         data = decode_body(command.body, HeartbeatData)
-        check_heartbeat(command, data, self._options.max_filter_length)
+        check_heartbeat(command, data, self._options.filters.max_filter_length)
         client = Client(channel, data.client_id, command.language, command.version, now)
         channel.client_id = data.client_id
         channel.language = command.language
@@ -109,14 +109,14 @@ class HeartbeatService(Service):
 
     def _register_producer(self, group: str, client: Client) -> None:
         groups = self._clients.producer_groups
-        if group not in groups and len(groups) >= self._options.max_groups:
-            text = f"producer group[{group}] cannot be registered: maxGroups is {self._options.max_groups}"
+        if group not in groups and len(groups) >= self._options.tables.max_groups:
+            text = f"producer group[{group}] cannot be registered: maxGroups is {self._options.tables.max_groups}"
             raise Refused(codes.SYSTEM_ERROR, f"{text} for producers, too; use fewer groups or raise it")
         self._clients.register_producer(group, client)
 
     def _check_subscriptions(self, data: ConsumerData) -> None:
         group = self._clients.consumer_group(data.group_name)
-        most, more = self._options.max_subscriptions, cost(data.subscription_data_set)
+        most, more = self._options.consumers.max_subscriptions, cost(data.subscription_data_set)
         before = 0 if group is None else group.cost
         if more > before and self._clients.subscribed - before + more > most:
             text = f"the subscriptions of group[{data.group_name}] cannot be kept: maxSubscriptions is {most}"
@@ -173,7 +173,7 @@ class HeartbeatService(Service):
         subscription = body.subscription_data
         if subscription.expression_type is None or is_tag(subscription.expression_type):
             return reply(make_response(command, codes.SUCCESS))
-        if not self._options.enable_property_filter:
+        if not self._options.filters.enable_property_filter:
             remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         try:
@@ -210,7 +210,7 @@ class HeartbeatService(Service):
             self._notify_group(group, told)
 
     def _notify_group(self, group: ConsumerGroup, told: list[Channel]) -> None:
-        if group.broadcasting or not told or not self._options.notify_consumer_ids_changed_enable:
+        if group.broadcasting or not told or not self._options.consumers.notify_consumer_ids_changed_enable:
             return
         config = self._groups.get(group.name)
         if config is not None and not config.notify_consumer_ids_changed_enable:

@@ -87,7 +87,7 @@ class QueueLocks:
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._most = options.max_queue_locks
+        self._most = options.consumers.max_queue_locks
 
 
 class LockService(Service):

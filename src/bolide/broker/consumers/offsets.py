@@ -181,13 +181,13 @@ class OffsetService(Service):
         if self._offsets.has_reset(group, topic, header.queue_id):
             return reply(make_response(command, codes.SUCCESS, "Offset has been previously reset"))
         if not self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now):
-            remark = f"the offset cannot be kept: maxConsumerOffsets is {self._options.max_consumer_offsets}"
+            remark = f"the offset cannot be kept: maxConsumerOffsets is {self._options.consumers.max_consumer_offsets}"
             return reply(make_response(command, codes.SYSTEM_ERROR, f"{remark}; delete groups or raise it"))
         return reply(make_response(command, codes.SUCCESS))
 
     def _no_queue(self, group: str, topic: str, queue_id: int) -> str | None:
         """Why there is no such queue (the topic has none and nothing was ever stored in it); None when there is."""
-        if self._options.enable_lmq and group.startswith(LMQ_PREFIX):
+        if self._options.shape.enable_lmq and group.startswith(LMQ_PREFIX):
             return None  # has one offset, whatever the queue
         config = self._topics.get(topic)
         count = 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
@@ -298,7 +298,7 @@ class OffsetService(Service):
             return reply(make_response(command, codes.SYSTEM_ERROR, "No queues to reset."))
         for each, offset in targets.items():
             self._offsets.assign_reset(group, topic, each, offset, now)
-        name = self._options.broker_name
+        name = self._options.place.broker_name
         body = ResetOffsetBody({MessageQueue(topic, name, each): offset for each, offset in targets.items()})
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 

@@ -6,13 +6,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.access.options import AccessOptions
-from bolide.declaration import PositiveMs, Section, java_key
+from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
 
 CONTROLLED: Final = Section("Under a controller")
 
 
-class ControlledOptions(AccessOptions, frozen=True, kw_only=True, rename=java_key):
+class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
     """Most have an effect with `enable_controller_mode` only."""
 
     enable_controller_mode: Annotated[

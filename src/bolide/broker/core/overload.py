@@ -28,12 +28,12 @@ class Overload:
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over the limits of these options; at start, and when they change at run time."""
-        self.fast_failure = options.broker_fast_failure_enable
-        self.max_wait = options.wait_time_mills_in_send_queue
-        self.max_halt = options.os_page_cache_busy_time_out_mills
-        self.max_age = options.max_parked_send_millis
-        self.max_parked = options.send_thread_pool_queue_capacity
-        self.max_bytes = options.max_parked_send_bytes
+        self.fast_failure = options.send.broker_fast_failure_enable
+        self.max_wait = options.send.wait_time_mills_in_send_queue
+        self.max_halt = options.send.os_page_cache_busy_time_out_mills
+        self.max_age = options.send.max_parked_send_millis
+        self.max_parked = options.send.send_thread_pool_queue_capacity
+        self.max_bytes = options.send.max_parked_send_bytes
 
     def remark(self, count: int, size: int, age: int, lag: int) -> str:
         """Why a send that comes now is refused; "" when it is not.

@@ -6,16 +6,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.broker.core.controlled_options import ControlledOptions
-from bolide.declaration import OURS, Port, PositiveBytes, PositiveMs, Section, java_key
-from bolide.errors import ConfigError
+from bolide.declaration import OURS, DeclaredOptions, Port, PositiveBytes, PositiveMs, Section, java_key
 
 REPLICATION: Final = Section("Replication")
-ACTING: Final = Section("Acting masters")
 
 
-class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=java_key):
-    """Of plain mode; what replicates goes by the first of them under a controller, too."""
+class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """How a master sends its log to slaves, with and without a controller."""
 
     ha_listen_port: Annotated[
         Port,
@@ -74,64 +71,3 @@ class ReplicationOptions(ControlledOptions, frozen=True, kw_only=True, rename=ja
         PositiveBytes,
         REPLICATION("Bytes of the log sent to one slave in a second. In plain mode RocketMQ counts headers only."),
     ] = 100 * 1024 * 1024
-
-    enable_slave_acting_master: Annotated[
-        bool,
-        ACTING(
-            "While a set has no master, name servers with supportActingMaster show its slave with the smallest "
-            "brokerId as the master: consumers read there. Set it at all brokers of the set."
-        ),
-    ] = False
-    total_replicas: Annotated[
-        int,
-        Meta(ge=1, le=16),
-        ACTING(
-            "Brokers of the set. With more than 1 a master registers once each slave that runs follows it, or had time "
-            "to, and has their offsets of consumers; a slave once it follows the master that runs."
-        ),
-    ] = 1
-    skip_pre_online: Annotated[bool, ACTING("Register at once, whatever totalReplicas is.")] = False
-    broker_not_active_timeout_millis: Annotated[
-        PositiveMs, ACTING("Time without a sign of life after which name servers take this broker for dead.")
-    ] = 10_000
-    sync_broker_member_group_period: Annotated[
-        PositiveMs, ACTING("Time between questions to a name server who is in the set.")
-    ] = 1000
-    compatible_with_old_name_srv: Annotated[
-        bool, ACTING("Use requests that name servers of RocketMQ 4.9 have, too (322 and 105, not 904 and 901).")
-    ] = True
-    enable_auto_in_sync_replicas: Annotated[
-        bool,
-        ACTING(
-            "A send waits for no more machines than are in sync, and for minInSyncReplicas at least. Needs "
-            "enableSlaveActingMaster."
-        ),
-    ] = False
-
-    enable_remote_escape: Annotated[
-        bool,
-        ACTING(
-            "A slave that acts as master delivers delayed messages and timers, and hands half messages over: it sends "
-            "them to other sets of the cluster. Needs enableSlaveActingMaster; set it at all brokers of the set."
-        ),
-    ] = False
-
-    def check_acting(self, namesrv_addr: str) -> None:
-        """Raise `ConfigError` for settings of acting masters that do not fit together."""
-        if self.enable_auto_in_sync_replicas and not self.enable_slave_acting_master:
-            raise ConfigError(
-                "enableAutoInSyncReplicas = true needs enableSlaveActingMaster = true: else nobody counts who lives"
-            )
-        if self.enable_remote_escape and not self.enable_slave_acting_master:
-            raise ConfigError(
-                "enableRemoteEscape = true needs enableSlaveActingMaster = true: else no slave delivers for its master"
-            )
-        if not self.enable_slave_acting_master:
-            return
-        if self.enable_controller_mode:
-            raise ConfigError(
-                "enableSlaveActingMaster = true is not allowed with enableControllerMode = true: the controller elects "
-                "a master; leave one of them out"
-            )
-        if not namesrv_addr:
-            raise ConfigError("enableSlaveActingMaster = true needs namesrvAddr: name servers know who is in the set")

@@ -48,14 +48,14 @@ class Role:
     @staticmethod
     def of(options: BrokerOptions) -> Role:
         """The role that the settings give. Under a controller a broker waits for its word."""
-        if options.enable_controller_mode:
-            return Role(SLAVE, NO_ID, options.slave_read_enable, True)
-        may_act = options.enable_slave_acting_master
-        may_escape = options.enable_remote_escape
+        if options.controlled.enable_controller_mode:
+            return Role(SLAVE, NO_ID, options.pull.slave_read_enable, True)
+        may_act = options.acting.enable_slave_acting_master
+        may_escape = options.acting.enable_remote_escape
         # What a slave of the set sent elsewhere meanwhile is not to be delivered before the master has heard of it.
-        held = may_act and may_escape and options.total_replicas > 1 and not options.skip_pre_online
-        reads = options.slave_read_enable
-        return Role(options.broker_role, options.broker_id, reads, False, may_act, may_escape, held)
+        held = may_act and may_escape and options.acting.total_replicas > 1 and not options.acting.skip_pre_online
+        reads = options.pull.slave_read_enable
+        return Role(options.place.broker_role, options.place.broker_id, reads, False, may_act, may_escape, held)
 
     def become(self, name: str, broker_id: int, now: int, fenced: bool = False) -> None:
         """Take another role: who does background work stops it or resumes it. `fenced`: serve nobody until the next."""

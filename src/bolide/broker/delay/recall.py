@@ -69,13 +69,16 @@ class RecallService(Service):
 
     def _closed(self, wall: int) -> tuple[int, str] | None:
         options = self._options
-        if not options.recall_message_enable:
+        if not options.delay.recall_message_enable:
             return codes.NO_PERMISSION, "recall failed, operation is forbidden"
         if not self._writer.role.may_write:
             return codes.SLAVE_NOT_AVAILABLE, _NOT_NOW
-        if wall < options.start_accept_send_request_time_stamp:
+        if wall < options.send.start_accept_send_request_time_stamp:
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
-        if not options.broker_permission & PERM_WRITE and not options.allow_recall_when_broker_not_writeable:
+        if (
+            not options.tables.broker_permission & PERM_WRITE
+            and not options.delay.allow_recall_when_broker_not_writeable
+        ):
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
         return None
 
@@ -83,16 +86,16 @@ class RecallService(Service):
         """Why this handle takes nothing back here, "" when it may."""
         if topic != handle.topic:
             return "recall failed, topic not match"
-        if self._options.broker_name != handle.broker_name:
+        if self._options.place.broker_name != handle.broker_name:
             return _NOT_NOW
         left = (java_long(handle.deliver_at) or -1) - wall
-        if left <= 0 or left >= self._options.timer_max_delay_sec * 1000:
+        if left <= 0 or left >= self._options.delay.timer_max_delay_sec * 1000:
             return "recall failed, timestamp invalid"
         return ""
 
     def _delete(self, channel: Channel, handle: RecallHandle, group: str | None, wall: int, now: int) -> int:
         """Store the delete; the physical end of its record."""
-        key = delete_key(handle.topic, handle.unique_key, self._options.append_topic_for_timer_delete_key)
+        key = delete_key(handle.topic, handle.unique_key, self._options.delay.append_topic_for_timer_delete_key)
         properties = {
             names.TAGS: RECALL_TAG,
             names.TIMER_DEL_UNIQKEY: key,
@@ -115,7 +118,7 @@ class RecallService(Service):
         return self._writer.put(message, now).end_offset
 
     def _answer(self, command: Command, code: int, remark: str, ext: dict[str, str] | None = None) -> Reply:
-        fields = {"MSG_REGION": self._options.region_id, **(ext or {})}
+        fields = {"MSG_REGION": self._options.registration.region_id, **(ext or {})}
         return reply(make_response(command, code, remark or None, fields))
 
 

@@ -59,7 +59,7 @@ class BrokerConfigService(Service):
             changes = read_properties(command.body)
         except ValueError as error:
             return reply(make_response(command, codes.SYSTEM_ERROR, f"the properties cannot be read: {error}"))
-        black = {key.strip() for key in self._options.config_black_list.split(";")}
+        black = {key.strip() for key in self._options.operator.config_black_list.split(";")}
         if BLACK_LIST.intersection(changes) or black.intersection(changes):
             return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))
         refusal = self._update(changes) if changes else None

@@ -55,7 +55,7 @@ class ConsumeStatsService(Service):
     ) -> None:
         """`address()` is the `ip:port` under which clients reach this broker."""
         self._address = address
-        self._broker_name = options.broker_name
+        self._broker_name = options.place.broker_name
         self._store = store
         self._topics = topics
         self._groups = groups

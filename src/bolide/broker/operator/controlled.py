@@ -53,8 +53,8 @@ class ControlledService(Service):
         # One too many where there is no epoch: in a slave that has nothing yet.
         ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]
         body = EpochEntryCache(
-            self._options.broker_cluster_name,
-            self._options.broker_name,
+            self._options.place.broker_cluster_name,
+            self._options.place.broker_name,
             max(self._role.broker_id, 0),
             [EpochEntry(entry.number, entry.start, end) for entry, end in zip(entries, ends, strict=False)],
             int(self._store.end_offset),

@@ -66,7 +66,7 @@ class EngineService(Service):
     def on_timers(self, channel: Channel, command: Command, now: int) -> Outcome:
         """SWITCH_TIMER_ENGINE."""
         engine = command.ext().get("E_T")
-        if not self._options.timer_wheel_enable:
+        if not self._options.delay.timer_wheel_enable:
             return _no(command, codes.INVALID_PARAMETER, "broker timerWheelEnable is false")
         if engine is None:
             return _no(command, codes.INVALID_PARAMETER, "param error, extFields is null")

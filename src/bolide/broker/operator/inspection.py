@@ -139,7 +139,7 @@ class InspectService(Service):
             "storeState": self._state(),
             "bootTimestamp": str(self._stats.boot_timestamp),
             "runtime": _runtime(now - self._stats.boot_timestamp),
-            "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+            "startAcceptSendRequestTimeStamp": str(self._options.send.start_accept_send_request_time_stamp),
         }
 
     def _of_traffic(self, now: int) -> dict[str, str]:

@@ -28,8 +28,8 @@ class QueryService(Service):
 
     def __init__(self, options: BrokerOptions, store: MessageStore) -> None:
         self._store = store
-        self._max_found = options.max_msgs_num_batch
-        self._max_unique = options.default_query_max_num
+        self._max_found = options.operator.max_msgs_num_batch
+        self._max_unique = options.operator.default_query_max_num
 
     def routes(self) -> Routes:
         return [

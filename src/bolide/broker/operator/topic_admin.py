@@ -155,7 +155,10 @@ class TopicAdminService(Service):
         """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
         for config in configs:
             known = self._topics.get(config.topic_name)
-            if config.attributes.get("+" + MESSAGE_TYPE) == MIXED and not self._options.enable_mixed_message_type:
+            if (
+                config.attributes.get("+" + MESSAGE_TYPE) == MIXED
+                and not self._options.tables.enable_mixed_message_type
+            ):
                 raise Refused(codes.INVALID_PARAMETER, "MIXED message type is not supported.")
             config.attributes = altered(TOPIC, None if known is None else known.attributes, config.attributes)
             if self._picks is not None:

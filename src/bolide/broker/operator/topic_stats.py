@@ -45,7 +45,7 @@ class TopicStatsService(Service):
     """Looks at the counters in time, and answers for them."""
 
     def __init__(self, options: BrokerOptions, stats: BrokerStats, now: int) -> None:
-        self._cluster = options.broker_cluster_name
+        self._cluster = options.place.broker_cluster_name
         self._stats = stats
         self._tables: dict[str, tuple[dict[str, Tally], bool]] = {
             "TOPIC_PUT_NUMS": (stats.topic_puts, False),

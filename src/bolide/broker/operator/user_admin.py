@@ -67,9 +67,9 @@ class UserAdminService(Table):
 
     def make_missing(self) -> bool:
         """Make the users that the settings name where they are missing; True when the file must be written."""
-        if not self._options.authentication_enabled:
+        if not self._options.access.authentication_enabled:
             return False
-        made = self._users.make_missing((self._options.first_user, self._options.inner_credentials))
+        made = self._users.make_missing((self._options.access.first_user, self._options.access.inner_credentials))
         self._kept = self._kept or made
         return made
 
@@ -160,5 +160,5 @@ class UserAdminService(Table):
 
 def check_on(options: BrokerOptions) -> None:
     """Raise `Refused` where nobody has to say who they are: anyone could make users, and read passwords."""
-    if not options.authentication_enabled:
+    if not options.access.authentication_enabled:
         raise Refused(codes.SYSTEM_ERROR, OFF)

@@ -113,7 +113,7 @@ class PullService(Service):
     ) -> None:
         """`writer` stores an event for each consumer that is sent to another offset."""
         self._moved: OffsetMovedEvents = OffsetMovedEvents(
-            writer, options.broker_name, options.offset_moved_event_enable
+            writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
         self.clock: Callable[[], int] | None = None
         """The current time, so that a filter that finds little stops in time; without it there is no limit."""
@@ -123,20 +123,20 @@ class PullService(Service):
         self._offsets: ConsumerOffsets = offsets
         self._stats: BrokerStats = stats
         self._filters: SubscriptionFilters = SubscriptionFilters(options, groups, clients, consumer_filters)
-        self._spoken_name: str = options.spoken_name
-        self._readable: bool = options.broker_permission & PERM_READ != 0
+        self._spoken_name: str = options.place.spoken_name
+        self._readable: bool = options.tables.broker_permission & PERM_READ != 0
         self._role: Role = writer.role
-        self._slave_read: bool = options.slave_read_enable
-        self._check_in_slave: bool = options.offset_check_in_slave
-        self._lite: bool = options.lite_pull_message_enable
-        self._property_filter: bool = options.enable_property_filter
-        self._long_polling: bool = options.long_polling_enable
-        self._short_polling_ms: int = options.short_polling_time_mills
-        self._resets: bool = options.use_server_side_reset_offset
+        self._slave_read: bool = options.pull.slave_read_enable
+        self._check_in_slave: bool = options.pull.offset_check_in_slave
+        self._lite: bool = options.pull.lite_pull_message_enable
+        self._property_filter: bool = options.filters.enable_property_filter
+        self._long_polling: bool = options.pull.long_polling_enable
+        self._short_polling_ms: int = options.pull.short_polling_time_mills
+        self._resets: bool = options.pull.use_server_side_reset_offset
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._readable = options.broker_permission & PERM_READ != 0
+        self._readable = options.tables.broker_permission & PERM_READ != 0
 
     def routes(self) -> Routes:
         """Pulls decode their header themselves: a held one runs again with the same command."""

@@ -39,8 +39,8 @@ class SubscriptionFilters:
         self._clients: Clients = clients
         self._consumer_filters: ConsumerFilters = consumer_filters
         self._filters: FilterCache = consumer_filters.filters
-        self._property_filter: bool = options.enable_property_filter
-        self._filter_retries: bool = options.filter_support_retry
+        self._property_filter: bool = options.filters.enable_property_filter
+        self._filter_retries: bool = options.filters.filter_support_retry
 
     def choose(
         self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig

@@ -128,6 +128,11 @@ def made_kernel(
         TRANSIENT_PREFIX.encode(),
         suffix.encode(),
         writer.store_host,
-        (options.max_frame_length, int(log.max_message_size), int(log.max_record_size), options.max_batch_messages),
+        (
+            options.connections.max_frame_length,
+            int(log.max_message_size),
+            int(log.max_record_size),
+            options.send.max_batch_messages,
+        ),
         LIGHT_BODY,
     )

@@ -71,8 +71,8 @@ class ReplyService(Service):
         ]
 
     def on_reply(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:
-        if self._writer.store.times.wall(now) < self._options.start_accept_send_request_time_stamp:
-            until = self._options.start_accept_send_request_time_stamp
+        if self._writer.store.times.wall(now) < self._options.send.start_accept_send_request_time_stamp:
+            until = self._options.send.start_accept_send_request_time_stamp
             return self._answer(command, codes.SYSTEM_ERROR, f"broker unable to service, until {until} (ms)")
         topic = self._topic(command, header, now)
         if not isinstance(topic, TopicConfig):
@@ -103,9 +103,9 @@ class ReplyService(Service):
 
     def _topic(self, command: Command, header: SendHeader, now: int) -> TopicConfig | Reply:
         name = header.topic
-        writable = self._options.broker_permission & PERM_WRITE != 0
+        writable = self._options.tables.broker_permission & PERM_WRITE != 0
         if not writable and self._topics.is_order_topic(name):
-            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
+            remark = f"the broker[{self._options.place.spoken_name}] sending message is forbidden"
             return self._answer(command, codes.NO_PERMISSION, remark)
         why = topic_refusal(name)
         if why is not None:
@@ -146,12 +146,12 @@ class ReplyService(Service):
         """Keep the answer, then tell how it went; a store that does not take it changes nothing of that."""
         code = codes.SYSTEM_ERROR if why else codes.SUCCESS
         place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
-        if not self._options.store_reply_message_enable or self._writer.role.short:
+        if not self._options.send.store_reply_message_enable or self._writer.role.short:
             return self._answer(command, code, why, place if not why else {})
         properties = MessageProperties(header.properties or "")
         properties.terminate()
-        properties.set(names.MSG_REGION, self._options.region_id)
-        properties.set(names.TRACE_ON, "true" if self._options.trace_on else "false")
+        properties.set(names.MSG_REGION, self._options.registration.region_id)
+        properties.set(names.TRACE_ON, "true" if self._options.tables.trace_on else "false")
         topic = header.topic
         message = BrokerMessage(
             topic, topic.encode(), queue_id, command.body, properties, header.born_timestamp, channel.remote_host
@@ -168,5 +168,8 @@ class ReplyService(Service):
         return Parked(self._answer(command, code, why, place), appended.end_offset)
 
     def _answer(self, command: Command, code: int, remark: str = "", place: dict[str, str] | None = None) -> Reply:
-        ext = {"MSG_REGION": self._options.region_id, "TRACE_ON": "true" if self._options.trace_on else "false"}
+        ext = {
+            "MSG_REGION": self._options.registration.region_id,
+            "TRACE_ON": "true" if self._options.tables.trace_on else "false",
+        }
         return reply(make_response(command, code, remark or None, {**ext, **(place or {})}))

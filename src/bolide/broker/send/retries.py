@@ -83,8 +83,8 @@ class RetryService(Service):
         if config is None:
             remark = f"subscription group not exist, {header.group}"
             return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
-        if self._options.broker_permission & PERM_WRITE == 0:
-            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
+        if self._options.tables.broker_permission & PERM_WRITE == 0:
+            remark = f"the broker[{self._options.place.spoken_name}] sending message is forbidden"
             return reply(make_response(command, codes.NO_PERMISSION, remark))
         if config.retry_queue_nums <= 0:
             return reply(make_response(command, codes.SUCCESS))

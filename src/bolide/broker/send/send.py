@@ -89,30 +89,31 @@ class SendService(Service):
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._locks: OrderlyGroups = locks
-        self._responses: SendResponses = SendResponses(options.region_id, options.trace_on)
+        self._responses: SendResponses = SendResponses(options.registration.region_id, options.tables.trace_on)
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
         self._gate: LightQueueGate = LightQueueGate(options, writer.store)
-        self._batches: BatchSend = BatchSend(writer, self._gate, self._responses, stats, options.max_batch_messages)
-        self._options: BrokerOptions = options
-        self._accept_from: int = options.start_accept_send_request_time_stamp
-        self._writable: bool = options.broker_permission & PERM_WRITE != 0
-        self._transactions: OpenTransactions | None = None if options.reject_transaction_message else transactions
-        trace = "true" if options.trace_on else "false"
-        self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
-        self._suffix: str = (
-            f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
+        self._batches: BatchSend = BatchSend(
+            writer, self._gate, self._responses, stats, options.send.max_batch_messages
         )
+        self._options: BrokerOptions = options
+        self._accept_from: int = options.send.start_accept_send_request_time_stamp
+        self._writable: bool = options.tables.broker_permission & PERM_WRITE != 0
+        self._transactions: OpenTransactions | None = None if options.send.reject_transaction_message else transactions
+        trace, cluster = "true" if options.tables.trace_on else "false", options.place.broker_cluster_name
+        region = options.registration.region_id
+        self._with_no: dict[str, str] = {"MSG_REGION": region, "TRACE_ON": trace}
+        self._suffix: str = f"MSG_REGION\x01{region}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{cluster}\x02"
         self._suffix_pairs: dict[str, str] = parse_properties(self._suffix)
-        self._broker: str = options.broker_name
-        self._spoken_name: str = options.spoken_name
+        self._broker: str = options.place.broker_name
+        self._spoken_name: str = options.place.spoken_name
         self._spread: int = 0
         self._plain: PlainSends | None = None
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._accept_from = options.start_accept_send_request_time_stamp
-        self._writable = options.broker_permission & PERM_WRITE != 0
+        self._accept_from = options.send.start_accept_send_request_time_stamp
+        self._writable = options.tables.broker_permission & PERM_WRITE != 0
         self._gate.configure(options)
         if self._plain is not None:
             self._plain.open = self._open()

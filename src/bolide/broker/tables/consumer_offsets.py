@@ -68,7 +68,7 @@ class ConsumerOffsets(Table):
 
     def configure(self, options: BrokerOptions) -> None:
         """Apply the settings that may change while the broker runs."""
-        self._most = options.max_consumer_offsets
+        self._most = options.consumers.max_consumer_offsets
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
         """Store an offset; a smaller one than before is accepted, since a consumer may go back.

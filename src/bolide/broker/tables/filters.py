@@ -76,12 +76,14 @@ class ConsumerFilters(Table):
         self.store_time: Callable[[int], int] = as_it_is
         """The store time of what is stored now, which `born_time` is held against; of the store, once there is one."""
         self._start = start
-        self._bloom = BloomFilter.of(options.max_error_rate_of_bloom_filter, options.expect_consumer_num_use_filter)
-        self._keep_ms = options.filter_data_clean_time_span
+        self._bloom = BloomFilter.of(
+            options.shape.max_error_rate_of_bloom_filter, options.shape.expect_consumer_num_use_filter
+        )
+        self._keep_ms = options.filters.filter_data_clean_time_span
         self._by_topic: dict[str, dict[str, FilterData]] = {}
         self._by_group: dict[str, dict[str, FilterData]] = {}
         self._size = 0
-        self._most = options.max_consumer_filter_size
+        self._most = options.filters.max_consumer_filter_size
         self._dirty = False
         self._next = 0
 
@@ -92,7 +94,7 @@ class ConsumerFilters(Table):
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._most = options.max_consumer_filter_size
+        self._most = options.filters.max_consumer_filter_size
 
     # -- heartbeats
 

@@ -128,9 +128,9 @@ class GroupTable(Table):
         """Groups that no operator created and that keep nothing yet (group_expiry.py)."""
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
-        self._auto_create: bool = options.auto_create_subscription_group
-        self._most: int = options.max_groups
-        self._lmq: bool = options.enable_lmq
+        self._auto_create: bool = options.tables.auto_create_subscription_group
+        self._most: int = options.tables.max_groups
+        self._lmq: bool = options.shape.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
         """The version that `begin` saw, so that it never claims more than the file holds."""
@@ -140,8 +140,8 @@ class GroupTable(Table):
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._auto_create = options.auto_create_subscription_group
-        self._most = options.max_groups
+        self._auto_create = options.tables.auto_create_subscription_group
+        self._most = options.tables.max_groups
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's settings as they are; never creates. A group of light queues (LMQ) has the default ones."""

@@ -34,9 +34,9 @@ class TopicTable(Table):
         self.table: dict[str, TopicConfig] = {}
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
-        self._auto_create: bool = options.auto_create_topic_enable
-        self._most: int = options.max_topics
-        self._lmq: bool = options.enable_lmq
+        self._auto_create: bool = options.tables.auto_create_topic_enable
+        self._most: int = options.tables.max_topics
+        self._lmq: bool = options.shape.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
         """The version that `begin` saw, so that it never claims more than the file holds."""
@@ -58,8 +58,8 @@ class TopicTable(Table):
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._auto_create = options.auto_create_topic_enable
-        self._most = options.max_topics
+        self._auto_create = options.tables.auto_create_topic_enable
+        self._most = options.tables.max_topics
 
     def get(self, topic: str) -> TopicConfig | None:
         """The topic's settings, or None when there is none. Light queues (LMQ) are topics without being told."""

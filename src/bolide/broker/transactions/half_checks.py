@@ -65,7 +65,7 @@ class HalfChecks:
         self._topics = topics
         self._effects = effects
         self._service = service
-        self._next_check = start + options.transaction_check_interval
+        self._next_check = start + options.transactions.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
         """Half offsets this round of checks has not looked at yet, the oldest last."""
@@ -103,7 +103,7 @@ class HalfChecks:
         """Forget the round and its questions, which are another master's now."""
         self._sweep = []
         self._questions.clear()
-        self._next_check = now + self._options.transaction_check_interval
+        self._next_check = now + self._options.transactions.transaction_check_interval
 
     def due(self, now: int) -> int | None:
         """A slave asks nobody: its master does."""
@@ -119,7 +119,7 @@ class HalfChecks:
             return
         complete = self._halves.scan(budget)
         if now >= self._next_check and complete:
-            self._next_check = now + self._options.transaction_check_interval
+            self._next_check = now + self._options.transactions.transaction_check_interval
             self._sweep = list(reversed(self._halves.pending))
             self._said = False
         if complete:
@@ -216,11 +216,12 @@ class HalfChecks:
         wall = int(self._store.times.wall(now))
         age = wall - record.born_timestamp
         stored = wall - record.store_timestamp  # files go by this, and a message may be born long before it is sent
-        if asked >= self._options.transaction_check_max or stored > self._options.file_reserved_time * 3_600_000:
+        options = self._options
+        if asked >= options.transactions.transaction_check_max or stored > options.store.file_reserved_time * 3_600_000:
             self._give_up(half, record, now)
             return False
         custom = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
-        limit = self._options.transaction_time_out
+        limit = options.transactions.transaction_time_out
         if custom is not None:
             if age <= immunity_ms(custom, limit):
                 return self._prepared_is_decided(properties)
@@ -286,7 +287,7 @@ class HalfChecks:
         """The producer to ask: as in Java one that reads, of three tried in turn."""
         for _ in range(PRODUCERS_TRIED):
             producer = self._clients.next_producer(group)
-            if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
+            if producer is None or producer.channel.queued <= self._options.connections.client_write_buffer_high:
                 return producer
         return None
 

@@ -56,7 +56,7 @@ class HalvesAway(Service):
         """Begin a round after a while: the master may be back soon."""
         self._away.forget()
         self._round = []
-        self._next_round = now + self._options.transaction_check_interval
+        self._next_round = now + self._options.transactions.transaction_check_interval
 
     def due(self, now: int) -> int | None:
         """Never while there is a master, or nothing may be sent elsewhere."""
@@ -74,7 +74,7 @@ class HalvesAway(Service):
         self._away.go_on(now)
         complete = self._halves.scan(budget)
         if complete and now >= self._next_round and not self._round and not self._away.count:
-            self._next_round = now + self._options.transaction_check_interval
+            self._next_round = now + self._options.transactions.transaction_check_interval
             self._round = list(reversed(self._halves.pending))
         while self._round and not self._away.full:
             half = self._halves.pending.get(self._round[-1])

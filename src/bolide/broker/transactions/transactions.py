@@ -69,7 +69,7 @@ class TransactionService(Service):
         self._store = store = writer.store
         self._writer = writer
         self.halves = HalfMessages(store, offsets)
-        self._most = options.max_open_transactions
+        self._most = options.transactions.max_open_transactions
         self._ops = OpRecords(writer, self.halves)
         self._checks = HalfChecks(options, self._ops, clients, topics, effects, self, start, log)
         self._resumed: dict[int, int] = {}
@@ -112,7 +112,7 @@ class TransactionService(Service):
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
         self._options = options
-        self._most = options.max_open_transactions
+        self._most = options.transactions.max_open_transactions
         self._checks.configure(options)
 
     def role_changed(self, role: Role, now: int) -> None:
@@ -167,7 +167,7 @@ class TransactionService(Service):
         custom = properties.get(IMMUNITY)
         if custom and not header.from_transaction_check:
             age = int(self._store.times.wall(now)) - record.born_timestamp
-            if age > immunity_ms(custom, self._options.transaction_time_out):
+            if age > immunity_ms(custom, self._options.transactions.transaction_time_out):
                 return codes.ILLEGAL_OPERATION, "the immunity time of the transaction is over: answer its check instead"
         group = properties.get(names.PGROUP)
         if group is None or group != header.producer_group:

@@ -120,7 +120,7 @@ async def copies_of_a_body() -> float:
 
     with tempfile.TemporaryDirectory(prefix="bolide-bench-") as folder:
         node = BrokerNode(
-            BrokerOptions(
+            BrokerOptions.of(
                 store_path_root_dir=folder,
                 listen_port=0,
                 mapped_file_size_commit_log=16 * 1024 * 1024,

@@ -31,7 +31,7 @@ def show(
 ) -> None:
     """Show every setting, its value and its origin: flag, variable, file or default, in this order of precedence."""
     with boundary():
-        from bolide.declaration import settings_of
+        from bolide.declaration import settings_of, values_in
         from bolide.node.settings.config import load_daemon, shown
 
         kind, kept = daemon_options(daemon)
@@ -39,11 +39,12 @@ def show(
         for line in loaded.warnings:
             output.note(f"warning: {line}")
         rows: list[tuple[str, ...]] = []
+        values = values_in(loaded.options)
         for key, setting in settings_of(kind).items():
             origin = loaded.origins[key]
             if changed and origin == "default":
                 continue
-            row = (key, shown(key, getattr(loaded.options, setting.name)), origin)
+            row = (key, shown(key, values[key]), origin)
             about = setting.about
             more = (setting.range, "live" if about.live else "restart", about.text) if describe else ()
             rows.append((*row, *more))

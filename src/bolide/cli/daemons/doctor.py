@@ -133,7 +133,7 @@ def disk(store: Path | None) -> list[Diagnosis]:
     from bolide.broker.core.options import BrokerOptions
     from bolide.store.disk.files import RealFiles
 
-    folder = (store or Path(BrokerOptions().store_path_root_dir)).expanduser().absolute()
+    folder = (store or Path(BrokerOptions().place.store_path_root_dir)).expanduser().absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = [room(folder, RealFiles().disk_use(str(folder)))]

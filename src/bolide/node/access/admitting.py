@@ -23,8 +23,8 @@ def admit(
 ) -> None:
     """Put the gate in its place. Raises `ConfigError` for accounts that cannot be used."""
     gate: Guard | None
-    if options.acl_enable:
-        files = PlainAcl(world, options.acl_folder, log)
+    if options.access.acl_enable:
+        files = PlainAcl(world, options.access.acl_folder, log)
         gate = plain = parts.plain_gate(options, files.first())
         files.start(plain)
         life.callback(files.stop)

@@ -116,7 +116,7 @@ class ControllerNode:
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
         self.port = port.number
-        self.monitoring = made_monitoring(options, self.world, life)
+        self.monitoring = made_monitoring(options, options.bind_address, self.world, life)
         self._store = await self._engine(life, Member(options.controller_d_leger_self_id, self.address))
         self._controller = Controller(options, self._store)
         life.push_async_callback(self._kept.stop)

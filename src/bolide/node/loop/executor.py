@@ -71,11 +71,11 @@ class Executor:
         self._store: MessageStore = store
         self._hold: HoldTable = hold
         self._flush_timeout_ms: int = options.send_patience
-        self._sweep_ms: int = options.hold_sweep_interval if options.long_polling_enable else SHORT_SWEEP_MS
+        self._sweep_ms: int = options.pull.hold_sweep_interval if options.pull.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(options, self._parked, options.send_patience)
-        self.outbox: Outbox = Outbox(host, options.client_write_buffer_high)
+        self.outbox: Outbox = Outbox(host, options.connections.client_write_buffer_high)
         self._log: LogTurn = LogTurn(store, host, stats, self._parked, self.outbox, options.send_patience)
         self._resumer: Resumer = Resumer(
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look

@@ -20,7 +20,7 @@ class SendGate:
         """`patience_ms`: how long each send waits before its answer is late."""
         self.busy: str = ""
         self._overload: Overload = Overload(options)
-        self.max_unread: int = options.client_write_buffer_total
+        self.max_unread: int = options.connections.client_write_buffer_total
         """Bytes that all peers together may leave unread before pulls are sent away."""
         self._parked: ParkedReplies = parked
         self._patience_ms: int = patience_ms
@@ -28,7 +28,7 @@ class SendGate:
     def configure(self, options: BrokerOptions) -> None:
         """Take over other limits."""
         self._overload.configure(options)
-        self.max_unread = options.client_write_buffer_total
+        self.max_unread = options.connections.client_write_buffer_total
 
     def look(self, now: int, lag: int) -> None:
         """Before the commands of one read, which waited `lag` ms for their turn of the loop."""

@@ -242,7 +242,9 @@ class BrokerFigures:
 
     def _node(self, families: Families) -> None:
         source = self._source
-        families.gauge("rocketmq_broker_permission", "2 = write, 4 = read, 6 = both.", source.options.broker_permission)
+        families.gauge(
+            "rocketmq_broker_permission", "2 = write, 4 = read, 6 = both.", source.options.tables.broker_permission
+        )
         families.gauge("rocketmq_topic_number", "Topics in the table.", len(source.parts.topics.table))
         families.gauge("rocketmq_consumer_group_number", "Groups in the table.", len(source.parts.groups.table))
         families.gauge("bolide_allocated_blocks", "Blocks of memory of objects.", self._machine.allocated_blocks)

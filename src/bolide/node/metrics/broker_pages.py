@@ -22,7 +22,7 @@ async def serve_broker(monitoring: Monitoring, source: BrokerSource, world: Node
     def troubles() -> list[str]:
         return broker_troubles(store, source.registration, follows=not role.may_write)
 
-    labels = {"cluster": options.broker_cluster_name, "node_type": "broker", "node_id": options.broker_name}
+    labels = {"cluster": options.place.broker_cluster_name, "node_type": "broker", "node_id": options.place.broker_name}
     await monitoring.serve(labels, collect, troubles)
 
 

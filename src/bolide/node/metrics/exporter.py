@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.process_options import ProcessOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.world.contract import World
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 def made_monitoring(
-    options: BrokerOptions | NamesrvOptions | ControllerOptions, world: World, life: AsyncExitStack
+    options: ProcessOptions | NamesrvOptions | ControllerOptions, bind_address: str, world: World, life: AsyncExitStack
 ) -> Monitoring | None:
-    """Its port, bound; `life` closes it. None where metricsExporterType is DISABLE. Raises `CannotListen`."""
+    """The port, bound to metricsPromExporterHost or `bind_address`; `life` closes it.
+
+    None where metricsExporterType is DISABLE. Raises `CannotListen`.
+    """
     if options.metrics_exporter_type == "DISABLE":
         return None
     from bolide.node.metrics.monitoring import Monitoring
 
-    host = options.metrics_prom_exporter_host or options.bind_address
+    host = options.metrics_prom_exporter_host or bind_address
     made = Monitoring(world, host, options.metrics_prom_exporter_port)
     life.push_async_callback(made.stop)
     return made

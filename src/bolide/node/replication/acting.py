@@ -84,7 +84,7 @@ class ActingSet:
         await self.others.stop()
 
     async def _come_online(self, members: Members, before: PreOnline, seconds: float) -> None:
-        if self._options.total_replicas > 1 and not self._options.skip_pre_online:
+        if self._options.acting.total_replicas > 1 and not self._options.acting.skip_pre_online:
             await before.run(members)
         if self._role.come_online():
             self._work_changed()

@@ -42,10 +42,12 @@ SERVED_S: Final = 2.0
 def pace_of(options: BrokerOptions) -> Pace:
     """How connections are kept."""
     return Pace(
-        heartbeat=options.ha_send_heartbeat_interval,
-        silence=options.ha_housekeeping_interval,
-        batch=options.ha_transfer_batch_size,
-        most_in_second=options.max_ha_transfer_byte_in_second if options.ha_flow_control_enable else 0,
+        heartbeat=options.replication.ha_send_heartbeat_interval,
+        silence=options.replication.ha_housekeeping_interval,
+        batch=options.replication.ha_transfer_batch_size,
+        most_in_second=options.replication.max_ha_transfer_byte_in_second
+        if options.replication.ha_flow_control_enable
+        else 0,
     )
 
 
@@ -54,11 +56,11 @@ def log_address(options: BrokerOptions, world: NodeWorld) -> str:
 
     Raises `ConfigError`.
     """
-    if options.ha_tls_enable or options.bind_address not in ANY:
-        return options.bind_address
-    if options.broker_ip2:
-        return resolved("brokerIP2", options.broker_ip2, world)
-    return announced_ip(options.bind_address, options.broker_ip1, world)
+    if options.replication.ha_tls_enable or options.place.bind_address not in ANY:
+        return options.place.bind_address
+    if options.place.broker_ip2:
+        return resolved("brokerIP2", options.place.broker_ip2, world)
+    return announced_ip(options.place.bind_address, options.place.broker_ip1, world)
 
 
 class Joining:
@@ -69,7 +71,7 @@ class Joining:
         self._options = options
         self._world = world
         self._log = log
-        self.port = options.ha_listen_port or port + 1
+        self.port = options.replication.ha_listen_port or port + 1
         self._serving = serving_context(options)
         self._following = following_context(options)
         self.contexts = (self._serving, self._following)
@@ -79,7 +81,7 @@ class Joining:
         self._bound: DaemonPort | None = None
         if options.serves_log:
             host = log_address(options, world)
-            setting = f"haListenPort = {options.ha_listen_port}, on {host} only without haTlsEnable"
+            setting = f"haListenPort = {options.replication.ha_listen_port}, on {host} only without haTlsEnable"
             self._bound = DaemonPort(world, host, self.port, setting)
         self._counted: AutoInSync | None = None
         self._parts: LoopParts | None = None
@@ -94,10 +96,10 @@ class Joining:
         Raises `StoreDamaged`."""
         options, pace = self._options, pace_of(self._options)
         self._parts = parts = parts._replace(tls=self._following)
-        if options.enable_controller_mode:
+        if options.controlled.enable_controller_mode:
             self.switching = Switching(options, self._world, store, pace, parts, report)
             return [self.switching]
-        if options.broker_role == SLAVE:
+        if options.place.broker_role == SLAVE:
             self.master = MasterLink(store, pace, parts)
             return [self.master]
         if self._bound is None:
@@ -108,21 +110,21 @@ class Joining:
 
     def _in_sync(self, end: int) -> InSync | AutoInSync:
         options = self._options
-        if options.enable_slave_acting_master and options.waits_for_slaves:
-            auto = options.enable_auto_in_sync_replicas
+        if options.acting.enable_slave_acting_master and options.waits_for_slaves:
+            auto = options.acting.enable_auto_in_sync_replicas
             self._counted = AutoInSync(
-                most=options.in_sync_replicas,
-                least=options.min_in_sync_replicas if auto else options.in_sync_replicas,
-                timeout=options.slave_timeout,
-                max_gap=options.ha_max_gap_not_in_sync,
+                most=options.replication.in_sync_replicas,
+                least=options.controlled.min_in_sync_replicas if auto else options.replication.in_sync_replicas,
+                timeout=options.replication.slave_timeout,
+                max_gap=options.replication.ha_max_gap_not_in_sync,
                 end=end,
-                alive=options.total_replicas,
+                alive=options.acting.total_replicas,
             )
             return self._counted
         return InSync(
-            needed=options.in_sync_replicas if options.broker_role == SYNC_MASTER else 1,
-            timeout=options.slave_timeout,
-            max_gap=options.ha_max_gap_not_in_sync,
+            needed=options.replication.in_sync_replicas if options.place.broker_role == SYNC_MASTER else 1,
+            timeout=options.replication.slave_timeout,
+            max_gap=options.replication.ha_max_gap_not_in_sync,
             end=end,
         )
 
@@ -154,10 +156,10 @@ class Joining:
         if switching is None:
             return
         switching.around(node)
-        path = options.store_path_broker_identity or f"{switching.root}/brokerIdentity"
-        identity = BrokerIdentity(self._world.files, path, options.broker_cluster_name, options.broker_name)
-        addresses = split_addresses(options.controller_addr)
-        controllers = Controllers(addresses, self._world, tls, options.inner_credentials)
+        path = options.controlled.store_path_broker_identity or f"{switching.root}/brokerIdentity"
+        identity = BrokerIdentity(self._world.files, path, options.place.broker_cluster_name, options.place.broker_name)
+        addresses = split_addresses(options.controlled.controller_addr)
+        controllers = Controllers(addresses, self._world, tls, options.access.inner_credentials)
         self._membership = member = Membership(
             options, address, self._world, identity, controllers, switching, failed, self._log
         )
@@ -180,7 +182,7 @@ class Joining:
         if self._bound is not None:
             await self._bound.serve(self._accepted(self._made()))
         if self.master is not None:
-            self.master.follow(self._options.ha_master_address)
+            self.master.follow(self._options.replication.ha_master_address)
             self.master.start()
 
     def _made(self) -> Callable[[], RawConnection]:
@@ -209,7 +211,7 @@ class Joining:
         """A name server named the master's address of replication. One that was set beats it, as in RocketMQ 4.9."""
         if self.switching is not None:
             self.switching.master_told(ha_address)
-        if self.master is not None and not self._options.ha_master_address and ha_address:
+        if self.master is not None and not self._options.replication.ha_master_address and ha_address:
             self.master.follow(ha_address)
 
     def send_readers_back(self, topics: Iterable[TopicConfig]) -> None:

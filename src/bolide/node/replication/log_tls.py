@@ -10,16 +10,16 @@ from bolide.transport.tls_contexts import RenewedContext, client_context, server
 
 def serving_context(options: BrokerOptions) -> RenewedContext | None:
     """How slaves are spoken to; None in the clear, or of a broker that has none. Raises `ConfigError`."""
-    if not (options.ha_tls_enable and options.may_lead):
+    if not (options.replication.ha_tls_enable and options.may_lead):
         return None
-    paths = (options.tls_cert_path, options.tls_key_path, options.tls_trust_cert_path)
+    paths = (options.tls.tls_cert_path, options.tls.tls_key_path, options.tls.tls_trust_cert_path)
     cert, key, trust = paths
-    return RenewedContext(partial(server_context, cert, key, options.tls_key_password, trust, "require"), paths)
+    return RenewedContext(partial(server_context, cert, key, options.tls.tls_key_password, trust, "require"), paths)
 
 
 def following_context(options: BrokerOptions) -> RenewedContext | None:
     """How a master is spoken to; None in the clear, or of a broker that follows nobody. Raises `ConfigError`."""
-    if not (options.ha_tls_enable and options.may_follow):
+    if not (options.replication.ha_tls_enable and options.may_follow):
         return None
-    paths = (options.tls_client_trust_cert_path, options.tls_client_cert_path, options.tls_client_key_path)
-    return RenewedContext(partial(client_context, True, *paths, options.tls_client_key_password), paths)
+    paths = (options.tls.tls_client_trust_cert_path, options.tls.tls_client_cert_path, options.tls.tls_client_key_path)
+    return RenewedContext(partial(client_context, True, *paths, options.tls.tls_client_key_password), paths)

@@ -109,7 +109,7 @@ class Membership:
                 if not self._registered:
                     await self._register()
                 await self._look()
-                pause, wait = FIRST_RETRY_S, self._options.sync_broker_metadata_period / 1000
+                pause, wait = FIRST_RETRY_S, self._options.controlled.sync_broker_metadata_period / 1000
                 if self._said:
                     self._said = ""
                     self._log.info("the controller answers again")
@@ -133,7 +133,7 @@ class Membership:
         while broker_id == 0:
             applied = await self._world.in_thread(identity.applied)
             if applied is None:
-                request = GetNextBrokerIdRequestHeader(options.broker_cluster_name, options.broker_name)
+                request = GetNextBrokerIdRequestHeader(options.place.broker_cluster_name, options.place.broker_name)
                 answer = await self._ask(codes.CONTROLLER_GET_NEXT_BROKER_ID, request)
                 next_id = decode_header(answer, GetNextBrokerIdResponseHeader).next_broker_id
                 if next_id is None or next_id <= 0:
@@ -150,8 +150,8 @@ class Membership:
     async def _applied(self, applied: Applied) -> bool:
         """False when another broker has the id."""
         request = ApplyBrokerIdRequestHeader(
-            cluster_name=self._options.broker_cluster_name,
-            broker_name=self._options.broker_name,
+            cluster_name=self._options.place.broker_cluster_name,
+            broker_name=self._options.place.broker_name,
             applied_broker_id=applied.broker_id,
             register_check_code=applied.check_code,
         )
@@ -163,8 +163,8 @@ class Membership:
         """Say where this broker is; without a live master, stand for election."""
         options = self._options
         request = RegisterBrokerToControllerRequestHeader(
-            cluster_name=options.broker_cluster_name,
-            broker_name=options.broker_name,
+            cluster_name=options.place.broker_cluster_name,
+            broker_name=options.place.broker_name,
             broker_id=self.standing.own_id,
             broker_address=self._address,
             invoke_time=self._world.wall_ms(),
@@ -179,8 +179,8 @@ class Membership:
     async def _elect(self) -> None:
         options = self._options
         request = ElectMasterRequestHeader(
-            cluster_name=options.broker_cluster_name,
-            broker_name=options.broker_name,
+            cluster_name=options.place.broker_cluster_name,
+            broker_name=options.place.broker_name,
             broker_id=self.standing.own_id,
             designate_elect=False,
             invoke_time=self._world.wall_ms(),
@@ -210,12 +210,12 @@ class Membership:
             self._beat()
 
     async def _told(self) -> Told:
-        request = GetReplicaInfoRequestHeader(self._options.broker_name)
+        request = GetReplicaInfoRequestHeader(self._options.place.broker_name)
         unknown = codes.CONTROLLER_BROKER_METADATA_NOT_EXIST
         answer = await self._ask(codes.CONTROLLER_GET_REPLICA_INFO, request, frozenset({unknown}))
         if answer.code == unknown:
             self._registered = False
-            raise NoController(f"the controller does not know {self._options.broker_name}: {answer.remark}")
+            raise NoController(f"the controller does not know {self._options.place.broker_name}: {answer.remark}")
         header = decode_header(answer, GetReplicaInfoResponseHeader)
         body = decode_answer(answer.body, SyncStateSet)
         if header.master_epoch is None:
@@ -238,7 +238,7 @@ class Membership:
 
     async def _beat_on(self) -> None:
         while True:
-            await asyncio.sleep(self._options.broker_heartbeat_interval / 1000)
+            await asyncio.sleep(self._options.controlled.broker_heartbeat_interval / 1000)
             if self._registered:
                 self._beat()
 
@@ -246,21 +246,21 @@ class Membership:
         end, confirmed, epoch = self._part.stands()
         options = self._options
         header = BrokerHeartbeatRequestHeader(
-            cluster_name=options.broker_cluster_name,
+            cluster_name=options.place.broker_cluster_name,
             broker_addr=self._address,
-            broker_name=options.broker_name,
+            broker_name=options.place.broker_name,
             broker_id=self.standing.own_id,
             epoch=epoch,
             max_offset=end,
             confirm_offset=confirmed,
-            heartbeat_timeout_mills=options.controller_heart_beat_timeout_mills,
-            election_priority=options.broker_election_priority,
+            heartbeat_timeout_mills=options.controlled.controller_heart_beat_timeout_mills,
+            election_priority=options.controlled.broker_election_priority,
         )
         self._controllers.beat(header.to_ext())
 
     async def _find_leader(self) -> None:
         while True:
-            await asyncio.sleep(self._options.sync_controller_metadata_period / 1000)
+            await asyncio.sleep(self._options.controlled.sync_controller_metadata_period / 1000)
             try:
                 await self._controllers.find()
             except (BolideError, OSError):

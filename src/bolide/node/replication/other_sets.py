@@ -94,8 +94,8 @@ class OtherSets:
         self._options = options
         self._loop = loop
         self._world = loop.world
-        self._servers = split_addresses(options.namesrv_addr)
-        self._group = f"InnerProducerGroup_{options.broker_name}_{options.broker_id}"
+        self._servers = split_addresses(options.registration.namesrv_addr)
+        self._group = f"InnerProducerGroup_{options.place.broker_name}_{options.place.broker_id}"
         self._room = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections = ConnectionPool(ssl=loop.tls, connect_timeout=TIMEOUT_S, world=loop.world)
@@ -141,12 +141,14 @@ class OtherSets:
         queues = await self._queues(message.topic)
         if not queues:
             self._routes.pop(message.topic, None)
-            raise NotSent(f"no other set of {self._options.broker_cluster_name} takes messages of {message.topic}")
+            raise NotSent(
+                f"no other set of {self._options.place.broker_cluster_name} takes messages of {message.topic}"
+            )
         self._next += 1
         queue = queues[self._next % len(queues)]
         try:
             connection = await self._connections.get(queue.address)
-            request = signed(send_request(message, queue, self._group), self._options.inner_credentials)
+            request = signed(send_request(message, queue, self._group), self._options.access.inner_credentials)
             answer = await connection.request(request, TIMEOUT_S)
         except BolideError:
             self._routes.pop(message.topic, None)
@@ -179,10 +181,10 @@ class OtherSets:
         connection = await self._connections.get(server)
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         request = make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, header.to_ext())
-        answer = await connection.request(signed(request, self._options.inner_credentials), TIMEOUT_S)
+        answer = await connection.request(signed(request, self._options.access.inner_credentials), TIMEOUT_S)
         if answer.code == codes.TOPIC_NOT_EXIST:
             return []
         if answer.code != codes.SUCCESS:
             raise NotSent(f"answered {codes.response_name(answer.code)}: {answer.remark}")
         route = decode_answer(answer.body, TopicRouteData)
-        return queues_elsewhere(route, self._options.broker_cluster_name, self._options.broker_name)
+        return queues_elsewhere(route, self._options.place.broker_cluster_name, self._options.place.broker_name)

@@ -60,7 +60,7 @@ class PreOnline:
         log: logging.Logger,
     ) -> None:
         self._log = log
-        self._follows_s = 2 * options.ha_send_heartbeat_interval / 1000  # a slave tries again after one
+        self._follows_s = 2 * options.replication.ha_send_heartbeat_interval / 1000  # a slave tries again after one
         self._options = options
         self._place = place
         self._role = role
@@ -119,7 +119,7 @@ class PreOnline:
         answer = await self._ask(slave, codes.GET_ALL_CONSUMER_OFFSET, {})
         found: Any = await self._world.in_thread(partial(parse_long, answer.body))
         # A slave whose log is another one has numbered other messages so.
-        delivers = follows and self._options.enable_remote_escape
+        delivers = follows and self._options.acting.enable_remote_escape
         self._following.take_back(found, self._world.wall_ms(), transactions=delivers)
         if delivers:
             self._following.take_back_delays((await self._ask(slave, codes.GET_ALL_DELAY_OFFSET, {})).body)
@@ -138,7 +138,7 @@ class PreOnline:
             address, TIMEOUT_S, ssl=current_context(self._tls), world=self._world
         )
         try:
-            request = signed(make_request(code, 0, ext), self._options.inner_credentials)
+            request = signed(make_request(code, 0, ext), self._options.access.inner_credentials)
             answer = await connection.request(request, TIMEOUT_S)
         finally:
             connection.close()

@@ -112,7 +112,7 @@ class Switching(Service):
         self._certain = report.kept_all
         self._progress_due = report.abnormal
         self.root = store.root
-        path = options.store_path_epoch_file or f"{store.root}/{NAME}"
+        path = options.controlled.store_path_epoch_file or f"{store.root}/{NAME}"
         self.epoch_log = EpochLog(world, path, self._raw)
         self._node: NodeParts | None = None
         self._slaves: SlaveLinks | None = None
@@ -194,16 +194,18 @@ class Switching(Service):
         options, store, parts, pace = self._options, self._store, self._parts, self._pace
         epochs, end = self.epoch_log.epochs, int(store.end_offset)
         start = epochs.last.start if epochs.last is not None else end
-        sync_set = SyncSet(own_id, told.members, told.set_epoch, start, options.ha_max_time_slave_not_catchup)
+        sync_set = SyncSet(
+            own_id, told.members, told.set_epoch, start, options.controlled.ha_max_time_slave_not_catchup
+        )
         in_sync = InSync(
-            needed=options.in_sync_replicas,
-            timeout=options.slave_timeout,
-            max_gap=options.ha_max_gap_not_in_sync,
+            needed=options.replication.in_sync_replicas,
+            timeout=options.replication.slave_timeout,
+            max_gap=options.replication.ha_max_gap_not_in_sync,
             end=end,
         )
         confirming = Confirming(
-            sync_set, in_sync, own_id, options.all_ack_in_sync_state_set, epochs, lambda: int(store.confirm_offset),
-            self.epoch_log.sure_end,
+            sync_set, in_sync, own_id, options.controlled.all_ack_in_sync_state_set, epochs,
+            lambda: int(store.confirm_offset), self.epoch_log.sure_end,
         )  # fmt: skip
         file_size = int(store.shape.commit_log_segment_size)
         self._slaves = slaves = SlaveLinks(
@@ -218,7 +220,7 @@ class Switching(Service):
         node, store, options = self.node, self._store, self._options
         self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
         await self.lose()
-        hello = Hello(own_id, options.sync_from_last_file, options.async_learner)
+        hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner)
         self._link = link = SwitchLink(
             store, self._pace, self._parts, hello, self.epoch_log, self.cut, lambda: self._following(told.address)
         )
@@ -318,7 +320,7 @@ class Switching(Service):
         sync_set, node = self.sync_set, self.node
         if sync_set is not None and self._confirming is not None:
             self._confirming.recount()
-            short = len(sync_set.members) < self._options.min_in_sync_replicas
+            short = len(sync_set.members) < self._options.controlled.min_in_sync_replicas
             if short != node.role.short:
                 node.role.short = short
                 node.services.serve_as(node.role)

@@ -95,7 +95,7 @@ class SyncStateSetReporter:
 
     def _next_look(self) -> float:
         """Seconds until the set is looked at without any news."""
-        period = self._options.check_sync_state_set_period / 1000
+        period = self._options.controlled.check_sync_state_set_period / 1000
         sync_set = self._part.sync_set
         now = self._part.now()
         at = sync_set.again_at(now) if sync_set is not None else -1
@@ -115,7 +115,7 @@ class SyncStateSetReporter:
         sync_set.asked(wanted)
         self._part.set_changed()
         request = AlterSyncStateSetRequestHeader(
-            broker_name=self._options.broker_name,
+            broker_name=self._options.place.broker_name,
             master_broker_id=self._standing().own_id,
             master_epoch=self._standing().epoch,
             invoke_time=self._world.wall_ms(),

@@ -62,7 +62,7 @@ class Members:
         self._topics = topics
         self._told = told
         self._log = log
-        self._servers = split_addresses(options.namesrv_addr)
+        self._servers = split_addresses(options.registration.namesrv_addr)
         self._connections = ConnectionPool(ssl=tls, connect_timeout=TIMEOUT_S, world=world)
         self._woken = asyncio.Event()
         self._said = ""
@@ -106,7 +106,7 @@ class Members:
                 if not self._said:
                     self._said = str(error)
                     self._log.warning("no name server says who is in the set: %s", error)
-            await self._pause(self._options.sync_broker_member_group_period / 1000)
+            await self._pause(self._options.acting.sync_broker_member_group_period / 1000)
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -123,21 +123,21 @@ class Members:
                     connection.oneway(self._signed(self._beat()))
             except BolideError as error:  # the registration with it says so
                 self._log.debug("no sign of life to %s: %s", server, error)
-            await asyncio.sleep(self._options.broker_heartbeat_interval / 1000)
+            await asyncio.sleep(self._options.controlled.broker_heartbeat_interval / 1000)
 
     def _beat(self) -> Command:
         options = self._options
-        if not options.compatible_with_old_name_srv:
+        if not options.acting.compatible_with_old_name_srv:
             beat = BrokerHeartbeatRequestHeader(
-                cluster_name=options.broker_cluster_name,
+                cluster_name=options.place.broker_cluster_name,
                 broker_addr=self._address,
-                broker_name=options.broker_name,
+                broker_name=options.place.broker_name,
             )
             return make_request(codes.BROKER_HEARTBEAT, 0, beat.to_ext(), oneway=True)
         query = QueryDataVersionRequestHeader(
-            broker_name=options.broker_name,
+            broker_name=options.place.broker_name,
             broker_addr=self._address,
-            cluster_name=options.broker_cluster_name,
+            cluster_name=options.place.broker_cluster_name,
             broker_id=self._role.broker_id,
         )
         version = self._topics.data_version
@@ -146,18 +146,18 @@ class Members:
 
     async def _asked(self, server: str) -> dict[int, str]:
         options = self._options
-        if options.compatible_with_old_name_srv:
-            topic = SYNC_MEMBER_TOPIC_PREFIX + options.broker_name
+        if options.acting.compatible_with_old_name_srv:
+            topic = SYNC_MEMBER_TOPIC_PREFIX + options.place.broker_name
             answer = await self._answer(
                 server, codes.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic).to_ext()
             )
             if answer.code == codes.TOPIC_NOT_EXIST:
                 return {}
             brokers = decode_answer(self._good(answer).body, TopicRouteData).broker_datas
-            ours = [broker.broker_addrs for broker in brokers if broker.broker_name == options.broker_name]
+            ours = [broker.broker_addrs for broker in brokers if broker.broker_name == options.place.broker_name]
             return dict(ours[0]) if ours else {}
         header = GetBrokerMemberGroupRequestHeader(
-            cluster_name=options.broker_cluster_name, broker_name=options.broker_name
+            cluster_name=options.place.broker_cluster_name, broker_name=options.place.broker_name
         )
         answer = await self._answer(server, codes.GET_BROKER_MEMBER_GROUP, header.to_ext())
         group = decode_answer(self._good(answer).body, GetBrokerMemberGroupResponseBody).broker_member_group
@@ -173,4 +173,4 @@ class Members:
         return await connection.request(self._signed(make_request(code, 0, ext)), TIMEOUT_S)
 
     def _signed(self, command: Command) -> Command:
-        return signed(command, self._options.inner_credentials)
+        return signed(command, self._options.access.inner_credentials)

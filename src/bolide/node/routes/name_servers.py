@@ -12,18 +12,19 @@ from bolide.transport.tls_contexts import RenewedContext, client_context
 
 def check_name_servers(options: BrokerOptions) -> None:
     """Raise `ConfigError` when namesrvAddr holds anything but addresses."""
-    if options.namesrv_addr.strip():
+    if options.registration.namesrv_addr.strip():
         try:
-            split_addresses(options.namesrv_addr)
+            split_addresses(options.registration.namesrv_addr)
         except ConfigError as error:
-            raise ConfigError(f"namesrvAddr = {options.namesrv_addr!r} is not allowed: {error}") from None
+            raise ConfigError(f"namesrvAddr = {options.registration.namesrv_addr!r} is not allowed: {error}") from None
 
 
 def name_server_context(options: BrokerOptions) -> RenewedContext | None:
     """How name servers are spoken to; None in the clear. Raises `ConfigError`."""
-    wanted = options.tls_enable == "true" or (options.tls_enable == "" and options.tls_mode == "enforcing")
+    tls = options.tls
+    wanted = tls.tls_enable == "true" or (tls.tls_enable == "" and tls.tls_mode == "enforcing")
     if not wanted:
         return None
-    paths = (options.tls_client_trust_cert_path, options.tls_client_cert_path, options.tls_client_key_path)
-    make = partial(client_context, options.tls_client_auth_server, *paths, options.tls_client_key_password)
+    paths = (tls.tls_client_trust_cert_path, tls.tls_client_cert_path, tls.tls_client_key_path)
+    make = partial(client_context, tls.tls_client_auth_server, *paths, tls.tls_client_key_password)
     return RenewedContext(make, paths)

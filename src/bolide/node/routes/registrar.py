@@ -79,7 +79,7 @@ class Registration:
         self._topics = topics
         self._tls = tls
         self._world = world
-        self._servers = split_addresses(options.namesrv_addr)
+        self._servers = split_addresses(options.registration.namesrv_addr)
         self._connections: dict[str, ClientConnection] = {}
         self._changed: dict[str, set[str]] = {server: {""} for server in self._servers}
         self._wake: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
@@ -144,7 +144,7 @@ class Registration:
         self._connections.clear()
 
     async def _keep(self, server: str) -> None:
-        period = self._options.register_name_server_period / 1000
+        period = self._options.registration.register_name_server_period / 1000
         said = ""
         pause = FIRST_RETRY_S
         complete_at = self._world.monotonic() + period
@@ -189,7 +189,7 @@ class Registration:
     async def _register(self, server: str, names: set[str]) -> None:
         connection = await self._connection(server)
         command = self._request(names)
-        timeout = self._options.register_broker_timeout_mills / 1000
+        timeout = self._options.registration.register_broker_timeout_mills / 1000
         response = await connection.request(command, timeout)
         if response.code != codes.SUCCESS:
             raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
@@ -221,26 +221,26 @@ class Registration:
         body = encode_register_body(
             RegisterBrokerBody(
                 TopicConfigAndMappingSerializeWrapper(
-                    {config.topic_name: body_of(config, options.broker_permission) for config in chosen},
+                    {config.topic_name: body_of(config, options.tables.broker_permission) for config in chosen},
                     DataVersion(version.timestamp, version.counter, version.state_version),
                 )
             ),
-            options.compressed_register,
+            options.registration.compressed_register,
         )
         header = RegisterBrokerRequestHeader(
-            broker_name=options.broker_name,
+            broker_name=options.place.broker_name,
             broker_addr=self._place.address,
-            cluster_name=options.broker_cluster_name,
+            cluster_name=options.place.broker_cluster_name,
             ha_server_addr=self._place.ha_address,
             broker_id=self._role.broker_id,
-            enable_acting_master=options.enable_slave_acting_master,
+            enable_acting_master=options.acting.enable_slave_acting_master,
             heartbeat_timeout_millis=(
-                options.broker_not_active_timeout_millis if options.enable_slave_acting_master else None
+                options.acting.broker_not_active_timeout_millis if options.acting.enable_slave_acting_master else None
             ),
-            compressed=options.compressed_register,
+            compressed=options.registration.compressed_register,
             body_crc32=body_checksum(body),
         )
-        return signed(make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body), options.inner_credentials)
+        return signed(make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body), options.access.inner_credentials)
 
     async def _connection(self, server: str) -> ClientConnection:
         known = self._connections.get(server)
@@ -254,14 +254,14 @@ class Registration:
         if known is None or known.closed:
             return
         header = UnRegisterBrokerRequestHeader(
-            broker_name=self._options.broker_name,
+            broker_name=self._options.place.broker_name,
             broker_addr=self._place.address,
-            cluster_name=self._options.broker_cluster_name,
+            cluster_name=self._options.place.broker_cluster_name,
             broker_id=self._role.broker_id,
         )
         try:
             request = make_request(codes.UNREGISTER_BROKER, 0, header.to_ext())
-            await known.request(signed(request, self._options.inner_credentials), UNREGISTER_TIMEOUT_S)
+            await known.request(signed(request, self._options.access.inner_credentials), UNREGISTER_TIMEOUT_S)
         except BolideError as error:
             log.info("left without unregistering at %s: %s", server, error)
         known.close()

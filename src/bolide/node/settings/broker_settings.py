@@ -5,25 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.declaration import settings_of
+from bolide.declaration import values_in
 from bolide.errors import ConfigError
 from bolide.node.settings.config import shown
 
 
 def listen_setting(options: BrokerOptions) -> str:
     """The setting that an operator changes when the port cannot be had."""
-    return f"listenPort = {options.listen_port}"
+    return f"listenPort = {options.place.listen_port}"
 
 
 def conf_of(options: BrokerOptions) -> dict[str, str]:
     """All options as the text a broker.conf would hold: what GET_BROKER_CONFIG answers and plug-ins get."""
-    return {key: shown(key, getattr(options, setting.name)) for key, setting in settings_of(BrokerOptions).items()}
+    return {key: shown(key, value) for key, value in values_in(options).items()}
 
 
 def check_log_folder(options: BrokerOptions) -> None:
     """Raise `ConfigError` when storePathCommitLog names another folder than the one that is used."""
-    used = Path(options.store_path_root_dir).expanduser() / "commitlog"
-    wanted = options.store_path_commit_log
+    used = Path(options.place.store_path_root_dir).expanduser() / "commitlog"
+    wanted = options.place.store_path_commit_log
     if wanted and Path(wanted).expanduser().resolve() != used.resolve():
         raise ConfigError(
             f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "

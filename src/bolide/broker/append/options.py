@@ -1,0 +1,19 @@
+"""Settings of light queues."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from bolide.declaration import DeclaredOptions, PositiveCount, java_key
+from bolide.layout.shape import LIGHT_QUEUES
+
+
+class LightQueueOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """How many light queues there may be."""
+
+    enable_lmq_quota: Annotated[
+        bool, LIGHT_QUEUES("Limit light queues to maxLmqConsumeQueueNum; false: to maxTopics.")
+    ] = False
+    max_lmq_consume_queue_num: Annotated[
+        PositiveCount, LIGHT_QUEUES("Maximum number of light queues if enableLmqQuota is true.")
+    ] = 20_000

@@ -1,0 +1,55 @@
+"""Settings of sets in which a slave acts as master while there is none."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
+
+ACTING: Final = Section("Acting masters")
+
+
+class ActingOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """Slaves that act as master, and the sets that allow it."""
+
+    enable_slave_acting_master: Annotated[
+        bool,
+        ACTING(
+            "While a set has no master, name servers with supportActingMaster show its slave with the smallest "
+            "brokerId as the master: consumers read there. Set it at all brokers of the set."
+        ),
+    ] = False
+    total_replicas: Annotated[
+        int,
+        Meta(ge=1, le=16),
+        ACTING(
+            "Brokers of the set. With more than 1 a master registers once each slave that runs follows it, or had time "
+            "to, and has their offsets of consumers; a slave once it follows the master that runs."
+        ),
+    ] = 1
+    skip_pre_online: Annotated[bool, ACTING("Register at once, whatever totalReplicas is.")] = False
+    broker_not_active_timeout_millis: Annotated[
+        PositiveMs, ACTING("Time without a sign of life after which name servers take this broker for dead.")
+    ] = 10_000
+    sync_broker_member_group_period: Annotated[
+        PositiveMs, ACTING("Time between questions to a name server who is in the set.")
+    ] = 1000
+    compatible_with_old_name_srv: Annotated[
+        bool, ACTING("Use requests that name servers of RocketMQ 4.9 have, too (322 and 105, not 904 and 901).")
+    ] = True
+    enable_auto_in_sync_replicas: Annotated[
+        bool,
+        ACTING(
+            "A send waits for no more machines than are in sync, and for minInSyncReplicas at least. Needs "
+            "enableSlaveActingMaster."
+        ),
+    ] = False
+    enable_remote_escape: Annotated[
+        bool,
+        ACTING(
+            "A slave that acts as master delivers delayed messages and timers, and hands half messages over: it sends "
+            "them to other sets of the cluster. Needs enableSlaveActingMaster; set it at all brokers of the set."
+        ),
+    ] = False

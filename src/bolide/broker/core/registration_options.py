@@ -1,0 +1,25 @@
+"""Settings of how a broker registers with its name servers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
+
+REGISTRATION: Final = Section("Registration")
+
+
+class RegistrationOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """What name servers are told, and when."""
+
+    namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: none.")] = ""
+    register_broker_timeout_mills: Annotated[
+        PositiveMs, REGISTRATION("Time a name server has to answer a registration.")
+    ] = 24_000
+    register_name_server_period: Annotated[
+        int, Meta(ge=10_000, le=60_000, extra={"unit": "ms"}), REGISTRATION("Time between registrations.")
+    ] = 30_000
+    compressed_register: Annotated[bool, REGISTRATION("Compress the topics in a registration.")] = False
+    region_id: Annotated[str, REGISTRATION("Region told to producers with each acknowledgement.")] = "DefaultRegion"

@@ -1,0 +1,27 @@
+"""Settings of transactions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from bolide.declaration import OURS, Count, DeclaredOptions, PositiveCount, PositiveMs, Section, java_key
+
+TRANSACTIONS: Final = Section("Transactions")
+
+
+class TransactionOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+    """When producers are asked for the outcome of half messages."""
+
+    transaction_time_out: Annotated[
+        PositiveMs, TRANSACTIONS("Age from which the producer of a half message is asked for the outcome.")
+    ] = 6000
+    transaction_check_interval: Annotated[PositiveMs, TRANSACTIONS("Time between checks of half messages.")] = 30_000
+    transaction_check_max: Annotated[
+        Count, TRANSACTIONS("Checks after which a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.")
+    ] = 15
+    max_open_transactions: Annotated[
+        PositiveCount,
+        TRANSACTIONS(
+            "Maximum number of half messages that are not ended; further ones are refused.", live=True, java=OURS
+        ),
+    ] = 1_000_000
