@@ -458,10 +458,10 @@ class PushConsumer:
 class PullConsumer:
     """Consumes by asking. ``with PullConsumer("group") as consumer: for message in consumer: ...``
 
-    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
-    `commit` moves the group's offsets. `start_from` is for a group without offsets: ``"last"``, ``"first"`` or a time.
-    `suspend` is how many seconds a pull waits at its broker. `filters` drop messages before they are returned;
-    `offset_store` keeps the offsets in place of the brokers.
+    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every `persist_interval`
+    seconds, 5 by default; without, only `commit` moves the group's offsets. `start_from` is for a group without
+    offsets: ``"last"``, ``"first"`` or a time. `suspend` is how many seconds a pull waits at its broker. `filters` drop
+    messages before they are returned; `offset_store` keeps the offsets in place of the brokers.
     """
 
     def __init__(

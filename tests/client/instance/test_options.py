@@ -10,10 +10,22 @@ from typing import Any
 import pytest
 
 from bolide.admin import Admin
-from bolide.client import Message, Producer, PullConsumer, PushConsumer, TransactionProducer, TransactionState, blocking
+from bolide.client import (
+    ArgumentError,
+    ClientStateError,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    RequestTimeout,
+    TransactionProducer,
+    TransactionState,
+    blocking,
+)
 from bolide.client.instance.options import ClientOptions, ConnectionOptions
 from bolide.client.producing.producer import ProducerOptions
 from bolide.remoting import codes
+from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
 
 CLASSES: list[Callable[..., Any]] = [
@@ -75,3 +87,58 @@ async def test_the_header_is_json_or_binary(binary: bool, broker: ScriptedBroker
     assert {command.serialize_type for command in broker.seen} == {codes.BINARY_TYPE if binary else codes.JSON_TYPE}
     (sent, _) = broker.requests(codes.SEND_MESSAGE_V2)
     assert "ä\x01ö" in sent.ext()["i"]
+
+
+INTERVALS = ("heartbeat_interval", "route_interval", "persist_interval", "call_timeout")
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+def test_options_keep_each_interval(name: str) -> None:
+    given: Any = {name: 0.25}
+    assert getattr(ClientOptions.of("a:1", **given), name) == 0.25
+    assert getattr(ClientOptions.of("a:1"), name) == getattr(ClientOptions(("a:1",)), name)
+
+
+@pytest.mark.parametrize("name", INTERVALS)
+@pytest.mark.parametrize("value", [0, -1, True, None, "5", float("inf"), 600.5, 30_000])
+def test_interval_out_of_range_is_rejected_by_name(name: str, value: Any) -> None:
+    given: Any = {name: value}
+    with pytest.raises(ArgumentError, match=f"^{name} is .*, give seconds above 0, 600 at most$"):
+        PushConsumer("G", "a:1", **given)
+
+
+async def test_heartbeats_and_routes_follow_their_intervals(broker: ScriptedBroker) -> None:
+    """Both are 30 s by default, as long as the test may wait."""
+    async with PullConsumer("G", broker.address, heartbeat_interval=0.02, route_interval=0.02) as consumer:
+        consumer.subscribe("T")
+        seen = len(broker.requests(codes.HEART_BEAT)), len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
+        await until(lambda: len(broker.requests(codes.HEART_BEAT)) > seen[0] + 10, "ten heartbeats")
+        await until(lambda: len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) > seen[1] + 10, "ten routes")
+
+
+async def test_call_timeout_bounds_a_request(broker: ScriptedBroker) -> None:
+    broker.script[codes.GET_MIN_OFFSET] = lambda command: None
+    async with PullConsumer("G", broker.address, call_timeout=0.25) as consumer:
+        queue = (await consumer.queues("T"))[0]
+        with pytest.raises(RequestTimeout):
+            await consumer.begin_offset(queue)
+
+
+async def test_consumers_with_different_persist_intervals_share_connections(broker: ScriptedBroker) -> None:
+    broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+    quick = PushConsumer("quick", broker.address, start_from="first", persist_interval=0.02)
+    slow = PushConsumer("slow", broker.address, start_from="first", persist_interval=600)
+    for consumer in (quick, slow):
+        consumer.subscribe("T", "*", lambda message: None)
+    async with quick, slow:
+        await until(lambda: broker.offsets.get(("quick", "T", 0)) == 1, "the offset")
+        assert len(broker.clients) == 1
+        assert ("slow", "T", 0) not in broker.offsets
+
+
+async def test_second_member_with_the_same_id_is_rejected_whatever_its_options(broker: ScriptedBroker) -> None:
+    async with PullConsumer("G", broker.address):
+        with pytest.raises(ClientStateError, match="instance_name"):
+            await PullConsumer("G", broker.address, heartbeat_interval=10).start()
+        async with PullConsumer("G", broker.address, heartbeat_interval=10, instance_name="second"):
+            pass

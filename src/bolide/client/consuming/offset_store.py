@@ -1,7 +1,8 @@
 """Where a consumer keeps how far it is: on the brokers for a group that shares queues, in a file when each reads all.
 
 RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and place, so that a Java
-consumer with the same client id and group can resume from it. Progress is kept in memory and written every 5 seconds.
+consumer with the same client id and group can resume from it. Progress stays in memory and is written every
+`persist_interval` seconds.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ from bolide.remoting.command import Command, make_response
 class PullConsumer(Consumer):
     """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``
 
-    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
-    `commit` moves the group's offsets. `start_from` is for a group without offsets: ``"last"``, ``"first"`` or a time.
-    `suspend` is how many seconds a pull waits at its broker. `filters` drop messages before they are returned;
-    `offset_store` keeps the offsets in place of the brokers.
+    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every `persist_interval`
+    seconds, 5 by default; without, only `commit` moves the group's offsets. `start_from` is for a group without
+    offsets: ``"last"``, ``"first"`` or a time. `suspend` is how many seconds a pull waits at its broker. `filters` drop
+    messages before they are returned; `offset_store` keeps the offsets in place of the brokers.
     """
 
     def __init__(

@@ -104,8 +104,17 @@ class ClientInstance(RoutedClient):
         self.producers[member.group] = member
 
     def add_consumer(self, member: ConsumerMember) -> None:
-        """Enter a consumer. Raises `ClientStateError` when its group is here already."""
-        if member.group in self.consumers:
+        """Enter a consumer. Raises `ClientStateError` when its group is here already.
+
+        So it does when the group is in an instance with the same client id and other options: a broker takes the two
+        for one member, and both would read all its queues.
+        """
+        twins = [
+            other
+            for other in _instances.get(self._loop, Instances()).values()
+            if other.client_id == self.client_id and other.options.namesrv == self.options.namesrv
+        ]
+        if any(member.group in other.consumers for other in [self, *twins]):
             raise ClientStateError(
                 f"consumer group {member.group} is started already in client {self.client_id},"
                 " give the second one another instance_name"

@@ -10,7 +10,7 @@ from bolide.client.instance.environment_credentials import environment_credentia
 from bolide.client.instance.environment_tls import environment_ssl
 from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.instance.unique_id import default_client_id
-from bolide.client.messages.arguments import check_method
+from bolide.client.messages.arguments import check_method, check_seconds
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.messages.namespace import check_namespace
 from bolide.world.contract import World
@@ -18,6 +18,9 @@ from bolide.world.real import THE_WORLD
 
 DEFAULT_NAMESRV: Final = ""
 """Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
+
+MAX_INTERVAL: Final = 600.0
+"""Upper limit of the intervals in seconds. RocketMQ's clients take ms, and 30000 would otherwise mean 8 hours."""
 
 
 class ConnectionOptions(TypedDict, total=False):
@@ -29,8 +32,10 @@ class ConnectionOptions(TypedDict, total=False):
     encrypts every connection; `binary_header` encodes requests in RocketMQ's binary form instead of JSON (Java's
     ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the names of topics and groups, so that users of one
     cluster do not meet; `unit` names the unit a client works for (Java's unitName with unitMode): what it creates is
-    marked so, and the id ends with it. `world` is what the client asks for time, random numbers, threads, sockets and
-    files; another one than the machine is for simulations.
+    marked so, and the id ends with it. Times are seconds: `heartbeat_interval` and
+    `route_interval` separate two heartbeats and two requests for all routes, `persist_interval` two writes of a
+    consumer's offsets, and `call_timeout` bounds a connection attempt and each request without a timeout. `world`
+    supplies time, random numbers, threads, sockets and files; simulations replace it.
     """
 
     instance_name: str
@@ -42,6 +47,10 @@ class ConnectionOptions(TypedDict, total=False):
     binary_header: bool
     namespace: str
     unit: str
+    heartbeat_interval: float
+    route_interval: float
+    persist_interval: float
+    call_timeout: float
     world: World
 
 
@@ -59,7 +68,8 @@ class ClientOptions:
     world: World = THE_WORLD
     heartbeat_interval: float = 30.0
     route_interval: float = 30.0
-    persist_interval: float = 5.0
+    # Each consumer writes its own offsets, so consumers with different intervals can share an instance.
+    persist_interval: float = field(default=5.0, compare=False)
     rebalance_interval: float = 20.0
     call_timeout: float = 3.0
 
@@ -78,6 +88,10 @@ class ClientOptions:
         binary_header: bool = False,
         namespace: str = "",
         unit: str = "",
+        heartbeat_interval: float = 30.0,
+        route_interval: float = 30.0,
+        persist_interval: float = 5.0,
+        call_timeout: float = 3.0,
         world: World = THE_WORLD,
     ) -> ClientOptions:
         """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
@@ -106,4 +120,8 @@ class ClientOptions:
             namespace=check_namespace(namespace),
             unit=unit,
             world=world,
+            heartbeat_interval=check_seconds("heartbeat_interval", heartbeat_interval, most=MAX_INTERVAL),
+            route_interval=check_seconds("route_interval", route_interval, most=MAX_INTERVAL),
+            persist_interval=check_seconds("persist_interval", persist_interval, most=MAX_INTERVAL),
+            call_timeout=check_seconds("call_timeout", call_timeout, most=MAX_INTERVAL),
         )

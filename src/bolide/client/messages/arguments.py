@@ -82,13 +82,14 @@ def check_count(argument: str, value: int, least: int, most: int | None = None, 
     raise ArgumentError(f"{argument} is {shown(value)}, give a whole number {reach}{turned_off}", argument)
 
 
-def check_seconds(argument: str, value: float, *, zero: bool = False) -> float:
-    """A finite number of seconds above 0, or with `zero` from 0. Raises `ArgumentError`."""
+def check_seconds(argument: str, value: float, *, zero: bool = False, most: float = math.inf) -> float:
+    """A finite number of seconds above 0, or with `zero` from 0, and at most `most`. Raises `ArgumentError`."""
     number = plain_number(value)
-    if number is not None and math.isfinite(number):
+    if number is not None and math.isfinite(number) and number <= most:
         if number > 0 or (zero and number == 0):
             return number
-    raise ArgumentError(f"{argument} is {shown(value)}, give seconds {'from 0' if zero else 'above 0'}", argument)
+    reach = f"{'from 0' if zero else 'above 0'}{'' if most == math.inf else f', {most:g} at most'}"
+    raise ArgumentError(f"{argument} is {shown(value)}, give seconds {reach}", argument)
 
 
 def check_text(argument: str, value: object) -> str:
