@@ -43,7 +43,7 @@ from bolide.client.messages.transaction import TransactionListener, TransactionR
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
-from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
+from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, EndTransactionCall, Interceptor, SendCall
 from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.errors import (
     ArgumentError,
@@ -77,8 +77,8 @@ __all__ = [
     "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
-    "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry", "PrometheusMetrics",
-    "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
+    "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "ConsumerCache", "OpenTelemetry",
+    "PrometheusMetrics", "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors
     "BolideError", "LocalError", "PeerError", "ArgumentError", "ClientForked", "ClientStateError", "CodecError",
     "CompressionError", "ConfigError", "ConnectionLost", "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout",

@@ -79,27 +79,36 @@ async def test_cached_messages_are_shown_while_a_consumer_runs(bolide_broker: Br
     assert figure("rocketmq_consumer_cached_messages") is None
 
 
+class Cache:
+    """Figures of one consumer."""
+
+    def __init__(self, count: int, size: int, paused: int) -> None:
+        self.figures = (count, size)
+        self.queues = paused
+
+    def __call__(self) -> dict[str, tuple[int, int]]:
+        return {"T": self.figures}
+
+    def paused(self) -> dict[str, int]:
+        return {"T": self.queues}
+
+
 def test_consumers_of_a_group_are_one_sum_of_those_that_have_not_left() -> None:
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(registry)
-
-    def first() -> dict[str, tuple[int, int]]:
-        return {"T": (1, 10)}
-
-    def second() -> dict[str, tuple[int, int]]:
-        return {"T": (2, 20)}
+    first, second = Cache(1, 10, 3), Cache(2, 20, 1)
 
     def figures() -> list[float | None]:
-        names = ("rocketmq_consumer_cached_messages", "rocketmq_consumer_cached_bytes")
+        names = ("rocketmq_consumer_cached_messages", "rocketmq_consumer_cached_bytes", "bolide_client_paused_queues")
         return [registry.get_sample_value(name, {"topic": "T", "consumer_group": "G"}) for name in names]
 
     metrics.joined("G", first)
     metrics.joined("G", second)
-    assert figures() == [3, 30]
+    assert figures() == [3, 30, 4]
     metrics.left("G", first)
-    assert figures() == [2, 20]
+    assert figures() == [2, 20, 1]
     metrics.left("G", second)
-    assert figures() == [None, None]
+    assert figures() == [None, None, None]
 
 
 def test_a_registry_takes_one() -> None:

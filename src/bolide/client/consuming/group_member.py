@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
 from bolide.client.consuming.consumer_stats import ConsumerStats
+from bolide.client.consuming.flow_control import CachedMessages, FlowControl
 from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVELY, GroupMembership, Serve
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.process_queue import ProcessQueue
@@ -23,7 +24,7 @@ from bolide.client.instance.process_id import process_id
 from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.namespace import with_namespace, without_namespace
+from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, Subscription, subscription
@@ -65,6 +66,8 @@ class GroupMember(GroupMembership):
         self.strategy = strategy
         self.owned: dict[MessageQueue, ProcessQueue] = {}
         self.stats = ConsumerStats()
+        self.flow_control = FlowControl(group)
+        self.cached = CachedMessages(self.owned, options.namespace)
         self._queues: QueueOwner | None = None
         self._orderly = orderly
         self._wake = asyncio.Event()
@@ -306,15 +309,6 @@ class GroupMember(GroupMembership):
             if self.owned.get(queue) is process_queue:  # given up halfway: the next round takes it again
                 del self.owned[queue]
                 self.rebalance_soon()
-
-    def cached(self) -> dict[str, tuple[int, int]]:
-        """By topic as its user knows it: messages pulled and not done, and bytes of their bodies. On any thread."""
-        found: dict[str, tuple[int, int]] = {}
-        for each in list(self.owned.values()):
-            topic = without_namespace(self.options.namespace, each.queue.topic)
-            count, size = found.get(topic, (0, 0))
-            found[topic] = (count + each.cached_count, size + each.cached_bytes)
-        return found
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic held now."""

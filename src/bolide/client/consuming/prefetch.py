@@ -156,7 +156,7 @@ class Prefetch:
     async def _pull_loop(self, process_queue: ProcessQueue) -> None:
         queue = process_queue.queue
         while not process_queue.dropped:
-            await process_queue.wait_for_room()
+            await self.member.flow_control.wait_for_room(process_queue)
             wanted = self.assigned or self.member.subscriptions.get(queue.topic)
             if process_queue.dropped or wanted is None:
                 return

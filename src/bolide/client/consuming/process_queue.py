@@ -38,6 +38,7 @@ class ProcessQueue:
         self.max_count = MAX_CACHED_COUNT
         self.max_bytes = MAX_CACHED_BYTES
         self.max_span = MAX_SPAN
+        self._count_shared = self._bytes_shared = False
         self._order: deque[int] = deque()
         self._done: set[int] = set()
         self._last = -1
@@ -133,6 +134,7 @@ class ProcessQueue:
         self.max_count = count if shared_count < 0 else max(1, shared_count // share)
         self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)
         self.max_span = span
+        self._count_shared, self._bytes_shared = shared_count >= 0, shared_size >= 0
         self._note_room()
 
     async def wait_for_room(self) -> None:
@@ -158,13 +160,30 @@ class ProcessQueue:
         """Wait until no listener has messages of this queue."""
         await self._idle.wait()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the queue may be pulled: no limit is reached, or the queue is dropped."""
+        return self._room.is_set()
+
+    def limit_reached(self) -> str:
+        """Return the consumer's option whose limit is reached, or "" if there is room."""
+        if self.cached_count >= self.max_count:
+            return "max_cached_for_topic" if self._count_shared else "max_cached"
+        if self.cached_bytes >= self.max_bytes:
+            return "max_cached_bytes_for_topic" if self._bytes_shared else "max_cached_bytes"
+        if not self.orderly and self._order and self._last - self._order[0] > self.max_span:
+            return "max_span"
+        return ""
+
+    def show_limit(self, option: str) -> str:
+        """Return the option with its value, or with this queue's share of it."""
+        if option == "max_span":
+            return f"{option} {self.max_span}"
+        limit = self.max_bytes if option.startswith("max_cached_bytes") else self.max_count
+        return f"{option}, of which this queue has {limit}," if option.endswith("_for_topic") else f"{option} {limit}"
+
     def _note_room(self) -> None:
-        full = (
-            self.cached_count >= self.max_count
-            or self.cached_bytes >= self.max_bytes
-            or (not self.orderly and bool(self._order) and self._last - self._order[0] > self.max_span)
-        )
-        if full and not self.dropped:
+        if self.limit_reached() and not self.dropped:
             self._room.clear()
         else:
             self._room.set()

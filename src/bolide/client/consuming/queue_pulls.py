@@ -159,7 +159,7 @@ class QueuePulls:
         member, settings = self.member, self._settings
         while not process_queue.dropped:
             process_queue.limit(*settings.limits, len(member.owned))
-            await process_queue.wait_for_room()
+            await member.flow_control.wait_for_room(process_queue)
             await self._paused.wait(process_queue.queue)
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:

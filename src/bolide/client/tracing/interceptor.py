@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.listener import ListenerCall, failed_of
@@ -72,6 +72,16 @@ class EndTransactionCall:
     began: int = field(default_factory=now_ms)
 
 
+class ConsumerCache(Protocol):
+    """The messages that a push consumer has pulled and not consumed, by topic. Thread-safe."""
+
+    def __call__(self) -> Mapping[str, tuple[int, int]]:
+        """Return the messages of each topic, and the bytes of their bodies."""
+
+    def paused(self) -> Mapping[str, int]:
+        """Return the number of queues of each topic that flow control keeps from being pulled now."""
+
+
 class Interceptor:
     """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
 
@@ -85,11 +95,12 @@ class Interceptor:
     async def close(self) -> None:
         """It is closed; nothing comes any more."""
 
-    def joined(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+    def joined(self, group: str, cached: ConsumerCache) -> None:
         """A push consumer is in its group. By topic, `cached()` gives how many messages it has pulled that are not
-        done, and the bytes of their bodies; it may be called on any thread. What this raises is logged."""
+        done, and the bytes of their bodies, and `cached.paused()` how many queues it does not pull because a limit of
+        its cache is reached. Any thread may call both. What this raises is logged."""
 
-    def left(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+    def left(self, group: str, cached: ConsumerCache) -> None:
         """The push consumer that came with this `cached` leaves its group. What this raises is logged."""
 
     def before_send(self, call: SendCall) -> None:
@@ -123,9 +134,7 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
             log.error("closing %r failed", interceptor, exc_info=failure)
 
 
-def tell_joined(
-    interceptors: Sequence[Interceptor], group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]
-) -> None:
+def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
     """A push consumer is in its group."""
     for interceptor in interceptors:
         try:
@@ -134,9 +143,7 @@ def tell_joined(
             log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
 
 
-def tell_left(
-    interceptors: Sequence[Interceptor], group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]
-) -> None:
+def tell_left(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
     """A push consumer leaves its group."""
     for interceptor in interceptors:
         try:

@@ -6,14 +6,14 @@ place of their ``client_id``, which is another one for each process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
+from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, Interceptor, SendCall
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -55,14 +55,14 @@ class PrometheusMetrics(Interceptor):
             registry=registry,
         )
         self._consumed = Counter("bolide_client_consumed", "Messages given to listeners.", consumed, registry=registry)
-        self._caches: list[tuple[str, Callable[[], Mapping[str, tuple[int, int]]]]] = []
+        self._caches: list[tuple[str, ConsumerCache]] = []
         registry.register(_CachedMessages(self._caches))
 
-    def joined(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+    def joined(self, group: str, cached: ConsumerCache) -> None:
         """Its cached messages are counted whenever the registry is asked."""
         self._caches.append((group, cached))
 
-    def left(self, group: str, cached: Callable[[], Mapping[str, tuple[int, int]]]) -> None:
+    def left(self, group: str, cached: ConsumerCache) -> None:
         """They are not shown any more."""
         self._caches.remove((group, cached))
 
@@ -98,7 +98,7 @@ class PrometheusMetrics(Interceptor):
 class _CachedMessages(Collector):
     """What push consumers have pulled and not done; counted when it is asked for, so that a message costs nothing."""
 
-    def __init__(self, caches: Sequence[tuple[str, Callable[[], Mapping[str, tuple[int, int]]]]]) -> None:
+    def __init__(self, caches: Sequence[tuple[str, ConsumerCache]]) -> None:
         self._caches = caches
 
     def describe(self) -> list[GaugeMetricFamily]:
@@ -107,17 +107,21 @@ class _CachedMessages(Collector):
         return [
             GaugeMetricFamily("rocketmq_consumer_cached_messages", "Messages pulled and not done.", labels=labels),
             GaugeMetricFamily("rocketmq_consumer_cached_bytes", "Bytes of their bodies.", labels=labels),
+            GaugeMetricFamily(
+                "bolide_client_paused_queues", "Queues that flow control keeps from being pulled.", labels=labels
+            ),
         ]
 
     def collect(self) -> list[GaugeMetricFamily]:
         """The consumers of one group in this process are one sum."""
-        found: dict[tuple[str, str], tuple[int, int]] = {}
+        found: dict[tuple[str, str], tuple[int, int, int]] = {}
         for group, cached in list(self._caches):
+            paused = cached.paused()
             for topic, (count, size) in cached().items():
-                counted, sized = found.get((topic, group), (0, 0))
-                found[topic, group] = (counted + count, sized + size)
+                counted, sized, stopped = found.get((topic, group), (0, 0, 0))
+                found[topic, group] = (counted + count, sized + size, stopped + paused.get(topic, 0))
         families = self.describe()
-        for labels, both in found.items():
-            for family, figure in zip(families, both, strict=True):
+        for labels, figures in found.items():
+            for family, figure in zip(families, figures, strict=True):
                 family.add_metric(labels, figure)
         return families

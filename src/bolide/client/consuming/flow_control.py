@@ -1,0 +1,88 @@
+"""Flow control of a consumer: no pull of a queue while too much of it is cached, with a warning as RocketMQ's client
+logs it ("the cached message count exceeds the threshold", DefaultMQPushConsumerImpl.pullMessage).
+
+Java looks every 50 ms and logs every 1000th time, so its warning about a queue that stays full is repeated after 50 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.queue import MessageQueue
+
+log = logging.getLogger("bolide.client")
+
+WARN_EVERY: Final = 50.0
+
+
+class FlowControl:
+    """Waits for room in the queues of one consumer. Each limit is warned about at most once in `warn_every` seconds."""
+
+    def __init__(self, group: str, warn_every: float = WARN_EVERY) -> None:
+        self._group = group
+        self._warn_every = warn_every
+        self._quiet_until: dict[str, float] = {}
+        self._times: dict[str, int] = {}
+
+    async def wait_for_room(self, process_queue: ProcessQueue) -> None:
+        """Wait until the queue may be pulled again, or is dropped."""
+        while (limit := process_queue.limit_reached()) and not process_queue.dropped:
+            self._warn(process_queue, limit)
+            try:
+                async with asyncio.timeout(self._warn_every):
+                    await process_queue.wait_for_room()
+            except TimeoutError:
+                continue
+            return
+
+    def _warn(self, process_queue: ProcessQueue, limit: str) -> None:
+        times = self._times[limit] = self._times.get(limit, 0) + 1
+        now = asyncio.get_running_loop().time()
+        if now < self._quiet_until.get(limit, now):
+            return
+        self._quiet_until[limit] = now + self._warn_every
+        first, last = process_queue.offsets
+        log.warning(
+            "group %s waits before it pulls %s: %s is reached ("
+            "%d messages, %d bytes, offsets %d to %d), %d times so far; it"
+            " goes on when messages of the queue have been consumed",
+            self._group,
+            process_queue.queue,
+            process_queue.show_limit(limit),
+            process_queue.cached_count,
+            process_queue.cached_bytes,
+            first,
+            last,
+            times,
+        )
+
+
+class CachedMessages:
+    """What a consumer has pulled and not consumed, by topic without the namespace. Thread-safe."""
+
+    def __init__(self, owned: Mapping[MessageQueue, ProcessQueue], namespace: str) -> None:
+        """`owned` are the queues held at any time."""
+        self._owned = owned
+        self._namespace = namespace
+
+    def __call__(self) -> dict[str, tuple[int, int]]:
+        """Return the messages of each topic, and the bytes of their bodies."""
+        found: dict[str, tuple[int, int]] = {}
+        for each in list(self._owned.values()):
+            topic = without_namespace(self._namespace, each.queue.topic)
+            count, size = found.get(topic, (0, 0))
+            found[topic] = (count + each.cached_count, size + each.cached_bytes)
+        return found
+
+    def paused(self) -> dict[str, int]:
+        """Return the number of queues of each topic that flow control keeps from being pulled now."""
+        found: dict[str, int] = {}
+        for each in list(self._owned.values()):
+            topic = without_namespace(self._namespace, each.queue.topic)
+            found[topic] = found.get(topic, 0) + (not each.has_room)
+        return found
