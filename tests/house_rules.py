@@ -165,6 +165,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
         {"http", "os", "urllib"},
         "reads the environment before there is a client; asks an address server, in a thread of the world",
     ),
+    "client/consuming/stacks.py": ({"threading"}, "reads the names of the threads that run"),
     "client/instance/process_id.py": ({"os"}, "notices a fork"),
     "client/instance/unclosed.py": ({"os"}, "notices a fork"),
     "client/instance/unique_id.py": ({"time"}, "asks the calendar in which month a time of the world is"),

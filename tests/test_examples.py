@@ -15,10 +15,10 @@ from bolide.cli.main import command
 EXAMPLES = read_examples(FILE.read_text(encoding="utf-8"))
 
 
-def leaf(words: list[str]) -> tuple[TyperCommand, list[str]]:
+def leaf(words: list[str]) -> tuple[TyperCommand | TyperGroup, list[str]]:
     """The command that words name, and what is left of them."""
     at: TyperCommand | TyperGroup = command()
-    while isinstance(at, TyperGroup):
+    while isinstance(at, TyperGroup) and not (at.invoke_without_command and words[0] not in at.commands):
         at, words = at.commands[words[0]], words[1:]
     return at, words
 

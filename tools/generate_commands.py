@@ -53,8 +53,10 @@ def page() -> str:
     for noun, group in whole.commands.items():
         if isinstance(group, TyperGroup):
             lines += [f"## bolide {noun}", "", plain(group.help or ""), ""]
-            for verb, one in sorted(alone(group)):
-                lines += entry(("bolide", noun, verb), one, shown)
+            if group.invoke_without_command:
+                lines += entry(("bolide", noun), group, shown)
+            for path, one in sorted(within(group)):
+                lines += entry(("bolide", noun, *path), one, shown)
     unknown = sorted(set(shown) - set(paths(whole)))
     if unknown:
         raise SystemExit(f"{EXAMPLES.name} has examples of commands that do not exist: {', '.join(unknown)}")
@@ -70,12 +72,24 @@ def alone(group: TyperGroup) -> Iterator[tuple[str, TyperCommand]]:
             yield name, each
 
 
+def within(group: TyperGroup) -> Iterator[tuple[tuple[str, ...], TyperCommand]]:
+    """The commands of a group and of the groups in it, by their words."""
+    from typer.core import TyperGroup
+
+    yield from (((name,), one) for name, one in alone(group))
+    for name, each in group.commands.items():
+        if isinstance(each, TyperGroup):
+            yield from (((name, *path), one) for path, one in within(each))
+
+
 def paths(group: TyperGroup, path: str = "bolide") -> Iterator[str]:
     """The words of every command."""
     from typer.core import TyperGroup
 
     for name, each in group.commands.items():
         if isinstance(each, TyperGroup):
+            if each.invoke_without_command:
+                yield f"{path} {name}"
             yield from paths(each, f"{path} {name}")
         else:
             yield f"{path} {name}"
@@ -86,19 +100,27 @@ def examples() -> dict[str, list[str]]:
     known: dict[str, list[str]] = {}
     for block in re.split(r"^(?=\$ )", EXAMPLES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         words = block.partition("\n")[0].removeprefix("$ ").split("|")[-1].split()
-        nouns = (" ".join(words[:3]), " ".join(words[:2]))
-        known.setdefault(nouns[1] if len(words) < 3 or not is_noun(words[1]) else nouns[0], []).append(block.rstrip())
+        known.setdefault(command_of(words), []).append(block.rstrip())
     return known
 
 
-def is_noun(word: str) -> bool:
-    """Whether a word of the command line is a group of commands."""
-    from bolide.cli.main import NOUNS
+def command_of(words: list[str]) -> str:
+    """The words of a command line that name its command."""
+    from typer.core import TyperGroup
 
-    return word in NOUNS
+    from bolide.cli.main import command
+
+    at: TyperCommand | TyperGroup | None = command()
+    path = words[:1]
+    for word in words[1:]:
+        at = at.commands.get(word) if isinstance(at, TyperGroup) else None  # type: ignore[assignment]  # of click's type
+        if at is None:
+            break
+        path.append(word)
+    return " ".join(path)
 
 
-def entry(path: tuple[str, ...], one: TyperCommand, shown: dict[str, list[str]]) -> Iterator[str]:
+def entry(path: tuple[str, ...], one: TyperCommand | TyperGroup, shown: dict[str, list[str]]) -> Iterator[str]:
     """One command."""
     from typer.core import TyperArgument, TyperOption
 

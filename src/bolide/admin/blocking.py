@@ -233,13 +233,17 @@ class Admin:
         """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.producer_connections(group, topic))
 
-    def producers(self, *, cluster: str | None = None) -> dict[str, list[ProducerInfo]]:
-        """The producers that are connected to the masters, by group and then by client id."""
-        return self._loop.run(lambda: self._native.producers(cluster=cluster))
+    def producers(self, *, cluster: str | None = None, topic: str | None = None) -> dict[str, list[ProducerInfo]]:
+        """Return the producers that are connected to the masters (of a cluster), by group, sorted by client id.
+
+        With `topic` only its brokers are asked. They do not know which topics a producer sends to. Raises
+        `TopicNotFound`.
+        """
+        return self._loop.run(lambda: self._native.producers(cluster=cluster, topic=topic))
 
     def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
-        """The state of one member, as the member reports it; with `stack`, also where its threads are, which clients in
-        Java tell. Raises `ResponseError` if it is not connected."""
+        """Return the state of one member, as the member reports it. With `stack` it includes the stacks of its threads,
+        which Java's clients and Bolide's report. Raises `ResponseError` if the member is not connected."""
         return self._loop.run(lambda: self._native.consumer_running_info(group, client_id, stack=stack))
 
     def group_offset(self, group: str, queue: MessageQueue) -> int:

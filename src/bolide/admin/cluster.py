@@ -244,12 +244,12 @@ class ClusterCalls(AdminCalls):
         """The settings in force at each name server, by address."""
         return {
             address: read_properties_utf8((await self.ask(address, codes.GET_NAMESRV_CONFIG)).body)
-            for address in self._options.namesrv
+            for address in await self.instance.name_servers.known()
         }
 
     async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
         """Change settings of every name server."""
-        for address in self._options.namesrv:
+        for address in await self.instance.name_servers.known():
             await self.ask(address, codes.UPDATE_NAMESRV_CONFIG, None, write_properties(settings))
 
     async def broker_stats(self, broker: str, name: str, key: str) -> BrokerStatsData:
@@ -271,7 +271,7 @@ class ClusterCalls(AdminCalls):
 
     async def _permission(self, code: int, broker_name: str, counted: str) -> dict[str, int]:
         changed = {}
-        for address in self._options.namesrv:
+        for address in await self.instance.name_servers.known():
             answer = await self.ask(address, code, ext_of(brokerName=broker_name))
             changed[address] = int(answer.ext().get(counted, "0"))
         return changed

@@ -191,10 +191,18 @@ class GroupCalls(AdminCalls):
                     found.setdefault(connection.client_id, connection)
         return [found[client_id] for client_id in sorted(found)]
 
-    async def producers(self, *, cluster: str | None = None) -> dict[str, list[ProducerInfo]]:
-        """The producers that are connected to the masters, by group and then by client id."""
+    async def producers(self, *, cluster: str | None = None, topic: str | None = None) -> dict[str, list[ProducerInfo]]:
+        """Return the producers that are connected to the masters (of a cluster), by group, sorted by client id.
+
+        With `topic` only its brokers are asked. They do not know which topics a producer sends to. Raises
+        `TopicNotFound`.
+        """
         found: dict[str, dict[str, ProducerInfo]] = {}
-        for address in (await self.masters(cluster)).values():
+        masters = await self.masters(cluster)
+        if topic is not None:
+            of_topic = await self.topic_masters(topic)
+            masters = {name: address for name, address in masters.items() if name in of_topic}
+        for address in masters.values():
             told = await self.decoded(ProducerTableInfo, address, codes.GET_ALL_PRODUCER_INFO)
             for group, producers in told.data.items():
                 for producer in producers:
@@ -202,8 +210,8 @@ class GroupCalls(AdminCalls):
         return {group: [found[group][name] for name in sorted(found[group])] for group in sorted(found)}
 
     async def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
-        """The state of one member, as the member reports it; with `stack`, also where its threads are, which clients in
-        Java tell. Raises `ResponseError` if it is not connected."""
+        """Return the state of one member, as the member reports it. With `stack` it includes the stacks of its threads,
+        which Java's clients and Bolide's report. Raises `ResponseError` if the member is not connected."""
         refusal: ResponseError | None = None
         ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=stack)
         for address in (await self._group_readers(group)).values():

@@ -30,6 +30,7 @@ NOUNS: Final = {
     "policy": ("security.policy", "What users may do: create, change, list, show, delete."),
     "offset": ("groups.offset", "Offsets of groups and queues."),
     "message": ("messages.message", "Find, show and recall messages."),
+    "namesrv": ("cluster.namesrv", "Run a name server; settings and key-value table of those that run."),
     "cluster": ("cluster.cluster", "Brokers of a cluster."),
     "context": ("contexts.context", "Named clusters, with addresses and credentials."),
     "store": ("store.store", "Inspect, verify or repair a store folder, without a broker."),
@@ -50,7 +51,10 @@ def load() -> typer.Typer:
     """Attach the commands of the other files of this package."""
     if not app.registered_groups:
         for noun, (module, text) in NOUNS.items():
-            app.add_typer(import_module(f"bolide.cli.{module}").app, name=noun, help=text, no_args_is_help=True)
+            of_noun = import_module(f"bolide.cli.{module}").app
+            # The name server's noun alone is a command, too: it runs one.
+            alone = of_noun.registered_callback is not None
+            app.add_typer(of_noun, name=noun, help=text, no_args_is_help=not alone)
         for module in VERBS:
             import_module(f"bolide.cli.{module}").attach(app)
     return app

@@ -90,6 +90,15 @@ def test_groups_and_topics_are_found_copied_and_forgotten() -> None:
     assert offsets.groups_of("T") == []
 
 
+def test_clone_replaces_a_pending_reset() -> None:
+    offsets, _ = table()
+    offsets.commit("g", "T", 0, 5, 1)
+    offsets.assign_reset("k", "T", 0, 2, 1)
+    offsets.clone("g", "k", "T", 2)
+    assert offsets.query("k", "T", 0) == 5
+    assert not offsets.has_reset("k", "T", 0)
+
+
 def test_the_setting_says_how_often_they_are_written() -> None:
     offsets = ConsumerOffsets(Effects(), persist_interval_ms=700)
     offsets.commit("g", "T", 0, 1, 100)

@@ -1,15 +1,17 @@
-"""`bolide group`: the lag of all groups in one answer."""
+"""`bolide group`: the lag of all groups in one answer, and the members of one with their stacks."""
 
 from __future__ import annotations
 
 import json
 
+from click.testing import Result
 from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
-from tests.client.patient_blocking import Producer
+from proof.kit.waiting import wait_until
+from tests.client.patient_blocking import Producer, PullConsumer, PushConsumer
 
 
 def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
@@ -29,3 +31,28 @@ def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
         rows = [(row["group"], row["lag"]) for row in json.loads(run("group", "lag", "--json"))]
         assert rows == [("behind", 3), ("ahead", 0)]
         assert "TOOLS_CONSUMER" in run("group", "lag", "--system")
+
+
+def test_members_are_listed_with_their_stacks(bolide_broker: Broker) -> None:
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(load(), ["group", "members", "G", *words, "-n", bolide_broker.namesrv_addr])
+
+    assert run().exit_code == 1
+    assert "there is no group G" in run().stderr
+    CliRunner().invoke(load(), ["topic", "create", "T", "-n", bolide_broker.namesrv_addr])
+    consumer = PushConsumer("G", bolide_broker.namesrv_addr, client_id="first")
+    consumer.subscribe("T", "*", lambda message: None)
+    with consumer, PullConsumer("G", bolide_broker.namesrv_addr, client_id="second") as second:
+        second.subscribe("T")
+        second.poll(timeout=0.01)
+        wait_until(lambda: len(json.loads(run("--json").stdout or "[]")) == 2, "both members")
+        assert [row["client"] for row in json.loads(run("--json").stdout)] == ["first", "second"]
+        done = run("--stacks", "--client", "first", "--json")
+        assert done.exit_code == 0, done.output
+        (shown,) = json.loads(done.stdout)
+        assert shown["error"] is None
+        assert "in _pull_loop" in shown["stacks"] and '"MainThread"' in shown["stacks"]
+        text = run("--stacks").stdout
+        assert "first: stacks" in text and "\n  File " in text
+        missing = run("--client", "third")
+        assert missing.exit_code == 1 and "first, second are" in missing.stderr

@@ -185,13 +185,17 @@ class ConsumerOffsets(Table):
         return [owner for name, owner in self._keys() if name == topic]
 
     def clone(self, source: str, target: str, topic: str, now: int) -> None:
-        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room."""
+        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room.
+
+        Unlike in RocketMQ, pending resets of the target are dropped: they would undo the copy.
+        """
         queues = self._table.get(topic + SEPARATOR + source)
         if queues is not None:
             self._check_room(len(queues) - len(self._table.get(topic + SEPARATOR + target, {})))
             if topic + SEPARATOR + target not in self._table:
                 self._owns(target, 1)
             self._table[topic + SEPARATOR + target] = dict(queues)
+            self._resets.forget(topic + SEPARATOR + target)  # an older reset, which the next pull would obey
             self._file.touch(topic + SEPARATOR + target)
             self._ordered(now)
 

@@ -1,4 +1,4 @@
-"""`bolide namesrv`, `broker`, `controller`, `standalone`: run a daemon in this process until a signal."""
+"""`bolide broker`, `controller`, `standalone`: run a daemon in this process until a signal."""
 
 from __future__ import annotations
 
@@ -19,19 +19,9 @@ Settings: Final = typer.Option(
 
 def attach(app: typer.Typer) -> None:
     """Add the verbs."""
-    app.command()(namesrv)
     app.command()(broker)
     app.command()(controller)
     app.command()(standalone)
-
-
-def namesrv(conf: Path | None = Conf, listen: str | None = Listen, settings: list[str] | None = Settings) -> None:
-    """Run a name server."""
-    from bolide.node.namesrv import run_namesrv
-
-    with boundary():
-        flags = {**listen_flags(listen), **given_settings(settings)}
-        raise typer.Exit(run_namesrv(flags, None if conf is None else str(conf)))
 
 
 def broker(
@@ -98,12 +88,13 @@ def listen_flags(listen: str | None) -> dict[str, object]:
     return {"bindAddress": host.strip("[]"), "listenPort": int(port)}
 
 
-def given_settings(settings: list[str] | None) -> dict[str, object]:
-    """The pairs of --set. Raises ConfigError for one without an equals sign."""
+def given_settings(settings: list[str] | None, given_by: str = "--set ") -> dict[str, object]:
+    """Return the pairs of --set. Raises ConfigError for one without an equals sign; `given_by` precedes it there."""
     found: dict[str, object] = {}
     for text in settings or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"--set {text} is not key=value; write for example --set flushDiskType=ASYNC_FLUSH")
+            example = "--set flushDiskType=ASYNC_FLUSH" if given_by == "--set " else "orderMessageEnable=true"
+            raise ConfigError(f"{given_by}{text} is not key=value; write for example {example}")
         found[key.strip()] = value.strip()
     return found

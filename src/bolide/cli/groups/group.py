@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,7 +11,12 @@ from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.watch import watched
+from bolide.errors import BolideError
 from bolide.layout.names import is_predefined_group
+
+if TYPE_CHECKING:
+    from bolide.admin.client import Admin
+    from bolide.remoting.bodies.clients import Connection
 
 app = typer.Typer()
 
@@ -100,6 +105,60 @@ def show(
             "Connected", ("Client", "Address", "Language", "Version"),
             [(each.client_id, each.client_addr, each.language, each.version) for each in clients], False,
         )  # fmt: skip
+
+
+@app.command()
+def members(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    client: str | None = typer.Option(None, help="Only the member with this client id."),
+    stacks: bool = typer.Option(False, "--stacks", help="Also where the threads and tasks of each member are now."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """List the connected members of a group; fails without members, or if one does not report its stacks."""
+    with boundary():
+        found = call(namesrv, lambda admin: _members(admin, group, client, stacks))
+        columns = ("Client", "Address", "Language", "Version")
+        rows = [(each.client_id, each.client_addr, each.language, each.version) for each, _, _ in found]
+        if as_json and stacks:
+            more = [{"stacks": text, "error": error} for _, text, error in found]
+            listed = output.json_rows(columns, rows)
+            output.print_json([{**row, **each} for row, each in zip(listed, more, strict=True)])
+        else:
+            output.table(f"Members of {group}", columns, rows, as_json)
+        for each, text, error in found if stacks and not as_json else ():
+            print(f"\n{output.printable(each.client_id)}: {output.printable(error) or 'stacks'}")
+            for line in (text or "").expandtabs(4).splitlines():
+                print(output.printable(line))
+        silent = [f"{each.client_id} ({error})" for each, _, error in found if error]
+        if silent:
+            output.fail(f"no stacks of {', '.join(silent)}")
+
+
+async def _members(
+    admin: Admin, group: str, client: str | None, stacks: bool
+) -> list[tuple[Connection, str | None, str | None]]:
+    """The members with their stacks, or with the reason why there are none."""
+    connected = await admin.consumer_connections(group)
+    found = [] if connected is None else connected.connection_set
+    if not found:
+        await must_exist(admin, group)
+        output.fail(f"no member of group {group} is connected")
+    chosen = [each for each in found if client in (None, each.client_id)]
+    if not chosen:
+        output.fail(f"{client} is no member of group {group}: {', '.join(each.client_id for each in found)} are")
+    listed: list[tuple[Connection, str | None, str | None]] = []
+    for each in chosen:
+        text, error = None, None
+        if stacks:
+            try:
+                text = (await admin.consumer_running_info(group, each.client_id, stack=True)).jstack
+            except BolideError as failure:  # it left meanwhile, or hangs: the others are of interest all the more
+                error = str(failure)
+            else:
+                error = None if text else "its client does not report any"
+        listed.append((each, text, error))
+    return listed
 
 
 @app.command()

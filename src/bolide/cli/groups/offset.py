@@ -1,7 +1,8 @@
-"""`bolide offset`: show and reset the offsets of a consumer group."""
+"""`bolide offset`: show, reset and clone the offsets of a consumer group."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,6 +17,7 @@ from bolide.cli.terminal.watch import watched
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
     from bolide.admin.groups import GroupProgress
+    from bolide.client.messages.queue import MessageQueue
 
 app = typer.Typer()
 
@@ -62,3 +64,52 @@ def reset(
         moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, start))
         rows = [(queue.broker_name, queue.queue_id, offset) for queue, offset in moved.items()]
         output.table(f"New offsets of {group} in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
+
+
+@app.command()
+def clone(
+    source: str = typer.Argument(..., metavar="FROM", help="Consumer group whose offsets are copied."),
+    target: str = typer.Argument(..., metavar="TO", help="Consumer group that gets them; none of its members may run."),
+    topic: str = typer.Argument(..., help="Topic."),
+    namesrv: str = Namesrv,
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Copy the offsets of a group in a topic to another group; prints the plan first."""
+    with boundary():
+        if source == target:
+            output.fail(f"FROM and TO are both {source}: name two groups", output.USAGE)
+        planned = call(namesrv, lambda admin: _planned_clone(admin, source, target, topic))
+        rows = [(queue.broker_name, queue.queue_id, _shown(now), _shown(then)) for queue, now, then in planned]
+        columns = ("Broker", "Queue", "Offset now", "Offset then")
+        output.table(f"Offsets of {target} in {topic}", columns, rows, as_json)
+        if not yes:
+            output.note(f"write --yes to give {target} these offsets of {source}")
+            return
+        call(namesrv, lambda admin: admin.clone_offsets(source, target, topic))
+        output.note(f"{target} has the offsets of {source} in {topic}")
+
+
+def _shown(offset: int) -> int | None:
+    return offset if offset >= 0 else None
+
+
+async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> list[tuple[MessageQueue, int, int]]:
+    """Each queue with the target's offset before and after, -1 for none. A broker with any offset of the source
+    replaces all of the target's in the topic, and one without leaves them."""
+    queues = await admin.instance.route(topic)
+    listed = sorted(queues.read_queues())
+    connected = await admin.consumer_connections(target)
+    if connected is not None and connected.connection_set:
+        who = ", ".join(each.client_id for each in connected.connection_set)
+        output.fail(f"{who} of group {target} is connected and would overwrite the offsets: stop the group first")
+    copied = await asyncio.gather(*(admin.group_offset(source, queue) for queue in listed))
+    before = await asyncio.gather(*(admin.group_offset(target, queue) for queue in listed))
+    if max(copied, default=-1) < 0:
+        await must_exist(admin, source)
+        output.fail(f"group {source} has no offsets in topic {topic}: nothing is there to copy")
+    replaced = {queue.broker_name for queue, offset in zip(listed, copied, strict=True) if offset >= 0}
+    return [
+        (queue, now, offset if queue.broker_name in replaced else now)
+        for queue, offset, now in zip(listed, copied, before, strict=True)
+    ]

@@ -80,6 +80,35 @@ def route(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -
 
 
 @app.command()
+@watched
+def producers(
+    topic: str = Name,
+    namesrv: str = Namesrv,
+    cluster: str | None = Cluster,
+    group: str | None = typer.Option(None, help="Only this producer group."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """List the producers connected to the brokers of a topic, whichever topics they send to."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.producers(cluster=cluster, topic=topic))
+        rows = [
+            (
+                name,
+                each.client_id,
+                each.remote_ip,
+                each.language,
+                each.version,
+                output.moment(each.last_update_timestamp),
+            )
+            for name, connected in found.items()
+            for each in connected
+            if group in (None, name)
+        ]
+        columns = ("Group", "Client", "Address", "Language", "Version", "Last heartbeat")
+        output.table(f"Producers at the brokers of {topic}", columns, rows, as_json)
+
+
+@app.command()
 def create(
     topic: str = Name,
     namesrv: str = Namesrv,

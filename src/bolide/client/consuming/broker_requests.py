@@ -11,6 +11,7 @@ from typing import Any
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.stacks import stacks
 from bolide.client.instance.protocol_json import json_body, json_text, queue_map, queue_map_text, queue_of
 from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.queue import MessageQueue
@@ -39,7 +40,8 @@ def consumer_status(member: GroupMember, command: Command) -> Command:
 
 
 def running_info(member: GroupMember, command: Command, started_ms: int, orderly: bool, concurrency: int) -> Command:
-    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, rates, and the state of every queue held."""
+    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, rates, and the state of every queue held;
+    the stacks of this process if the request has jstackEnable."""
     now = asyncio.get_running_loop().time()
     properties = {
         "PROP_CLIENT_VERSION": f"bolide {VERSION}",
@@ -53,13 +55,15 @@ def running_info(member: GroupMember, command: Command, started_ms: int, orderly
         "language": language_name(codes.PYTHON),
         "messageModel": member.model,
     }
-    info = {
+    info: dict[str, Any] = {
         "properties": properties,
         "statusTable": {topic: member.stats.status(topic, now) for topic in member.subscriptions},
         "subscriptionSet": [wanted.data() for wanted in member.subscriptions.values()],
         "userConsumerInfo": {},
     }
     table = {queue: _queue_info(member, process_queue) for queue, process_queue in member.owned.items()}
+    if command.ext().get("jstackEnable") == "true":
+        info["jstack"] = stacks()
     body = json_text(info)[:-1] + b',"mqPopTable":{},"mqTable":' + queue_map_text(table) + b"}"
     return make_response(command, codes.SUCCESS, body=body)
 

@@ -1,0 +1,31 @@
+"""`bolide topic producers`: who is connected to the brokers of a topic."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from bolide.cli.main import load
+from bolide.client import Message
+from bolide.testing.broker import Broker
+from tests.client.patient_blocking import Producer
+
+
+def test_producers_of_a_topic_are_listed_by_group(bolide_broker: Broker) -> None:
+    def run(*words: str) -> list[tuple[str, str]]:
+        done = CliRunner().invoke(load(), ["topic", "producers", *words, "-n", bolide_broker.namesrv_addr, "--json"])
+        assert done.exit_code == 0, done.output
+        return [(row["group"], row["client"]) for row in json.loads(done.stdout)]
+
+    with (
+        Producer("P", bolide_broker.namesrv_addr, client_id="first") as first,
+        Producer("Q", bolide_broker.namesrv_addr, client_id="second") as second,
+    ):
+        for producer in (first, second):
+            producer.send(Message("T", b"x"))
+        assert run("T") == [("P", "first"), ("Q", "second")]
+        assert run("T", "--group", "Q") == [("Q", "second")]
+        assert run("T", "--group", "R") == []
+    missing = CliRunner().invoke(load(), ["topic", "producers", "None", "-n", bolide_broker.namesrv_addr])
+    assert missing.exit_code == 1 and "None" in missing.stderr
