@@ -126,3 +126,15 @@ def test_the_example_of_the_page_on_stores(tmp_path: Path) -> None:
     again.load(START)
     assert [again.record_at(place) is not None for place in places] == [True] * 9
     again.close(START)
+
+
+def test_store_of_a_newer_format_is_refused_by_every_verb(conf: Path, tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden_store("5.5.0-clean").root, root)
+    code, text = run("inspect", root, "-c", conf, "--json")
+    assert (code, json.loads(text)["format"]) == (0, 0)
+    (root / "store-format").write_bytes(b'{"format": 99, "since": "9.0.0"}')
+    for words, expected in ((("inspect",), 1), (("verify",), 1), (("repair", "--yes"), 1)):
+        code, text = run(words[0], root, *words[1:], "-c", conf)
+        assert code == expected, text
+        assert text.startswith(f"bolide: {root} has store format 99 (Bolide 9.0.0 and newer)"), text

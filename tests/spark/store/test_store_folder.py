@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from bolide.layout.checkpoint import CHECKPOINT_SIZE, Checkpoint
+from bolide.spark.errors import OptionError
 from bolide.spark.store.log_scan import BadRange, FoundRecords, scan
 from bolide.spark.store.store_folder import RecordedEnd, last_unit, log_end, queue_offsets
-from bolide.spark.store.store_plan import plan_stretches, with_topics
+from bolide.spark.store.store_plan import plan_stretches, store_root, with_topics
 from tests.golden.stores import GoldenStore, golden_store
 
 SPLITS = [1 << 30, 4096]
@@ -221,3 +222,11 @@ def test_a_gap_of_the_log_is_kept_whatever_is_asked_for(copy: GoldenStore) -> No
     (copy.root / "commitlog" / f"{size:020d}").unlink()
     _, bad = read(copy.root, 4096, "golden_retry")
     assert [one.physical_offset for one in bad] == [size]
+
+
+def test_store_of_a_newer_format_is_refused(copy: GoldenStore) -> None:
+    assert store_root(str(copy.root)) == copy.root
+    (copy.root / "store-format").write_bytes(b'{"format": 99, "since": "9.0.0"}')
+    for path in (copy.root, copy.root / "commitlog"):
+        with pytest.raises(OptionError, match="has store format 99"):
+            store_root(str(path))

@@ -46,6 +46,7 @@ def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool =
         log = summary.log
         shown: dict[str, Any] = {
             "stopped": "not cleanly, or running" if summary.abort else "cleanly",
+            "format": summary.format or "none: written by RocketMQ, or before Bolide stamped stores",
             "log files": f"{log.segments} of {log.segment_size:,} bytes",
             "log": f"{log.first_offset:,} to {log.end_offset:,}",
             "records": f"{log.records:,} in {log.bytes:,} bytes",

@@ -14,6 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from bolide.layout.errors import LayoutError
+from bolide.layout.store_format import NAME, accepted_format
 from bolide.spark.errors import OptionError
 from bolide.spark.store.log_scan import Stretch, first_store_timestamp
 from bolide.spark.store.store_folder import (
@@ -37,12 +39,18 @@ LAST_STRETCH: Final = 5 * 1024 * 1024
 
 
 def store_root(path: str) -> Path:
-    """The store folder of a path: the path itself, or the parent of a `commitlog`. Raises OptionError for neither."""
+    """The store folder of a path: the path itself, or the parent of a `commitlog`. Raises OptionError for neither, and
+    for a store whose format only newer versions read."""
     root = Path(path)
     if root.name == "commitlog" and segment_files(root):
         root = root.parent
     if not segment_files(root / "commitlog"):
         raise OptionError(f"{path} is not a store: there is no CommitLog file in {root / 'commitlog'}")
+    stamp = root / NAME
+    try:
+        accepted_format(stamp.read_bytes() if stamp.exists() else None, str(root))
+    except LayoutError as error:
+        raise OptionError(str(error)) from error
     return root
 
 

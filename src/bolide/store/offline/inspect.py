@@ -14,6 +14,7 @@ from bolide.layout.index_file import HEADER_SIZE, decode_index_header, index_fil
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE, read_unit
 from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.disk.files import Files
+from bolide.store.disk.format_stamp import check_format
 from bolide.store.offline.walk import End, Problem, Records, SegmentFile, read_whole, segment_files, walk_segment
 
 
@@ -69,6 +70,8 @@ class StoreSummary:
     """A whole store folder."""
 
     root: str
+    format: int
+    """The number in `store-format`; 0 without the file."""
     abort: bool
     """True when the marker of a running broker is there: it runs, or it did not stop cleanly."""
     checkpoint: Checkpoint | None
@@ -81,8 +84,9 @@ class StoreSummary:
 def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShape:
     """The shape by which to read a folder: of its broker's settings, or of its files' sizes and RocketMQ's defaults.
 
-    Raises NoStore when the folder has no CommitLog, or when its files contradict the shape.
+    Raises NoStore when the folder has no CommitLog, or when its files contradict the shape, and `StoreTooNew`.
     """
+    check_format(files, root)  # first: a newer format may have other sizes
     log = segment_files(files, f"{root}/commitlog")
     if not log:
         raise NoStore(f"{root} is not a store: there is no CommitLog file in {root}/commitlog")
@@ -130,9 +134,10 @@ def read_checkpoint(files: Files, root: str) -> Checkpoint | None:
 
 
 def inspect_store(files: Files, root: str, shape: StoreShape) -> StoreSummary:
-    """Read a store folder from its first record to its last index header."""
+    """Read a store folder from its first record to its last index header. Raises `StoreTooNew`."""
     summary = StoreSummary(
         root=root,
+        format=check_format(files, root),
         abort=files.size(f"{root}/abort") >= 0,
         checkpoint=read_checkpoint(files, root),
         log=LogSummary(),

@@ -34,6 +34,7 @@ from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import TRANSACTION_ROLLBACK
 from bolide.store.disk.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.disk.files import Files
+from bolide.store.disk.format_stamp import check_format
 from bolide.store.disk.handles import HandleCache
 from bolide.store.disk.lock import read_mark, was_killed
 from bolide.store.disk.segments import SegmentList
@@ -110,6 +111,7 @@ class Repair:
 
     def plan(self, cut: bool) -> Plan:
         """Look at the whole log; nothing is changed."""
+        check_format(self._files, self._root)
         self._log.load()
         starts = self._log.segment_starts()
         queues_end = self._queues_end()

@@ -17,6 +17,7 @@ from bolide.layout.deleted_topics import parse_marks
 from bolide.layout.errors import LayoutError
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import Files
+from bolide.store.disk.format_stamp import check_format
 from bolide.store.offline.inspect import queue_folders, read_checkpoint
 from bolide.store.offline.verify_index import IndexCheck
 from bolide.store.offline.verify_queue import QueueCheck
@@ -54,7 +55,8 @@ class Verdict:
 
 
 def verify_store(files: Files, root: str, shape: StoreShape) -> Verdict:
-    """Check a store folder that no broker serves; never changes it."""
+    """Check a store folder that no broker serves; never changes it. Raises `StoreTooNew`."""
+    check_format(files, root)
     verdict = Verdict()
     running = files.size(f"{root}/abort") >= 0
     if running:

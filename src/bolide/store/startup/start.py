@@ -9,6 +9,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.shape import StoreShape
 from bolide.store.cut import LogCut
 from bolide.store.disk.checkpoint_file import load_checkpoint
+from bolide.store.disk.format_stamp import stamp_format
 from bolide.store.disk.lock import RunMark, mark_running, read_mark, was_killed
 from bolide.store.index.index_service import IndexService
 from bolide.store.log.commit_log import CommitLog
@@ -44,8 +45,9 @@ class StoreStart:
         self._log_cut = log_cut
 
     def run(self, now: int) -> RecoveryReport:
-        """Load and recover. Raise `StoreDamaged`, with the evidence kept, and `FileFailed`."""
+        """Load and recover. Raise `StoreDamaged`, with the evidence kept, `StoreTooNew` and `FileFailed`."""
         files, root, log = self._files, self._root, self._log
+        stamp_format(files, root)
         report = RecoveryReport()
         report.abnormal = was_killed(files, root)
         for name in ("commitlog", "consumequeue", "index"):

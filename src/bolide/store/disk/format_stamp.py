@@ -1,0 +1,21 @@
+"""The stamp of a store's format on disk (`layout/store_format.py`): every user of a store checks it first."""
+
+from __future__ import annotations
+
+from bolide.layout.store_format import FORMAT, NAME, accepted_format, stamp
+from bolide.store.disk.files import Files
+
+
+def check_format(files: Files, root: str) -> int:
+    """Return the format of a store, 0 without a stamp. Raises `StoreTooNew`, or LayoutError if the stamp is invalid."""
+    return accepted_format(files.read_file(f"{root}/{NAME}"), root)
+
+
+def stamp_format(files: Files, root: str) -> None:
+    """Check the format of a store and raise its stamp to this build's. Raises as `check_format`, and `FileFailed`.
+
+    The caller must not have changed anything yet. After a power failure the old stamp is there or the new one, whole;
+    with the old one, nothing of the new format was written.
+    """
+    if check_format(files, root) < FORMAT:
+        files.write_file(f"{root}/{NAME}", stamp())
