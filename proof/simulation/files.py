@@ -169,6 +169,10 @@ class ProcessFiles:
         self._call("size", path)
         return self._disk.size(path)
 
+    def links(self, path: str) -> int:
+        self._call("links", path)
+        return self._disk.links(path)
+
     def modified_ms(self, path: str) -> int:
         self._call("modified_ms", path)
         return self._disk.modified_ms(path)

@@ -245,6 +245,9 @@ class SimulatedFiles(FileSystem):
         found = self._find(path)
         return found.size if isinstance(found, Inode) else -1
 
+    def links(self, path: str) -> int:
+        return 1 if isinstance(self._find(path), Inode) else 0
+
     def modified_ms(self, path: str) -> int:
         found = self._find(path)
         return found.modified_ms if isinstance(found, Inode) else -1

@@ -152,6 +152,10 @@ class Files(Protocol):
         """Length of a file in bytes; -1 when it is missing or a folder."""
         ...
 
+    def links(self, path: str) -> int:
+        """Number of names (hard links) of a file; 0 if it is missing or a folder."""
+        ...
+
     def modified_ms(self, path: str) -> int:
         """When the file was last written; -1 when it is missing."""
         ...

@@ -305,6 +305,15 @@ class RealFiles:
             raise call_failed("look at", path, error) from error
         return -1 if stat.S_ISDIR(found.st_mode) else found.st_size
 
+    def links(self, path: str) -> int:
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except OSError as error:
+            raise call_failed("look at", path, error) from error
+        return 0 if stat.S_ISDIR(found.st_mode) else found.st_nlink
+
     def modified_ms(self, path: str) -> int:
         try:
             return os.stat(path).st_mtime_ns // 1_000_000

@@ -18,6 +18,7 @@ from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.startup.inventory import drop_inventory, log_end_of, read_inventory
 from bolide.store.startup.known_end import Traces
 from bolide.store.startup.recovery import Recovery, RecoveryReport
+from bolide.store.startup.shared_files import check_own_files
 
 
 class StoreStart:
@@ -57,6 +58,7 @@ class StoreStart:
         checkpoint = load_checkpoint(files, root)
         self._queues.deleted.load()
         self._queues.load()
+        check_own_files(files, root, log, self._queues)
         report.deleted_files += self._index.load(report.abnormal, checkpoint.index_msg_timestamp)
         self._queues.recover(not report.abnormal)
         self.checkpoint = checkpoint = self._log_cut.finish(checkpoint)

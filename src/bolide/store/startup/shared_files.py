@@ -1,0 +1,64 @@
+"""Refuses a store that shares a file it writes with another folder by hard links (``cp -al`` without `lock`).
+
+Both brokers would write one file, and the lock does not stop them: each folder has its own. A copy that also has a link
+to `lock` is locked together with the original, but is refused here too.
+
+Only files that are written in place count. Sealed files of the log never change, so a backup may link to them. Tables
+and other files that are replaced as a whole get a new inode with each write; between two steps of such a write a file
+and its `.bak` are one. Copies with ``cp -a``, restored backups and moved disks share nothing and have new inodes and
+devices, so inode numbers are not compared with earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
+from bolide.store.disk.files import Files
+from bolide.store.disk.segments import NAME_DIGITS
+from bolide.store.errors import StoreDamaged
+from bolide.store.log.commit_log import CommitLog
+from bolide.store.queues.consume_queues import ConsumeQueues
+
+_IN_PLACE: Final = ("checkpoint", "abort", DELETED_TOPICS, "timerwheel", "config/timercheck")
+
+
+def check_own_files(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> None:
+    """Raise `StoreDamaged` if a file that the broker writes in place has a second name. Log and queues are loaded."""
+    for path in _written(files, root, log, queues):
+        names = files.links(path)
+        if names > 1:
+            raise StoreDamaged(
+                f"{path} has {names} names (hard links): another folder shares the file, and two brokers would write"
+                f" it; copy {root} with `cp -a`, which shares nothing, and start on that, or delete the other folder"
+            )
+
+
+def _written(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> Iterator[str]:
+    yield from (f"{root}/{name}" for name in _IN_PLACE)
+    starts = log.segments.segment_starts()
+    for start in reversed(starts):
+        path = log.segments.path_at(start)
+        yield path
+        if _has_record(files, path):
+            break  # the files after it were made ahead; those before it are sealed
+    for queue in queues.all_queues():
+        if not queue.segments.is_empty():
+            yield queue.segments.path_at(queue.segments.end_of_files - 1)
+    for folder in ("index", "timerlog"):
+        yield from (f"{root}/{folder}/{name}" for name in files.list_dir(f"{root}/{folder}")[-1:])
+    for topic in files.list_dir(queues.ext_folder):
+        for queue_id in files.list_dir(f"{queues.ext_folder}/{topic}"):
+            folder = f"{queues.ext_folder}/{topic}/{queue_id}"
+            names = [name for name in files.list_dir(folder) if len(name) == NAME_DIGITS]
+            yield from (f"{folder}/{name}" for name in names[-1:])
+
+
+def _has_record(files: Files, path: str) -> bool:
+    """Whether a file of the log begins with a record: the size of the first one is not 0."""
+    handle = files.open(path)
+    try:
+        return any(files.read_at(handle, 4, 0))
+    finally:
+        files.close(handle)
