@@ -1,15 +1,16 @@
 """Medians and ratios, the table, the drawn page and the tables of the documentation, from figures that are given."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
 from bench.loads.rows import Compared, chosen_rows
 from bench.report.page import drawn
 from bench.report.results import Result, as_values, better, number, table
-from bench.written import BEGIN, END, comparison, growth, replaced
+from bench.written import comparison, growth, keep
+from tools.generate_results import ORDER, loaded, page, problem, rendered
 
 SERVERS = ("java", "bolide")
 
@@ -77,34 +78,43 @@ def test_the_page_is_one_file_of_valid_drawings() -> None:
     assert "&lt;one&gt; &amp; two" in page
 
 
-def test_the_table_of_the_documentation_has_a_line_for_each_figure() -> None:
+def test_a_comparison_has_a_row_for_each_figure() -> None:
     values = result_of([of_rates("send 8x32 128 B async", [100], [250]), of_rates("send to held pull", [1], [1])])
     for rounds in values["rows"][1]["compared"]:
         rounds["ratio"] = {"java": 2.2}
-    lines = comparison(values).splitlines()
+    lines = rendered(comparison(values)).splitlines()
     assert (
         "| send 8x32 128 B async | 2.50 | 4.00 | 250 /s | 100 /s | 1.00+0.50 / 1.00+0.50 | 1.00 | 0.50 / 3.00 |"
         in lines
     )
-    assert sum(line.startswith("|") for line in lines) == 2 + 1 + 2
-    assert "times less" in lines[-1]
+    table_lines = [line for line in lines if line.startswith("|")]
+    assert len(table_lines) == 2 + 1 + 2
+    assert "times less" in table_lines[-1]
 
 
-def test_a_table_replaces_what_is_between_its_marks() -> None:
-    begin, end = BEGIN.format("comparison"), END.format("comparison")
-    assert replaced(f"a\n{begin}\nold\n{end}\nb\n", "comparison", "new") == f"a\n{begin}\nnew\n{end}\nb\n"
-    with pytest.raises(SystemExit, match="once each"):
-        replaced("no marks", "comparison", "new")
-
-
-def test_the_page_of_performance_has_the_marks() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
-    for name in ("comparison", "growth"):
-        assert page.count(BEGIN.format(name)) == page.count(END.format(name)) == 1
-
-
-def test_growth_is_written_size_by_size() -> None:
+def test_growth_has_a_row_for_each_figure_with_all_sizes() -> None:
     figures = [{"name": "rate", "title": "sends", "unit": "/s"}]
     series = [{"along": "topics", "figures": figures, "points": [[1, {"rate": 10.0}], [1000, {"rate": 9.0}]]}]
-    text = growth({"date": "d", "commit": "c", "command": "x", "series": series})
-    assert "| sends, /s | topics | 1: 10.0; 1,000: 9.00 |" in text
+    run = growth({"date": "d", "commit": "c", "command": "x", "machine": {"cpus": 2}, "series": series})
+    assert "| sends, /s | topics | 1: 10.0; 1,000: 9.00 |" in rendered(run)
+
+
+def test_a_run_names_its_machine_commit_date_and_command(tmp_path: Path) -> None:
+    run = comparison(result_of([of_rates("send 8x32 128 B async", [100], [250])]))
+    keep(tmp_path, "broker", run)
+    assert problem(json.loads((tmp_path / "broker.json").read_text(encoding="utf-8"))) == ""
+    assert "Measured on 2026-01-02 at commit abc by `make bench`." in rendered(run)
+    for key in ("machine", "commit", "date", "command"):
+        assert key in problem({name: value for name, value in run.items() if name != key})
+
+
+def test_a_row_of_another_width_is_a_problem() -> None:
+    run = comparison(result_of([of_rates("send 8x32 128 B async", [100], [250])]))
+    run["tables"][0]["rows"][0].pop()
+    assert "has rows of" in problem(run)
+
+
+def test_the_page_has_every_run() -> None:
+    text = page()
+    assert text.count("\nMeasured on ") == len(ORDER) == len(loaded())
+    assert (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text(encoding="utf-8") == text

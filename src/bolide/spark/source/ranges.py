@@ -27,8 +27,9 @@ class Range:
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> Offsets:
     """The end of a micro-batch of at most `limit` offsets (0: all), shared among the queues in proportion to their lag.
 
-    Every queue with lag gets its share rounded down; the rest goes to the queues with the largest remainders, so that
-    the sum is exactly the limit and no queue starves.
+    Each queue with lag gets its share rounded down. What is left goes to the queues with the largest remainders, so the
+    sum is exactly the limit. A queue whose lag is a small part of the total can get no offset in a batch: it
+    waits until its part of the lag is large enough.
     """
     lag = {queue: max(end - start.get(queue, 0), 0) for queue, end in latest.items()}
     total = sum(lag.values())
