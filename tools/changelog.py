@@ -43,6 +43,13 @@ def section(version: str, day: str, by_kind: dict[str, list[Path]]) -> str:
     return "\n".join(lines)
 
 
+def released(version: str, older: str) -> str:
+    """Return an error if the changelog already has a section of this version, or ""."""
+    if re.search(rf"^## {re.escape(version)}(?: |$)", older, re.MULTILINE):
+        return f"CHANGELOG.md has a section {version}: raise VERSION in src/bolide/version.py, or edit it by hand"
+    return ""
+
+
 def main() -> int:
     """Run from anywhere; see the top of the file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -54,6 +61,8 @@ def main() -> int:
     assert found, "src/bolide/version.py holds VERSION"
     log = ROOT / "CHANGELOG.md"
     older = log.read_text().removeprefix(TOP).strip() if log.exists() else ""
+    if wrong := released(found[1], older):
+        raise SystemExit(wrong)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     log.write_text(f"{TOP}\n{section(found[1], today, by_kind)}\n{older}".rstrip() + "\n")
     for files in by_kind.values():
