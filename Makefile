@@ -1,4 +1,4 @@
-# make demo | quick | test | lint | docs | quick-pythons | bench | interop | spark-long | rocketmq-tests | mutations |
+# make demo | quick | test | lint | docs | wheels | quick-pythons | bench | interop | spark-long | rocketmq-tests | mutations |
 # dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, LONG=none|quarter|all, ARGS
 SHELL := /bin/bash
@@ -21,16 +21,16 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin bench cli console interop runner
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long rocketmq-tests mutations \
+.PHONY: wheels demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long rocketmq-tests mutations \
   attack chaos cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
 
-# The quick suite on the sources as they are, interpreted, without Java and Spark; nothing is built. It needs the
-# environment that `make venv-test` makes once.
+# The quick suite on the sources as they are, interpreted, without Java and Spark. Nothing is compiled, not even for the
+# environment if there is none yet.
 quick:
-	@test -x $(BIN)/pytest || $(MAKE) --no-print-directory venv-test
+	@test -x $(BIN)/pytest || BOLIDE_BUILD=no $(MAKE) --no-print-directory venv-test
 	@echo "quick: src, interpreted: tests that are $(QUICK)"
 	@PYTHONPATH=src BOLIDE_IMPL=python $(PYTEST) -m "$(QUICK)" $(READERS) $(ARGS)
 
@@ -138,6 +138,10 @@ dev:
 	.venv-dev/bin/python -m pip install --quiet --constraint requirements.lock --editable ".[dev,all]"
 	@.venv-dev/bin/python -c "from bolide import _impl; print('bolide: .venv-dev is', _impl.describe())"
 
+# What a release uploads, into dist/: source distribution, pure wheel, a compiled wheel for each Python; each is tried.
+wheels:
+	@$(PYTHON) -m tools.build_wheels $(ARGS)
+
 # Exact versions of everything that tests and demo install, as resolved now.
 lock:
 	$(PYTHON) tools/write_lock.py
@@ -155,5 +159,5 @@ venv-fuzz:
 	.venv-fuzz/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 
 clean:
-	rm -rf $(VENV) .venv-docs .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-docs .venv-wheels .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests docs demo bench proof build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,10 @@ def test_without_a_compiler_the_wheel_is_pure_and_works(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         assert not [name for name in packed.namelist() if name.endswith((".so", ".pyd"))]
         packed.extractall(tmp_path / "installed")
+    metadata = message_from_string(next(tmp_path.glob("installed/*/METADATA")).read_text(encoding="utf-8"))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata["Project-URL"]
+    assert str(metadata.get_payload()).startswith("# Bolide\n")
     program = "import bolide.layout.record, bolide.remoting.connection; print(bolide._impl.describe())"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "BOLIDE_IMPL": "auto"}
     done = subprocess.run(

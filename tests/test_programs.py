@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +13,15 @@ import pytest
 from bolide.testing.broker import Broker
 from proof.kit.ports import reserve_port
 from tests.page_programs import PROGRAMS, program, run
+
+
+def test_first(bolide_broker: Broker) -> None:
+    environment = {**os.environ, "BOLIDE_NAMESRV_ADDR": bolide_broker.namesrv_addr}
+    program_file = PROGRAMS / "first.py"
+    done = subprocess.run(
+        [sys.executable, str(program_file)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "SEND_OK\ncoffee b'one coffee'\n", done.stderr
 
 
 def test_send_and_receive(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

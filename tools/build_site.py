@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from tools.changelog import fragments, section
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT_PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "changes/README.md")
+PROJECT_PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "changes/README.md")
 CHANGELOG = "CHANGELOG.md"
 UNLISTED = ("changes/README.md",)
 """Pages that others link to and the index does not."""
