@@ -14,7 +14,7 @@ from typing import Any, Final
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "reference" / "results.md"
-ORDER: Final = ("broker", "peers", "spark-as-written", "spark", "kafka", "rebuild", "growth", "operated")
+ORDER: Final = ("broker", "peers", "spark-as-written", "spark", "kafka", "rebuild", "growth", "operated", "failover")
 """The names of the files, without `.json`, in the order of the page."""
 KEYS: Final = ("title", "date", "commit", "machine", "command", "notes", "tables")
 HEAD = """# Results
