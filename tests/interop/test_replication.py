@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
-from proof.kit.wire import SUCCESS
+from proof.kit.wire import SUCCESS, Wire
 from tests.interop.pairs import SLAVE, SMALL, VERSIONS, Broker, assert_equal, files_of, java_slave, sent
 
 pytestmark = pytest.mark.java
@@ -21,12 +22,22 @@ LONELY = {11, 12}
 MASTER = {**SMALL, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
 LOST = 100 << 10
 """The end that a slave loses: two records, and a part of a third."""
+RUNTIME_INFO = 28
 PROVEN = (
     "catch-up from nothing",
     "catch-up from the middle of a file",
     "catch-up after truncation",
     "SYNC_MASTER acknowledges what the slave has",
 )
+
+
+COUNTED = ("msgPutTotalTodayNow", "putMessageTimesTotal")
+
+
+def counted(broker: Broker) -> dict[str, str]:
+    """The runtime info of a broker."""
+    with Wire(broker.port) as wire:
+        return dict(json.loads(wire.ask(RUNTIME_INFO).body)["table"])
 
 
 def acknowledged(broker: Broker) -> Callable[[], bool]:
@@ -82,3 +93,26 @@ def test_our_slave_follows_a_master_of_java(tmp_path: Path, version: str) -> Non
         return OurBroker(tmp_path / "ours", "", {**SLAVE, "haMasterAddress": f"127.0.0.1:{master.port + 1}"})
 
     replicate(master, start)
+
+
+@pytest.mark.parametrize("java_slave_too", [True, False], ids=["java", "ours"])
+def test_slave_counts_copied_messages(tmp_path: Path, java_slave_too: bool) -> None:
+    """`clusterList` shows these counters."""
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    master = OurBroker(tmp_path / "master", namesrv.address, MASTER)
+    if java_slave_too:
+        follower: Broker = java_slave(tmp_path / "slave", master, namesrv.address, VERSIONS[0])
+    else:
+        told = {"haMasterAddress": f"127.0.0.1:{master.port + 1}"}
+        follower = OurBroker(tmp_path / "slave", namesrv.address, {**SLAVE, **told})
+    wait_until(acknowledged(master), "the slave holds what is sent")
+
+    def same() -> bool:
+        of, to = (counted(broker) for broker in (master, follower))
+        return int(of["msgPutTotalTodayNow"]) >= 1 and all(to[key] == of[key] for key in COUNTED)
+
+    wait_until(same, "the slave has counted what the master stored")
+    wait_until(lambda: float(counted(follower)["putTps"].split()[0]) > 0, "a rate")
+    follower.kill()
+    master.kill()
+    assert namesrv.stop() == 0

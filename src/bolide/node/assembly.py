@@ -132,6 +132,7 @@ class BrokerParts:
         self.role = role = Role.of(options)
         """What this broker may do. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
+        store.reput.copied = stats.copied
         tables = BrokerTables.of(options, effects, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
         self.clients, self.locks = clients, locks = tables.clients, tables.locks

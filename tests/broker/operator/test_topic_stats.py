@@ -70,6 +70,18 @@ def test_puts_and_gets_are_counted_by_topic_and_group(parts: Counting) -> None:
     assert parts.sums("BROKER_GET_NUMS", "DefaultCluster")[0] == 8
 
 
+def test_copied_records_are_not_counted_as_sent(parts: Counting) -> None:
+    parts.stats.copied("T", 100)
+    parts.stats.copied("T", 60)
+    assert (parts.stats.put_messages, parts.stats.put_bytes) == (2, 160)
+    assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster") == (0, 0, 0)
+    parts.answer(send_request())
+    assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster") == (1, 1, 1)
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (1, 1, 1)
+    parts.stats.forget_topic("T")
+    assert parts.stats.topic_copies == {}
+
+
 def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) -> None:
     parts.answer(send_request())
     (record,) = parts.records("T")

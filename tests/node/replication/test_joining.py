@@ -32,6 +32,22 @@ async def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path
         await same(of, to)
 
 
+async def test_slave_counts_copied_messages(tmp_path: Path) -> None:
+    keys = ("putMessageTimesTotal", "putMessageSizeTotal", "msgPutTotalTodayNow")
+    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of) as to:
+        assert codes_of(await send(of, 30)) == OK
+        await same(of, to)
+        told = [node.parts.inspection.runtime_info(node.parts.stats.boot_timestamp + 10_000) for node in (of, to)]
+        assert [told[1][key] for key in keys] == [told[0][key] for key in keys]
+        assert told[1]["msgPutTotalTodayNow"] == "30"
+        assert told[1]["putTps"] != "0.00 0.00 0.00"
+        assert to.parts.stats.topic_puts == {}
+        assert to.parts.stats.topic_copies["T"].messages == 30
+        assert of.parts.stats.topic_copies == {}
+    async with node_of(tmp_path / "s") as alone:
+        assert alone.parts.stats.put_messages == 0
+
+
 async def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
     async with master(tmp_path / "m", slave_timeout=100) as of:
         assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}

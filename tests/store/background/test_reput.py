@@ -134,6 +134,17 @@ def test_a_slave_waits_before_bytes_it_cannot_read(tmp_path: Path) -> None:
     assert units(parts) == starts
 
 
+@pytest.mark.parametrize(("follows", "offer"), [(True, False), (False, False), (False, True)])
+def test_only_slave_reports_copied_records(tmp_path: Path, follows: bool, offer: bool) -> None:
+    parts = Parts(tmp_path)
+    copied: list[tuple[str, int]] = []
+    parts.reput.copied = lambda topic, size: copied.append((topic, size))
+    parts.reput.jump_over_bad = not follows
+    appended = [parts.append(put_of(topic, 0, b"body"), offer=offer) for topic in ("T", "U", "T")]
+    parts.dispatch()
+    assert copied == ([(d.topic, d.size) for d in appended] if follows else [])
+
+
 def test_a_deleted_beginning_is_passed_over(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     starts = three_files(parts)

@@ -179,6 +179,8 @@ class BrokerStats(Service):
         self.put_messages: int = 0
         self.put_bytes: int = 0
         self.put_failed: int = 0
+        self.copied_messages: int = 0
+        """Messages that a slave dispatched from its master's log. `put_messages` includes them."""
         self.got_messages: int = 0
         self.got_bytes: int = 0
         self.pulls: int = 0
@@ -208,6 +210,9 @@ class BrokerStats(Service):
         self.got_morning: int = 0
         self.topic_puts: dict[str, Tally] = {}
         """By topic as stored: a delayed message counts for the schedule topic, and once more when it is delivered."""
+        self.topic_copies: dict[str, Tally] = {}
+        """Messages that a slave dispatched from its master's log, by topic. `topic_puts` excludes them: as in Java, a
+        sum over all brokers counts each message once."""
         self.group_gets: dict[str, Tally] = {}
         """By topic@group."""
         self.send_backs: dict[str, Tally] = {}
@@ -221,6 +226,12 @@ class BrokerStats(Service):
         """Note messages stored, and their bytes in the log."""
         self.put_messages += messages
         self.put_bytes += size
+
+    def copied(self, topic: str, size: int) -> None:
+        """Count a record of the master's log, as RocketMQ's ReputMessageService does on a slave."""
+        self.put(1, size)
+        self.copied_messages += 1
+        count(self.topic_copies, topic, 1, size)
 
     def got(self, messages: int, size: int) -> None:
         """Note messages given to consumers."""
@@ -251,6 +262,7 @@ class BrokerStats(Service):
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: nothing is counted for it or for its groups any more, as in Java."""
         self.topic_puts.pop(topic, None)
+        self.topic_copies.pop(topic, None)
         for tallies in (self.group_gets, self.send_backs):
             for key in [key for key in tallies if key.startswith(topic + "@")]:
                 del tallies[key]

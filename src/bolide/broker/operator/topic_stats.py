@@ -125,7 +125,8 @@ class TopicStatsService(Service):
 
     def _total(self) -> None:
         stats = self._stats
-        for name, messages in (("BROKER_PUT_NUMS", stats.put_messages), ("BROKER_GET_NUMS", stats.got_messages)):
+        sent = stats.put_messages - stats.copied_messages
+        for name, messages in (("BROKER_PUT_NUMS", sent), ("BROKER_GET_NUMS", stats.got_messages)):
             tally = self._tables[name][0].setdefault(self._cluster, Tally())
             tally.messages = tally.calls = messages
 

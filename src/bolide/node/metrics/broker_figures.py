@@ -79,6 +79,10 @@ class BrokerFigures:
                     topic=topic,
                     consumer_group=topic.removeprefix(DLQ_PREFIX),
                 )
+        for topic, tally in list(stats.topic_copies.items()):
+            labels = {"topic": topic, "is_system": yes(is_internal_topic(topic))}
+            families.counter("bolide_messages_copied_total", "Messages copied.", tally.messages, **labels)
+            families.counter("bolide_throughput_copied_total", "Bytes of messages copied.", tally.size, **labels)
         for key, tally in list(stats.group_gets.items()):
             topic, _, group = key.partition("@")
             labels = of_group(topic, group)

@@ -6,6 +6,7 @@ when too much piled up. Nothing beyond the confirm offset is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from librt.strings import read_i32_be
@@ -52,6 +53,9 @@ class Reput:
         self.shape = shape
         self.jump_over_bad = True
         """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
+        self.copied: Callable[[str, int], None] | None = None
+        """Called on a slave with the topic and the size of each record of its master's that was dispatched. A master
+        counts its records when it appends them."""
         self.dispatched_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
         """Store time of the last record dispatched; 0 before the first."""
@@ -222,10 +226,13 @@ class Reput:
             return 0
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)
         done: i64 = 0
+        copied = None if self.jump_over_bad else self.copied
         for d in scanned.dispatches:
             self._apply(d, now, arrivals)
             self.dispatched_offset += d.size
             done += 1
+            if copied is not None:
+                copied(d.topic, int(d.size))
             if self.queues.stuck:
                 return done
         if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
