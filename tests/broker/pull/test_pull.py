@@ -54,6 +54,14 @@ def test_records_are_given_from_the_offset_on(parts: Parts) -> None:
     assert bodies(parts.pulled(maxMsgNums=1)) == [b"0"]
 
 
+def test_pull_with_class_filter_is_refused(parts: Parts) -> None:
+    fill(parts)
+    answer = parts.pulled(sys_flag=0x4 | 0x8)
+    assert (answer.code, answer.body) == (codes.SYSTEM_ERROR, b"")
+    assert "the subscription to T names a Java class as its filter" in str(answer.remark)
+    assert "SQL92" in str(answer.remark)
+
+
 @pytest.mark.parametrize(("size", "buffers"), [(1, 1), (20_000, 3)], ids=["small", "large"])
 def test_small_records_are_one_buffer_and_large_ones_the_very_bytes_that_were_read(
     tmp_path: Path, size: int, buffers: int

@@ -112,10 +112,17 @@ def test_an_unknown_type_is_told_the_known_ones(parts: Filtering) -> None:
     assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED and "TAG, SQL92" in str(answer.remark)
 
 
-def test_a_class_filter_takes_everything(parts: Filtering) -> None:
+def test_class_filter_is_refused_and_nothing_is_registered(parts: Filtering) -> None:
     parts.answer(send_request(properties=text(TAGS="x")))
-    parts.beat({**sql("org.example.Filter", kind="TAG"), "classFilterMode": True, "codeSet": [5]})
-    assert parts.pulled(sys_flag=0, subVersion=1).code == 0
+    subscription = {**sql("org.example.Filter", kind="TAG"), "classFilterMode": True}
+    with pytest.raises(Refused, match="the subscription to T names a Java class as its filter"):
+        parts.beat(subscription)
+    assert parts.clients.consumer_group("g") is None
+    assert parts.pulled(sys_flag=0, subVersion=1).code == codes.SUBSCRIPTION_NOT_EXIST
+    body = {"clientId": "c", "group": "g", "subscriptionData": subscription}
+    command = make_request(codes.CHECK_CLIENT_CONFIG, 1, body=json.dumps(body).encode())
+    with pytest.raises(Refused, match="subscribe with an SQL92 expression, or filter in the consumer"):
+        parts.heartbeats.on_check_client_config(parts.channel, command, NOW)
 
 
 def test_versions(parts: Filtering) -> None:

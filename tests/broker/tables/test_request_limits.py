@@ -49,6 +49,16 @@ def test_a_heartbeat_has_limits(most: dict[str, Any], more: dict[str, Any] | Non
             check_heartbeat(BEAT, heartbeat(**more), 100)
 
 
+def test_heartbeat_with_class_filter_is_refused() -> None:
+    data = heartbeat(groups=2)
+    data.consumer_data_set[1].subscription_data_set = [SubscriptionData(topic="U", class_filter_mode=True)]
+    with pytest.raises(
+        Refused, match="the subscription to U names a Java class .*: subscribe with an SQL92"
+    ) as refused:
+        check_heartbeat(BEAT, data, 100)
+    assert refused.value.response_code == codes.SYSTEM_ERROR
+
+
 def test_a_body_has_a_limit() -> None:
     check_body(make_request(codes.LOCK_BATCH_MQ, 1, body=bytes(MAX_BODY)))
     with pytest.raises(Refused, match="LOCK_BATCH_MQ with a body of 1048577 bytes is too much at once"):

@@ -28,6 +28,7 @@ BROKEN = {
     "rocksdbCQDoubleWriteEnable": "true",
     "timerRocksDBEnable": "true",
     "transRocksDBEnable": "true",
+    "filterServerNums": "1",
     "messageStorePlugIn": "com.example.Store",
     "readOnlyCommitLogStorePaths": "/mnt/old/commitlog",
     "defaultMessageRequestMode": "POP",

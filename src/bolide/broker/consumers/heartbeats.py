@@ -17,7 +17,7 @@ from bolide.broker.tables.clients import Client, Clients, ConsumerGroup, cost
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.pull_filter import ExpressionRefused, is_tag
-from bolide.broker.tables.request_limits import check_body, check_heartbeat
+from bolide.broker.tables.request_limits import check_body, check_class_filters, check_heartbeat
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.remoting import codes
@@ -171,6 +171,7 @@ class HeartbeatService(Service):
             return reply(make_response(command, codes.SUCCESS))  # nothing to check
         body = decode_body(command.body, CheckClientRequestBody)
         subscription = body.subscription_data
+        check_class_filters([subscription])
         if subscription.expression_type is None or is_tag(subscription.expression_type):
             return reply(make_response(command, codes.SUCCESS))
         if not self._options.filters.enable_property_filter:

@@ -13,7 +13,8 @@ from bolide.broker.pull.refusals import BY_BROADCAST, BY_SUBSCRIPTION, forbid, n
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, FilterCache, PullFilter, is_tag
+from bolide.broker.tables.pull_filter import ExpressionRefused, FilterCache, PullFilter, is_tag
+from bolide.broker.tables.request_limits import no_class_filters
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.codes import (
     FILTER_DATA_NOT_EXIST,
@@ -21,11 +22,13 @@ from bolide.remoting.codes import (
     SUBSCRIPTION_NOT_EXIST,
     SUBSCRIPTION_NOT_LATEST,
     SUBSCRIPTION_PARSE_FAILED,
+    SYSTEM_ERROR,
 )
 from bolide.remoting.command import Command
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 
 FLAG_SUBSCRIPTION: Final = 0x4
+FLAG_CLASS_FILTER: Final = 0x8
 
 
 @final
@@ -46,6 +49,8 @@ class SubscriptionFilters:
         self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> PullFilter | Reply:
         """Return the filter of this pull, or the answer that says why there is none."""
+        if header.sys_flag & FLAG_CLASS_FILTER:
+            return refuse(command, SYSTEM_ERROR, no_class_filters(header.topic))
         if header.sys_flag & FLAG_SUBSCRIPTION:
             text = header.subscription or "*"
             kind = header.expression_type
@@ -73,8 +78,6 @@ class SubscriptionFilters:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
         if header.sub_version > subscription.sub_version:
             return refuse(command, SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-        if subscription.class_filter_mode:
-            return EVERYTHING  # a filter server between broker and consumer chooses
         if is_tag(subscription.expression_type):
             return self._filters.of_codes(subscription.sub_string, set(subscription.code_set))
         data = self._consumer_filters.get(header.topic, header.consumer_group)

@@ -6,11 +6,12 @@ what RocketMQ's clients and tools ask for at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from bolide.broker.refused import Refused
 from bolide.broker.tables.pull_filter import is_tag
-from bolide.remoting.bodies.clients import HeartbeatData
+from bolide.remoting.bodies.clients import HeartbeatData, SubscriptionData
 from bolide.remoting.codes import SYSTEM_ERROR, request_name
 from bolide.remoting.command import Command
 
@@ -41,12 +42,14 @@ def check_listed(command: Command, count: int, most: int, what: str) -> None:
 
 
 def check_heartbeat(command: Command, data: HeartbeatData, max_filter_length: int) -> None:
-    """Raise `Refused` 1 for a heartbeat that is too much at once; nothing of it is registered then."""
+    """Raise `Refused` 1 for a heartbeat that is too much at once, or asks for a class filter. Nothing of it is
+    registered then."""
     consumers = data.consumer_data_set
     check_listed(command, len(consumers) + len(data.producer_data_set), MAX_HEARTBEAT_GROUPS, "groups")
     check_listed(
         command, sum(len(each.subscription_data_set) for each in consumers), MAX_SUBSCRIPTIONS, "subscriptions"
     )
+    check_class_filters(each for consumer in consumers for each in consumer.subscription_data_set)
     expressions = [
         len(each.sub_string or "")
         for consumer in consumers
@@ -54,6 +57,20 @@ def check_heartbeat(command: Command, data: HeartbeatData, max_filter_length: in
         if not is_tag(each.expression_type)
     ]
     check_listed(command, sum(expressions), FILTERS_OF_FULL_LENGTH * max_filter_length, "characters of filters")
+
+
+def check_class_filters(subscriptions: Iterable[SubscriptionData]) -> None:
+    """Raise `Refused` 1 for a subscription whose filter is a Java class, which 4.x runs in a filter server. Without
+    the filter its consumers would receive every message."""
+    for each in subscriptions:
+        if each.class_filter_mode:
+            raise Refused(SYSTEM_ERROR, no_class_filters(each.topic))
+
+
+def no_class_filters(topic: str) -> str:
+    """Return the sentence that refuses a class filter."""
+    text = f"the subscription to {topic} names a Java class as its filter, and there are no filter servers"
+    return f"{text}: subscribe with an SQL92 expression, or filter in the consumer"
 
 
 def _too_much(command: Command, what: str, most: int) -> Refused:

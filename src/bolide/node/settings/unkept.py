@@ -45,6 +45,10 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "transRocksDBEnable": ("false", _ENGINE),
     "readOnlyCommitLogStorePaths": ("", "the log is read from commitlog/ under storePathRootDir only"),
     "defaultMessageRequestMode": ("PULL", "POP consumption is not built yet, so consumers would get nothing"),
+    "filterServerNums": (
+        "0",
+        "filter servers run Java classes; consumers can subscribe with an SQL92 expression or filter in Python",
+    ),
     "messageStorePlugIn": ("", "plug-ins of Java's store are Java classes"),
 }
 """Key -> the one allowed value, and why others are refused. Upper and lower case are the same. What a daemon has as a

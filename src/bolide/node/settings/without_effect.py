@@ -165,7 +165,7 @@ _BROKER: Final = {
         commercialEnable commercialSizePerMsg commercialTimerCount commercialTransCount enableDetailStat
         enableLmqStats maxStatsIdleTimeInMinutes""",
     "nothing of RocketMQ's installation is read, and a broker logs to standard error": """
-        brokerConfigPath filterServerNums highSpeedMode inBrokerContainer isolateLogEnable rocketmqHome""",
+        brokerConfigPath highSpeedMode inBrokerContainer isolateLogEnable rocketmqHome""",
     "name servers come from namesrvAddr only": """
         fetchNamesrvAddrByAddressServer fetchNameSrvAddrByDnsLookup fetchNamesrvAddrInterval
         updateNameServerAddrPeriod""",
