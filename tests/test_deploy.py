@@ -84,6 +84,11 @@ def rules() -> list[dict[str, Any]]:
     return [rule for group in loaded["groups"] for rule in group["rules"]]
 
 
+def scaler() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "kubernetes" / "consumer-keda.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
 def queries() -> Iterator[tuple[str, str, str]]:
     """Where each query is, its text, and what is shown of its result."""
     for panel in dashboard()["panels"]:
@@ -91,6 +96,8 @@ def queries() -> Iterator[tuple[str, str, str]]:
             yield panel["title"], target["expr"], target["legendFormat"]
     for rule in rules():
         yield rule["alert"], rule["expr"], " ".join(rule["annotations"].values())
+    for trigger in scaler()["spec"]["triggers"]:
+        yield "KEDA", trigger["metadata"]["query"], ""
 
 
 def test_queries_use_names_and_labels_that_are_served(served: dict[str, set[str]]) -> None:
@@ -213,6 +220,14 @@ def test_a_manifest_runs_a_daemon_that_serves_what_it_is_asked_for(name: str, st
     assert container["securityContext"]["readOnlyRootFilesystem"] and pod["securityContext"]["runAsNonRoot"]
     unit = (DEPLOY / "systemd" / f"bolide-{name}.service").read_text(encoding="utf-8")
     assert f"TimeoutStopSec={pod['terminationGracePeriodSeconds']}\n" in unit
+
+
+def test_keda_scales_by_the_age_of_messages() -> None:
+    spec = scaler()["spec"]
+    (trigger,) = spec["triggers"]
+    assert (trigger["type"], trigger["metricType"]) == ("prometheus", "Value")
+    assert 0 < spec["minReplicaCount"] < spec["maxReplicaCount"]
+    assert float(trigger["metadata"]["threshold"]) > 10, "the figure is refreshed every ten seconds"
 
 
 def test_the_image_is_the_one_that_the_manifests_run() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bolide.admin.groups import _age_of
 from bolide.client import Message, ResponseError
+from bolide.remoting.bodies.stats import QueueTimeSpan
 from bolide.testing.broker import Broker
+from bolide.world.clocks import now_ms
 from proof.kit.waiting import until, until_answered
 from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.patient import PushConsumer
@@ -63,6 +66,40 @@ async def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
         await admin.create_group("Kept", consume_enable=True, orderly=False)
         config = (await admin.groups())["Kept"]
         assert (config.consume_message_orderly, config.consume_enable, config.retry_max_times) == (False, True, 3)
+
+
+async def test_lag_times_are_ages_of_the_first_messages_not_consumed(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        first = await producer.send(Message(TOPIC, b"x"))
+        second = await producer.send(Message(TOPIC, b"x"), queue=first.queue)
+        (stored,) = await admin.messages_at(first.queue, second.queue_offset, 1)
+        await admin.create_group("behind")
+        await admin.create_group("done")
+        await admin.set_group_offset("behind", first.queue, second.queue_offset)
+        await admin.set_group_offset("done", first.queue, second.queue_offset + 1)
+        before = now_ms() - stored.store_timestamp
+        ages = await admin.lag_times("behind", TOPIC)
+        assert list(ages) == [first.queue]
+        assert before <= ages[first.queue] <= now_ms() - stored.store_timestamp
+        assert await admin.lag_times("done") == {}
+        found = await admin.lag_ages(["behind", "done", "nobody"])
+        assert (found["behind"] or 0) >= ages[first.queue]
+        assert found["done"] == 0
+
+
+@pytest.mark.parametrize(
+    ("delay", "oldest", "newest", "age"),
+    [
+        (500, 10_000, 20_000, 500),
+        (0, 10_000, 20_000, 0),
+        (-3, 10_000, 20_000, 0),
+        (30_001, 10_000, 20_000, 20_000),  # now + 1: the message is deleted
+        (30_001, 0, 0, 30_001),
+    ],
+)
+def test_age_of_a_deleted_message_is_that_of_the_oldest(delay: int, oldest: int, newest: int, age: int) -> None:
+    span = QueueTimeSpan(min_time_stamp=oldest, max_time_stamp=newest, delay_time=delay)
+    assert _age_of(span) == age
 
 
 @pytest.mark.slow  # a producer's heartbeat is due every 30 s

@@ -88,8 +88,9 @@ def test_a_group_is_made_changed_and_deleted(browser: Browser) -> None:
 def test_a_group_is_reset_as_planned(browser: Browser) -> None:
     told = text_of(browser.get(f"/groups/show?group={GROUP}"))
     assert "6 messages wait, and no member is connected" in told
+    assert re.search(r"Behind by .* 4 10 6 [0-9.]+ (ms|s|min) ", told)
     for sort in ("name", "lag"):
-        assert re.search(rf"{GROUP} 6 ", text_of(browser.get(f"/groups?sort={sort}")))
+        assert re.search(rf"{GROUP} 6 [0-9.]+ (ms|s|min)", text_of(browser.get(f"/groups?sort={sort}")))
     asked = f"/groups/plan?group={GROUP}&topic={TOPIC}"
     assert "6 messages are skipped" in text_of(browser.get(f"{asked}&to=last"))
     assert "4 messages are consumed again" in text_of(browser.get(f"{asked}&to=first"))
@@ -98,6 +99,7 @@ def test_a_group_is_reset_as_planned(browser: Browser) -> None:
     browser.get(f"{asked}&to=time&time=yesterday", 400)
     told = text_of(browser.change("/groups/reset", {"group": GROUP, "topic": TOPIC, "to": "last"}))
     assert "are reset: 1 queues" in told and "It has all messages" in told
+    assert re.search(rf"{GROUP} 0 – ", text_of(browser.get("/groups")))
     fields = {"group": GROUP, "topic": TOPIC, "to": "time", "time": "1600000000000"}
     assert "10 messages wait" in text_of(browser.change("/groups/reset", fields))
 

@@ -31,7 +31,8 @@ PROVEN = (
 )
 
 
-COUNTED = ("msgPutTotalTodayNow", "putMessageTimesTotal")
+COUNTED = ("putMessageTimesTotal", "putMessageSizeTotal")
+"""Counters that a slave of every release increments. msgPutTotalTodayNow of 5.5.0 is 0 on a slave."""
 
 
 def counted(broker: Broker) -> dict[str, str]:
@@ -109,10 +110,10 @@ def test_slave_counts_copied_messages(tmp_path: Path, java_slave_too: bool) -> N
 
     def same() -> bool:
         of, to = (counted(broker) for broker in (master, follower))
-        return int(of["msgPutTotalTodayNow"]) >= 1 and all(to[key] == of[key] for key in COUNTED)
+        return int(of[COUNTED[0]]) >= 1 and all(to[key] == of[key] for key in COUNTED)
 
     wait_until(same, "the slave has counted what the master stored")
-    wait_until(lambda: float(counted(follower)["putTps"].split()[0]) > 0, "a rate")
+    wait_until(lambda: any(float(rate) for rate in counted(follower)["putTps"].split()), "a rate")
     follower.kill()
     master.kill()
     assert namesrv.stop() == 0

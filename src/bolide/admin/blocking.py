@@ -9,7 +9,7 @@ thread costs some 100 microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -224,6 +224,16 @@ class Admin:
         """How many messages each group has not consumed yet, over all topics and queues: one request a master, which
         goes through all groups for it. Groups that never stored an offset have 0."""
         return self._loop.run(lambda: self._native.lag_of_groups(cluster=cluster))
+
+    def lag_times(self, group: str, topic: str | None = None) -> dict[MessageQueue, int]:
+        """Return the age in ms of the first message that a group has not consumed, by queue. Queues without lag are
+        left out. Sends one request per topic with lag and broker. Raises `ResponseError` if the group is unknown."""
+        return self._loop.run(lambda: self._native.lag_times(group, topic))
+
+    def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
+        """Return the lag of each group in time: the age in ms of its oldest message not consumed, 0 without lag, or
+        None if a broker rejects the query."""
+        return self._loop.run(lambda: self._native.lag_ages(groups))
 
     def consumer_connections(self, group: str) -> ConsumerConnection | None:
         """The members of a group with their subscriptions; None if no member is connected."""

@@ -3,7 +3,10 @@ consumerProgress, consumerConnection, consumerStatus)."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -11,6 +14,7 @@ from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
+from bolide.errors import BolideError
 from bolide.layout.names import RETRY_PREFIX, SYSTEM_GROUP_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
@@ -23,7 +27,10 @@ from bolide.remoting.bodies.clients import (
 )
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from bolide.remoting.bodies.running import ConsumerRunningInfo
-from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList
+from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList, QueryConsumeTimeSpanBody, QueueTimeSpan
+
+AT_ONCE: Final = 8
+"""Maximum number of groups queried concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,13 @@ class GroupProgress:
     def lag(self) -> int:
         """Messages not consumed yet, over all queues."""
         return sum(queue.lag for queue in self.queues)
+
+
+def _age_of(span: QueueTimeSpan) -> int:
+    """Return the age of the first message not consumed. If a broker has deleted that message, `delay_time` is now + 1,
+    and the oldest message is the first one not consumed."""
+    now = span.delay_time - 1
+    return now - span.min_time_stamp if now >= span.max_time_stamp > 0 else max(span.delay_time, 0)
 
 
 class GroupCalls(AdminCalls):
@@ -156,6 +170,35 @@ class GroupCalls(AdminCalls):
                     lag = sum(place.broker_offset - place.consumer_offset for place in places)
                     found[group] = found.get(group, 0) + lag
         return dict(sorted(found.items()))
+
+    async def lag_times(self, group: str, topic: str | None = None) -> dict[MessageQueue, int]:
+        """Return the age in ms of the first message that a group has not consumed, by queue. Queues without lag are
+        left out. Sends one request per topic with lag and broker. Raises `ResponseError` if the group is unknown."""
+        progress = await self.consumer_progress(group, topic)
+        lagging = {each.queue for each in progress.queues if each.lag > 0}
+        found: dict[MessageQueue, int] = {}
+        for name in sorted({queue.topic for queue in lagging}):
+            for address in (await self.topic_readers(name)).values():
+                ext = ext_of(topic=name, group=group)
+                told = await self.decoded(QueryConsumeTimeSpanBody, address, codes.QUERY_CONSUME_TIME_SPAN, ext)
+                ages = {queue_from(span.message_queue): _age_of(span) for span in told.consume_time_span_set}
+                found |= {queue: age for queue, age in ages.items() if queue in lagging}
+        return dict(sorted(found.items()))
+
+    async def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
+        """Return the lag of each group in time: the age in ms of its oldest message not consumed, 0 without lag, or
+        None if a broker rejects the query."""
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def of(group: str) -> int | None:
+            async with gate:
+                try:
+                    return max((await self.lag_times(group)).values(), default=0)
+                except BolideError:
+                    return None
+
+        names = list(groups)
+        return dict(zip(names, await asyncio.gather(*(of(name) for name in names)), strict=True))
 
     async def consumer_connections(self, group: str) -> ConsumerConnection | None:
         """The members of a group with their subscriptions; None if no member is connected."""

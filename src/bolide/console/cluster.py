@@ -125,6 +125,18 @@ class ClusterView:
         """What each group has not consumed yet."""
         return await self.cached.get("lag", self.admin.lag_of_groups, SLOW_S)
 
+    async def lag_times(self, group: str) -> Mapping[MessageQueue, int] | None:
+        """Return the age in ms of the first message that a group has not consumed, by queue, or None if a broker
+        rejects the query."""
+        try:
+            return await self.cached.get(("lag times", group), lambda: self.admin.lag_times(group), SLOW_S)
+        except BolideError:
+            return None
+
+    async def lag_times_of(self, groups: list[str]) -> dict[str, Mapping[MessageQueue, int] | None]:
+        """Return the lag times of several groups."""
+        return await each(groups, self.lag_times)
+
     # -- messages
 
     async def newest(self, topic: str, begin: int, end: int | None) -> tuple[list[ReceivedMessage], bool]:

@@ -34,9 +34,11 @@ from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.engines import EngineService
+from bolide.broker.operator.fall_behind import FallBehind
 from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
+from bolide.broker.operator.lag_times import LagTimes
 from bolide.broker.operator.members import MembersService
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
@@ -145,7 +147,8 @@ class BrokerParts:
         self._followed = followed = FollowedTimer(effects)
         self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now, followed)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
-        topic_stats = TopicStatsService(options, stats, now)
+        topic_stats = TopicStatsService(options, stats, FallBehind(store, offsets), now)
+        self.lag_times = LagTimes(store, offsets, effects, now)
 
         log = around.log
         endings = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
@@ -164,6 +167,7 @@ class BrokerParts:
             StoreWatch(store, log, now),
             stats,
             topic_stats,
+            self.lag_times,
             topics,
             groups,
             offsets,
@@ -223,7 +227,7 @@ class BrokerParts:
         return host_text(self.writer.store_host)
 
     def _made_topic_admin(self, options: BrokerOptions, store: MessageStore, picks: Picks | None) -> TopicAdminService:
-        forget = [self.stats.forget_topic, self.timers.metrics.forget]
+        forget = [self.stats.forget_topic, self.timers.metrics.forget, self.lag_times.forget_topic]
         return TopicAdminService(options, store, self.topics, self.offsets, picks, forget)
 
     def _take_role(self, clock: Callable[[], int]) -> None:

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.core.outcome import Cold
 from bolide.broker.core.stats import count
+from bolide.broker.operator.fall_behind import FallBehind
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.topic_admin import TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.send.retries import RetryService
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
-from bolide.remoting.bodies.stats import BrokerStatsData
+from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
 from bolide.remoting.command import make_request
+from bolide.store.disk.files import Files
 from tests.broker.parts import NOW, Parts, reply_of, send_request, text
+from tests.store.parts import ColdFiles
 
 
 class Counting(Parts):
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.topic_stats = TopicStatsService(self.options, self.stats, NOW)
+    def __init__(self, folder: Path, files: Files | None = None) -> None:
+        super().__init__(folder, files)
+        self.topic_stats = TopicStatsService(self.options, self.stats, FallBehind(self.store, self.offsets), NOW)
         self.retries = RetryService(self.options, self.store, self.writer, self.topics, self.groups, self.stats)
         self.now = NOW
 
@@ -68,6 +72,49 @@ def test_puts_and_gets_are_counted_by_topic_and_group(parts: Counting) -> None:
     assert parts.sums("GROUP_GET_SIZE", "T@g")[0] == size // 6 * 8
     assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster")[0] == 7
     assert parts.sums("BROKER_GET_NUMS", "DefaultCluster")[0] == 8
+
+
+def test_latency_is_the_wait_for_the_disk(tmp_path: Path) -> None:
+    files = ColdFiles()
+    parts = Counting(tmp_path, files)
+    for _ in range(2):
+        parts.answer(send_request())
+    parts.pulled(maxMsgNums=1)
+    assert parts.view("GROUP_GET_LATENCY", "T@g").stats_minute == BrokerStatsItem(0, 0.0, 0.0)
+    files.cold = True
+    parts.store.log.tail.clear()
+    cold = parts.pull(offset=1)
+    assert isinstance(cold, Cold)
+    again = cold.again(NOW + 30)
+    assert isinstance(again, Cold), "what was loaded has left memory again"
+    files.cold = False
+    assert reply_of(again.again(NOW + 50)).code == codes.SUCCESS
+    minute = parts.view("GROUP_GET_LATENCY", "T@g").stats_minute
+    assert (minute.sum, minute.avgpt) == (50, 25.0), "50 ms over two pulls"
+    parts.pulled(NOW + 60, maxMsgNums=1)
+    assert parts.view("GROUP_GET_LATENCY", "T@g").stats_minute.sum == 50
+    parts.close()
+
+
+def test_fall_behind_follows_the_last_pull(parts: Counting) -> None:
+    def behind(name: str, key: str = "0@T@g") -> int:
+        return parts.sums(name, key)[0]
+
+    ends = []
+    for number in range(3):
+        parts.answer(send_request(), NOW + number * 1000)
+        ends.append(int(parts.store.end_offset))
+    parts.now = NOW + 10_000
+    with pytest.raises(AssertionError, match="<GROUP_GET_FALL_SIZE> <0@T@g> not exist"):
+        behind("GROUP_GET_FALL_SIZE")
+    parts.pulled(maxMsgNums=2)
+    assert behind("GROUP_GET_FALL_SIZE") == ends[2] - ends[0]
+    assert behind("GROUP_GET_FALL_TIME") == 9_000
+    parts.pulled(offset=2)
+    assert (behind("GROUP_GET_FALL_SIZE"), behind("GROUP_GET_FALL_TIME")) == (0, 0)
+    for key in ("T@g", "x@T@g", "\u0663@T@g", "1@T@g", "0@T@h", "@@", ""):
+        with pytest.raises(AssertionError, match="not exist"):
+            behind("GROUP_GET_FALL_TIME", key)
 
 
 def test_copied_records_are_not_counted_as_sent(parts: Counting) -> None:

@@ -28,8 +28,11 @@ def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
         for group, start in (("ahead", "last"), ("behind", "first")):
             run("group", "create", group)
             run("offset", "reset", group, "Lagging", start)
-        rows = [(row["group"], row["lag"]) for row in json.loads(run("group", "lag", "--json"))]
-        assert rows == [("behind", 3), ("ahead", 0)]
+        rows = json.loads(run("group", "lag", "--json"))
+        assert [(row["group"], row["lag"]) for row in rows] == [("behind", 3), ("ahead", 0)]
+        assert rows[0]["lag_time"] > 0 and rows[1]["lag_time"] == 0
+        (queue,) = json.loads(run("group", "show", "behind", "--json"))["queues"]
+        assert queue["lag_time"] >= rows[0]["lag_time"]
         assert "TOOLS_CONSUMER" in run("group", "lag", "--system")
 
 

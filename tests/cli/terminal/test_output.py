@@ -140,3 +140,23 @@ def test_flags_are_shown_without_a_type(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_version_is_an_option_too() -> None:
     assert CliRunner().invoke(load(), ["--version"]).output == f"bolide {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0.0 s"),
+        (1_390, "1.4 s"),
+        (59_999, "59 s"),
+        (60_000, "1 min"),
+        (3_725_000, "1 h 2 min"),
+        (90_000_000, "1 d 1 h"),
+    ],
+)
+def test_span_is_shown_in_units(capsys: pytest.CaptureFixture[str], milliseconds: int, text: str) -> None:
+    span = output.Span(milliseconds)
+    assert str(span) == text
+    output.table("T", ("Lag time",), [(span,)], False)
+    assert text in capsys.readouterr().out
+    output.table("T", ("Lag time",), [(span,)], True)
+    assert json.loads(capsys.readouterr().out) == [{"lag_time": milliseconds}]

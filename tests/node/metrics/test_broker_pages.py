@@ -35,6 +35,7 @@ OF_JAVA: dict[str, set[str]] = {
     "rocketmq_broker_permission": set(),
     "rocketmq_consumer_group_number": set(),
     "rocketmq_consumer_inflight_messages": {"consumer_group", "is_retry", "is_system", "topic"},
+    "rocketmq_consumer_lag_latency_milliseconds": {"consumer_group", "is_retry", "is_system", "topic"},
     "rocketmq_consumer_lag_messages": {"consumer_group", "is_retry", "is_system", "topic"},
     "rocketmq_consumer_ready_messages": {"consumer_group", "is_retry", "is_system", "topic"},
     "rocketmq_half_messages": set(),
@@ -63,6 +64,9 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
         await client.request(pull_request(offset=5), PATIENCE)
         committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "2"}
         await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 0, committed), PATIENCE)
+        lag_times = node.parts.lag_times
+        lag_times.tick(node.clock.now(), 1000)  # a round, though the last one was less than ten seconds ago
+        await until(lambda: lag_times.age("T", "g", node.clock.now()) > 0, "an age")
         held = asyncio.create_task(client.request(pull_request(offset=5, sys_flag=6, suspend=60_000), PATIENCE))
         await until(lambda: node._hold.count == 1, "the held pull")
         now = await scraped(port_of(node))
@@ -73,6 +77,7 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
     assert value(now, "rocketmq_throughput_in_total", topic="T") == node.store.end_offset
     assert value(now, "rocketmq_messages_out_total", topic="T", consumer_group="g", **who) == 5
     assert value(now, "rocketmq_consumer_lag_messages", **of_group, **who) == 3
+    assert value(now, "rocketmq_consumer_lag_latency_milliseconds", **of_group) > 0
     assert value(now, "rocketmq_consumer_inflight_messages", **of_group) == 3
     assert value(now, "rocketmq_consumer_ready_messages", **of_group) == 0
     assert {name: set(now[name][0][0]) - set(who) for name in now if name.startswith("rocketmq")} == OF_JAVA

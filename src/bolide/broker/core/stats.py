@@ -66,6 +66,8 @@ class Tally:
         self.messages: int = 0
         self.size: int = 0
         self.calls: int = 0
+        self.took: int = 0
+        """Time in ms that these calls waited for the disk."""
 
 
 def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None:

@@ -14,21 +14,24 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, Tally
+from bolide.broker.operator.fall_behind import FallBehind
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.admin import ViewBrokerStatsDataRequestHeader
 from bolide.remoting.request_access import GET_CLUSTER
-from bolide.remoting.request_routes import Kind, Route
+from bolide.remoting.request_routes import DiskReads, Kind, Route
 
 MINUTE, HOUR, DAY = range(3)
 PERIODS_MS: Final = (10_000, 600_000, 3_600_000)
 LOOKS: Final = (6, 6, 24)
 """Looks kept for each span; with the present value they make a minute, an hour, a day."""
 
-Look = tuple[int, int, int, int]
-"""Time (ms since the epoch), messages, bytes, calls."""
+Look = tuple[int, int, int, int, int]
+"""Time (ms since the epoch), messages, bytes, calls, ms."""
+MESSAGES, SIZE, TOOK = 1, 2, 4
+"""The fields of a look that statistics add up."""
 
 
 class Looks:
@@ -37,26 +40,28 @@ class Looks:
     def __init__(self, now: int) -> None:
         # As in Java, a counter begins one period before its first look, with nothing.
         self.spans: list[deque[Look]] = [
-            deque([(now - period, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
+            deque([(now - period, 0, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
         ]
 
 
 class TopicStatsService(Service):
     """Looks at the counters in time, and answers for them."""
 
-    def __init__(self, options: BrokerOptions, stats: BrokerStats, now: int) -> None:
+    def __init__(self, options: BrokerOptions, stats: BrokerStats, falls: FallBehind, now: int) -> None:
         self._cluster = options.place.broker_cluster_name
         self._stats = stats
-        self._tables: dict[str, tuple[dict[str, Tally], bool]] = {
-            "TOPIC_PUT_NUMS": (stats.topic_puts, False),
-            "TOPIC_PUT_SIZE": (stats.topic_puts, True),
-            "GROUP_GET_NUMS": (stats.group_gets, False),
-            "GROUP_GET_SIZE": (stats.group_gets, True),
-            "SNDBCK_PUT_NUMS": (stats.send_backs, False),
-            "BROKER_PUT_NUMS": (self._whole_broker(), False),
-            "BROKER_GET_NUMS": (self._whole_broker(), False),
+        self._falls = falls
+        self._tables: dict[str, tuple[dict[str, Tally], int]] = {
+            "TOPIC_PUT_NUMS": (stats.topic_puts, MESSAGES),
+            "TOPIC_PUT_SIZE": (stats.topic_puts, SIZE),
+            "GROUP_GET_NUMS": (stats.group_gets, MESSAGES),
+            "GROUP_GET_SIZE": (stats.group_gets, SIZE),
+            "GROUP_GET_LATENCY": (stats.group_gets, TOOK),
+            "SNDBCK_PUT_NUMS": (stats.send_backs, MESSAGES),
+            "BROKER_PUT_NUMS": (self._whole_broker(), MESSAGES),
+            "BROKER_GET_NUMS": (self._whole_broker(), MESSAGES),
         }
-        self._counted: list[dict[str, Tally]] = [table for table, of_bytes in self._tables.values() if not of_bytes]
+        self._counted: list[dict[str, Tally]] = [table for table, field in self._tables.values() if field == MESSAGES]
         self._lasting = {id(self._tables[name][0]) for name in ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")}
         self._looks: list[dict[str, Looks]] = [{} for _ in self._counted]
         self._next = [now + period for period in PERIODS_MS]
@@ -71,6 +76,7 @@ class TopicStatsService(Service):
                 ViewBrokerStatsDataRequestHeader,
                 self.on_view,
                 Kind.READ,
+                reads=DiskReads.MANY,
                 access=GET_CLUSTER,
             ),
         ]
@@ -78,23 +84,27 @@ class TopicStatsService(Service):
     def on_view(
         self, channel: Channel, command: Command, header: ViewBrokerStatsDataRequestHeader, now: int
     ) -> Outcome:
+        behind = self._falls.value(header.stats_name, header.stats_key, now)
+        if behind is not None:
+            body = BrokerStatsData(*[BrokerStatsItem(behind)] * 3)
+            return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
         self._total()
-        table, of_bytes = self._tables.get(header.stats_name, ({}, False))
+        table, field = self._tables.get(header.stats_name, ({}, MESSAGES))
         tally = table.get(header.stats_key)
         if tally is None:
             remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         looks = self._looks_of(table, header.stats_key, now)
-        minute, hour, day = (item(looks.spans[span][0], tally, of_bytes, now) for span in (MINUTE, HOUR, DAY))
+        minute, hour, day = (item(looks.spans[span][0], tally, field, now) for span in (MINUTE, HOUR, DAY))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(BrokerStatsData(minute, hour, day))))
 
     def tps(self, name: str, key: str, now: int) -> float:
         """What a counter grew by in a second, over the last minute; 0 for one that does not exist."""
-        table, of_bytes = self._tables[name]
+        table, field = self._tables[name]
         tally = table.get(key)
         if tally is None:
             return 0.0
-        return item(self._looks_of(table, key, now).spans[MINUTE][0], tally, of_bytes, now).tps
+        return item(self._looks_of(table, key, now).spans[MINUTE][0], tally, field, now).tps
 
     def _looks_of(self, table: dict[str, Tally], key: str, now: int) -> Looks:
         return next((seen.get(key) for counted, seen in self._pairs() if counted is table), None) or Looks(now)
@@ -116,7 +126,7 @@ class TopicStatsService(Service):
                 if looks is None:
                     looks = seen[key] = Looks(now)
                 for span in due:
-                    looks.spans[span].append((now, tally.messages, tally.size, tally.calls))
+                    looks.spans[span].append((now, tally.messages, tally.size, tally.calls, tally.took))
                 if DAY in due and id(counted) not in self._lasting and is_idle(looks.spans[DAY]):
                     del counted[key], seen[key]
 
@@ -136,9 +146,9 @@ def is_idle(looks: deque[Look]) -> bool:
     return len(looks) == looks.maxlen and looks[0][3] == looks[-1][3]
 
 
-def item(first: Look, tally: Tally, of_bytes: bool, now: int) -> BrokerStatsItem:
-    """One span of a counter, from its oldest look until now."""
-    total = tally.size - first[2] if of_bytes else tally.messages - first[1]
+def item(first: Look, tally: Tally, field: int, now: int) -> BrokerStatsItem:
+    """Return one span of a counter, from its oldest look until now. `field` is MESSAGES, SIZE or TOOK."""
+    total = {MESSAGES: tally.messages, SIZE: tally.size, TOOK: tally.took}[field] - first[field]
     calls = tally.calls - first[3]
     elapsed = now - first[0]
     return BrokerStatsItem(total, total * 1000.0 / elapsed if elapsed > 0 else 0.0, total / calls if calls > 0 else 0.0)

@@ -115,6 +115,8 @@ class PullService(Service):
         self._moved: OffsetMovedEvents = OffsetMovedEvents(
             writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
+        self._began: int = -1
+        """Start of the current pull in ms if it had to load its records, otherwise -1."""
         self.clock: Callable[[], int] | None = None
         """The current time, so that a filter that finds little stops in time; without it there is no limit."""
         self._store: MessageStore = writer.store
@@ -234,7 +236,8 @@ class PullService(Service):
             wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
         )
         if found.cold:
-            return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
+            began = now if self._began < 0 else self._began
+            return Cold(found.cold, lambda later: self._loaded(channel, command, first, began, later))
         if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
         corrects = self._role.may_write or self._check_in_slave
@@ -251,7 +254,7 @@ class PullService(Service):
         elif code == PULL_OFFSET_MOVED:
             self._moved.note(header.consumer_group, topic, queue_id, asked=offset, given=int(next_offset), now=now)
         if code == SUCCESS:
-            self._count(header, found)
+            self._count(header, found, 0 if self._began < 0 else now - self._began)
         response = PullResponse(
             code,
             status_name(found.status),
@@ -277,7 +280,15 @@ class PullService(Service):
         )
         return self._answer(command, response, topic, group, [], suggest_slave=False)
 
-    def _count(self, header: PullMessageRequestHeader, found: ReadResult) -> None:
+    def _loaded(self, channel: Channel, command: Command, first: bool, began: int, now: int) -> Outcome:
+        """Resume a pull whose records were loaded. `began` is the time of its first attempt, in ms."""
+        self._began = began
+        try:
+            return self.pull(channel, command, first, now)
+        finally:
+            self._began = -1
+
+    def _count(self, header: PullMessageRequestHeader, found: ReadResult, took: int) -> None:
         """Light queues count together, as in LmqBrokerStatsManager: there may be any number of them."""
         messages = int(found.message_count)
         size = int(found.size)
@@ -285,7 +296,10 @@ class PullService(Service):
         self._stats.got(messages, size)
         shown = LMQ_PREFIX if header.topic.startswith(LMQ_PREFIX) else header.topic
         owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
-        count(self._stats.group_gets, f"{shown}@{owner}", messages, size)
+        key = f"{shown}@{owner}"
+        count(self._stats.group_gets, key, messages, size)
+        if took > 0:
+            self._stats.group_gets[key].took += took
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
         """Tells a read when it has checked records for long enough: the next pull continues where it ended."""

@@ -178,11 +178,11 @@ class ConsumerOffsets(Table):
 
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets."""
-        return [topic for topic, owner in self._keys() if owner == group]
+        return [topic for topic, owner in self.pairs() if owner == group]
 
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets in the topic."""
-        return [owner for name, owner in self._keys() if name == topic]
+        return [owner for name, owner in self.pairs() if name == topic]
 
     def clone(self, source: str, target: str, topic: str, now: int) -> None:
         """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room.
@@ -290,7 +290,7 @@ class ConsumerOffsets(Table):
     def groups_by_name(self) -> dict[str, list[str]]:
         """The topics in which each group has offsets."""
         found: dict[str, list[str]] = {}
-        for topic, group in self._keys():
+        for topic, group in self.pairs():
             found.setdefault(group, []).append(topic)
         return found
 
@@ -376,7 +376,8 @@ class ConsumerOffsets(Table):
         """Keys with a committed offset, or only a pull."""
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
-    def _keys(self) -> list[tuple[str, str]]:
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return topic and group of all committed offsets."""
         pairs = []
         for key in self._table:
             topic, separator, group = key.partition(SEPARATOR)

@@ -50,12 +50,23 @@ def lag(
     system: bool = typer.Option(False, "--system", help="Also groups that RocketMQ itself uses."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """List the lag of every group, the largest first: messages not consumed yet, over all topics and queues."""
+    """List the lag of every group, the largest first: messages not consumed yet, over all topics and queues, and the
+    age of the oldest of them."""
     with boundary():
-        found = call(namesrv, lambda admin: admin.lag_of_groups(cluster=cluster))
-        listed = [(group, left) for group, left in found.items() if system or not is_predefined_group(group)]
-        rows = sorted(listed, key=lambda row: (-row[1], row[0]))
-        output.table("Lag of groups", ("Group", "Lag"), rows, as_json)
+
+        async def ask(admin: Any) -> tuple[list[tuple[str, int]], dict[str, int | None]]:
+            found = await admin.lag_of_groups(cluster=cluster)
+            listed = [(group, left) for group, left in found.items() if system or not is_predefined_group(group)]
+            return listed, await admin.lag_ages(group for group, left in listed if left > 0)
+
+        listed, ages = call(namesrv, ask)
+        ordered = sorted(listed, key=lambda row: (-row[1], row[0]))
+        rows = [(group, left, _span(ages.get(group, 0))) for group, left in ordered]
+        output.table("Lag of groups", ("Group", "Lag", "Lag time"), rows, as_json)
+
+
+def _span(age: int | None) -> output.Span | None:
+    return None if age is None else output.Span(age)
 
 
 @app.command()
@@ -69,13 +80,13 @@ def show(
     """Show a group's lag in each queue, and its connected members."""
     with boundary():
 
-        async def ask(admin: Any) -> tuple[Any, Any]:
+        async def ask(admin: Any) -> tuple[Any, Any, Any]:
             progress, connected = await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
             if not progress.queues and connected is None:
                 await must_exist(admin, group)
-            return progress, connected
+            return progress, connected, await admin.lag_times(group, topic) if progress.lag > 0 else {}
 
-        progress, connected = call(namesrv, ask)
+        progress, connected, ages = call(namesrv, ask)
         clients = [] if connected is None else connected.connection_set
         rows = [
             (
@@ -85,11 +96,12 @@ def show(
                 each.broker_offset,
                 each.consumer_offset,
                 each.lag,
+                _span(ages.get(each.queue, 0 if each.lag <= 0 else None)),
                 output.moment(each.last_timestamp),
             )
             for each in progress.queues
         ]
-        columns = ("Topic", "Broker", "Queue", "End offset", "Consumed", "Lag", "Last consumed was stored")
+        columns = ("Topic", "Broker", "Queue", "End offset", "Consumed", "Lag", "Lag time", "Last consumed was stored")
         if as_json:
             output.print_json(
                 {

@@ -61,6 +61,18 @@ def moment(milliseconds: int) -> Moment | None:
     return Moment(milliseconds) if milliseconds > 0 else None
 
 
+class Span(int):
+    """A length of time in ms: one or two units for people, the number in JSON."""
+
+    def __str__(self) -> str:
+        seconds = self // 1000
+        for unit, length, under, part in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+            if seconds >= length:
+                rest = seconds % length // part
+                return f"{seconds // length} {unit}" + (f" {rest} {under}" if rest else "")
+        return f"{self / 1000:.1f} s" if seconds < 10 else f"{seconds} s"
+
+
 def json_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
     """Rows as objects with the column names as keys, in lower case with underscores."""
     keys = [column.lower().replace(" ", "_").replace("/s", "_per_second") for column in columns]
@@ -126,7 +138,7 @@ def _print_table(
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, (int, float)) and not isinstance(value, Moment):
+    if isinstance(value, (int, float)) and not isinstance(value, (Moment, Span)):
         return f"{value:,}"
     return printable(value)
 

@@ -24,11 +24,13 @@ PLACES: Final = ("first", "last", "time")
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group in the list. `lag` is None where no broker told."""
+    """A group in the list. `lag` is in messages, and `age` is that of the oldest one in ms. Both are None if no broker
+    responded."""
 
     name: str
     config: SubscriptionGroupConfig
     lag: int | None
+    age: int | None
     rate: float | None
 
 
@@ -45,13 +47,17 @@ async def groups(visit: Visit) -> Response:
     part = visit.rows(len(names))
     shown = names[part.first : part.last]
     progress = await visit.view.progress_of(shown)
+    lagging = [name for name, of_group in progress.items() if of_group is not None and of_group.lag > 0]
+    times = await visit.view.lag_times_of(lagging)
     rows = []
     for name in shown:
         of_group = progress[name]
         if of_group is None:
-            rows.append(GroupRow(name, known[name], None, None))
+            rows.append(GroupRow(name, known[name], None, None, None))
         else:
-            rows.append(GroupRow(name, known[name], of_group.lag, of_group.tps))
+            ages = times.get(name, {})
+            age = None if ages is None else max(ages.values(), default=0)
+            rows.append(GroupRow(name, known[name], of_group.lag, age, of_group.tps))
     return visit.page("groups.html", rows=rows, part=part, search=search, sort=sort)
 
 
@@ -66,11 +72,14 @@ async def group(visit: Visit) -> Response:
     by_topic: dict[str, list[QueueProgress]] = {}
     for queue in progress.queues if progress is not None else ():
         by_topic.setdefault(queue.queue.topic, []).append(queue)
+    ages = await view.lag_times(name) if progress is not None and progress.lag > 0 else {}
     try:
         members = await view.cached.get(("members", name), lambda: view.admin.consumer_connections(name))
     except ResponseError:
         members = None
-    return visit.page("group.html", name=name, config=config, progress=progress, by_topic=by_topic, members=members)
+    return visit.page(
+        "group.html", name=name, config=config, progress=progress, by_topic=by_topic, ages=ages or {}, members=members
+    )
 
 
 async def member(visit: Visit) -> Response:

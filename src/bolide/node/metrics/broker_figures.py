@@ -57,7 +57,7 @@ class BrokerFigures:
         """Everything. `now` is the node's clock."""
         self._traffic(families)
         self._clients(families)
-        self._progress(families)
+        self._progress(families, now)
         self._storage(families)
         self._delays(families)
         self._waiting(families, now)
@@ -132,7 +132,7 @@ class BrokerFigures:
                     is_system=yes(is_system_group(group.name)),
                 )
 
-    def _progress(self, families: Families) -> None:
+    def _progress(self, families: Families, now: int) -> None:
         parts, store = self._source.parts, self._source.store
         for topic, group, committed, pulled in parts.offsets.progress():
             lag = inflight = 0
@@ -142,6 +142,12 @@ class BrokerFigures:
                 inflight += max(min(pulled.get(queue_id, offset), end) - offset, 0)
             labels = of_group(topic, group)
             families.gauge("rocketmq_consumer_lag_messages", "Messages not consumed yet.", lag, **labels)
+            families.gauge(
+                "rocketmq_consumer_lag_latency_milliseconds",
+                "Age of the oldest message not consumed yet.",
+                parts.lag_times.age(topic, group, now) if lag else 0,
+                **labels,
+            )
             families.gauge(
                 "rocketmq_consumer_inflight_messages", "Messages pulled and not consumed yet.", inflight, **labels
             )

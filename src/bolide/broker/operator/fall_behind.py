@@ -1,0 +1,47 @@
+"""How far the pulls of a group are behind: GROUP_GET_FALL_SIZE and GROUP_GET_FALL_TIME of RocketMQ's
+BrokerStatsManager.
+
+RocketMQ stores both at each pull and writes them to its log every five minutes. Here they are computed from the pull
+offset when an operator asks, so a pull costs nothing and a group that stops pulling is seen to fall behind.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.store.message_store import MessageStore
+
+SIZE: Final = "GROUP_GET_FALL_SIZE"
+"""Bytes of the log from the last message pulled to the end."""
+TIME: Final = "GROUP_GET_FALL_TIME"
+"""Age of the last message pulled, in ms."""
+
+
+class FallBehind:
+    """Computes both figures of a queue. A group that has pulled everything is 0 behind."""
+
+    def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
+        self._store = store
+        self._offsets = offsets
+
+    def value(self, name: str, key: str, now: int) -> int | None:
+        """Return a figure of `queueId@topic@group`, or None if the group has not pulled from that queue. May read the
+        disk."""
+        queue, _, rest = key.partition("@")
+        topic, _, group = rest.rpartition("@")
+        if name not in (SIZE, TIME) or not queue.isascii() or not queue.isdigit() or len(queue) > 9:
+            return None
+        queue_id = int(queue)
+        pulled = self._offsets.pulled(group, topic, queue_id)
+        if pulled < 0:
+            return None
+        if pulled >= self._store.max_queue_offset(topic, queue_id):
+            return 0
+        last = max(pulled - 1, self._store.min_queue_offset(topic, queue_id))
+        if name == TIME:
+            stored = self._store.store_time_at(topic, queue_id, last)
+            return max(int(self._store.times.wall(now)) - stored, 0) if stored >= 0 else None
+        for physical_offset, _size, _code in self._store.units(topic, queue_id, last, 1):
+            return max(int(self._store.end_offset) - int(physical_offset), 0)
+        return None
