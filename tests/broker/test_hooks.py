@@ -8,12 +8,13 @@ import pytest
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Ask, Cold, Handler, HeldPull, Hold, Outcome, Parked, Reply, reply
-from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendCall
+from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendBackCall, SendCall
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.request_routes import Kind, RawRoute, RequestTable
 from tests.node.brokers import pull_request, send_request
@@ -52,6 +53,14 @@ class Noting(BrokerHook):
         assert call.answer is not None
         self._note("after_consume", str(call.answer.code))
 
+    def before_send_back(self, call: SendBackCall) -> None:
+        told = (call.consumer_group, call.topic, call.message_id, call.offset, call.delay_level)
+        self._note("before_send_back", f"{told} {call.max_reconsume_times}")
+
+    def after_send_back(self, call: SendBackCall) -> None:
+        assert call.answer is not None
+        self._note("after_send_back", str(call.answer.code))
+
 
 ROWS: dict[int, tuple[type[Header], Kind]] = {
     codes.SEND_MESSAGE: (SendMessageRequestHeader, Kind.SEND),
@@ -59,6 +68,7 @@ ROWS: dict[int, tuple[type[Header], Kind]] = {
     codes.SEND_BATCH_MESSAGE: (SendMessageRequestHeaderV2, Kind.SEND),
     codes.SEND_REPLY_MESSAGE_V2: (SendMessageRequestHeaderV2, Kind.SEND),
     codes.PULL_MESSAGE: (PullMessageRequestHeader, Kind.PULL),
+    codes.CONSUMER_SEND_MSG_BACK: (ConsumerSendMsgBackRequestHeader, Kind.SEND),
 }
 
 
@@ -153,6 +163,55 @@ def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
     answer = hold.held.again(3)
     assert isinstance(answer, Reply) and answer.body == [b"abc", b"def"]
     assert seen[2:] == ["a after_consume 0", "a after_request 0"]
+
+
+def send_back(**more: str) -> Command:
+    return make_request(codes.CONSUMER_SEND_MSG_BACK, 1, {"group": "g", "offset": "70", "delayLevel": "3", **more})
+
+
+def test_send_back_is_seen_through_a_cold_read_to_its_parked_answer() -> None:
+    seen: list[str] = []
+    command = send_back(originTopic="T", originMsgId="ID", maxReconsumeTimes="5")
+    handle = hooked(answering(lambda c: Cold([], lambda now: parked(c))), command.code, Noting("a", seen))
+    cold = handle(PEER, command, 1)
+    assert isinstance(cold, Cold)
+    assert seen == ["a before_request 36", "a before_send_back ('g', 'T', 'ID', 70, 3) 5"]
+    outcome = cold.again(2)
+    assert isinstance(outcome, Parked) and outcome.after is not None and len(seen) == 2
+    outcome.after(encode(make_response(command, codes.SUCCESS)))
+    assert seen[2:] == ["a after_send_back 0", "a after_request 0"]
+
+
+def test_send_back_can_be_refused() -> None:
+    seen: list[str] = []
+
+    def no() -> None:
+        raise Refused(codes.SYSTEM_ERROR, "not now")
+
+    def never(channel: Channel, command: Command, now: int) -> Outcome:
+        raise AssertionError("the handler was asked")
+
+    handle = hooked(never, codes.CONSUMER_SEND_MSG_BACK, Noting("a", seen, {"before_send_back": no}))
+    outcome = handle(PEER, send_back(), 1)
+    assert isinstance(outcome, Reply) and outcome.command is not None
+    assert (outcome.command.code, outcome.command.remark) == (codes.SYSTEM_ERROR, "not now")
+    assert seen[1:] == ["a before_send_back ('g', '', '', 70, 3) None", "a after_send_back 1", "a after_request 1"]
+
+
+def test_hook_of_a_topic_sees_its_send_backs() -> None:
+    seen: list[str] = []
+    table: RequestTable[Channel, Outcome] = RequestTable()
+    row = RawRoute(codes.CONSUMER_SEND_MSG_BACK, ConsumerSendMsgBackRequestHeader, answering(parked), Kind.SEND)
+    table.add("the service", [row])
+    hooks = Hooked([], lambda what, error: None)
+    hooks.choose({"T": [Noting("t", seen)]})
+    hooks.around(table)
+    for topic in ("U", "T"):
+        outcome = table.handlers[codes.CONSUMER_SEND_MSG_BACK](PEER, send_back(originTopic=topic), 1)
+        assert isinstance(outcome, Parked)
+        if outcome.after is not None:
+            outcome.after(encode(make_response(send_back(), codes.SUCCESS)))
+    assert seen == ["t before_send_back ('g', 'T', '', 70, 3) None", "t after_send_back 0"]
 
 
 def test_what_another_client_answers_is_waited_for_and_a_oneway_is_not() -> None:

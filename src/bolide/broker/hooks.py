@@ -1,4 +1,5 @@
-"""Broker hooks: called around requests, sends and pulls (RocketMQ's RPCHook, SendMessageHook and ConsumeMessageHook).
+"""Broker hooks: called around requests, sends, pulls and send-backs (RocketMQ's RPCHook, SendMessageHook and
+ConsumeMessageHook).
 
 A hook is a plug-in named by the setting `brokerHooks`. It runs on the loop, so it must not wait for anything; it may
 refuse a request before it starts, and sees the answer when it leaves. As in Java only `Refused` refuses: any other
@@ -8,7 +9,7 @@ exception of a hook is logged, and the request continues as without the hook.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.link import Buffer
@@ -22,6 +23,7 @@ from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
 from bolide.remoting.headers.send import SendHeader
 from bolide.remoting.request_routes import Kind, RequestTable, Row
 
@@ -91,6 +93,32 @@ class ConsumeCall:
         return self.request.answer
 
 
+class SendBackCall:
+    """One message that a consumer returns for a retry (CONSUMER_SEND_MSG_BACK). `offset` is its physical offset.
+
+    The client names the `topic` of the first delivery and the `message_id`; both can be "". A `delay_level` below 0
+    requests the dead letter queue, and with 0 the broker chooses the level.
+    """
+
+    def __init__(self, request: RequestCall, header: ConsumerSendMsgBackRequestHeader) -> None:
+        self.request = request
+        self.consumer_group = header.group
+        self.topic = header.origin_topic or ""
+        self.message_id = header.origin_msg_id or ""
+        self.offset = header.offset
+        self.delay_level = header.delay_level
+        self.max_reconsume_times = header.max_reconsume_times
+
+    @property
+    def answer(self) -> Answer | None:
+        """The response to the consumer."""
+        return self.request.answer
+
+
+Inner: TypeAlias = SendCall | ConsumeCall | SendBackCall
+"""The part of a request for which hooks have methods."""
+
+
 class BrokerHook:
     """Base of hooks: override what you need. They run in the order of the setting, the `after` ones in the reverse."""
 
@@ -112,6 +140,13 @@ class BrokerHook:
     def after_consume(self, call: ConsumeCall) -> None:
         """The consumer is answered, with messages or without."""
 
+    def before_send_back(self, call: SendBackCall) -> None:
+        """Called before a message is returned for a retry. May raise `Refused(code, remark)`: the consumer
+        redelivers the message itself."""
+
+    def after_send_back(self, call: SendBackCall) -> None:
+        """Called when the response leaves."""
+
 
 class Hooked:
     """The handlers of a broker with the hooks around them. `failed` is told what a hook raised."""
@@ -123,7 +158,8 @@ class Hooked:
         self.is_around = False
 
     def choose(self, by_topic: Mapping[str, Sequence[BrokerHook]]) -> None:
-        """Hooks of single topics: called around sends and pulls of these, inside those that see everything."""
+        """Hooks of single topics: called around sends, pulls and send-backs of these, inside those that see
+        everything."""
         self._by_topic = by_topic
 
     def around(self, table: RequestTable[Channel, Outcome]) -> None:
@@ -150,9 +186,7 @@ class Hooked:
 
         return handle
 
-    def _run(
-        self, work: Callable[[], Outcome], call: RequestCall, inner: SendCall | ConsumeCall | None, command: Command
-    ) -> Outcome:
+    def _run(self, work: Callable[[], Outcome], call: RequestCall, inner: Inner | None, command: Command) -> Outcome:
         try:
             outcome = work()
         except Exception as error:  # the executor makes an answer of it; the hooks hear of that answer here
@@ -160,45 +194,45 @@ class Hooked:
             raise
         return self._watched(outcome, call, inner, command)
 
-    def _inner(self, call: RequestCall, command: Command, header: type[Header]) -> SendCall | ConsumeCall | None:
-        """The send or pull in this request; None for a message sent back, and for a header its handler will refuse."""
+    def _inner(self, call: RequestCall, command: Command, header: type[Header]) -> Inner | None:
+        """Return the send, pull or send-back of this request, or None if its handler will reject the header."""
         try:
             decoded = decode_header(command, header)
         except HeaderError:
             return None
         if isinstance(decoded, SendHeader):
             return SendCall(call, decoded)
+        if isinstance(decoded, ConsumerSendMsgBackRequestHeader):
+            return SendBackCall(call, decoded)
         return ConsumeCall(call, decoded) if isinstance(decoded, PullMessageRequestHeader) else None
 
-    def _before(self, call: RequestCall, inner: SendCall | ConsumeCall | None) -> None:
+    def _before(self, call: RequestCall, inner: Inner | None) -> None:
         for hook in self._hooks:
             self._tell(hook.before_request, call)
-            if isinstance(inner, SendCall):
-                self._tell(hook.before_send, inner)
-            elif inner is not None:
-                self._tell(hook.before_consume, inner)
-        for hook in self._chosen(inner):
-            self._tell(hook.before_send if isinstance(inner, SendCall) else hook.before_consume, inner)
+            if inner is not None:
+                self._tell(_before_of(hook, inner), inner)
+        if inner is not None:
+            for hook in self._chosen(inner):
+                self._tell(_before_of(hook, inner), inner)
 
-    def _chosen(self, inner: SendCall | ConsumeCall | None) -> list[BrokerHook]:
+    def _chosen(self, inner: Inner | None) -> list[BrokerHook]:
         """The hooks this call's topic has chosen, without those that see it anyhow."""
         if inner is None:
             return []
         return [hook for hook in self._by_topic.get(inner.topic, ()) if type(hook) not in map(type, self._hooks)]
 
-    def _after(self, call: RequestCall, inner: SendCall | ConsumeCall | None, answer: Command) -> None:
+    def _after(self, call: RequestCall, inner: Inner | None, answer: Command) -> None:
         call.answer = Answer(answer)
         for hook in reversed(self._chosen(inner)):
             try:
-                self._tell(hook.after_send if isinstance(inner, SendCall) else hook.after_consume, inner)
+                if inner is not None:
+                    self._tell(_after_of(hook, inner), inner)
             except Refused as late:
                 self._failed(f"the broker hook {type(hook).__name__}, too late to refuse,", late)
         for hook in reversed(self._hooks):
             try:
-                if isinstance(inner, SendCall):
-                    self._tell(hook.after_send, inner)
-                elif inner is not None:
-                    self._tell(hook.after_consume, inner)
+                if inner is not None:
+                    self._tell(_after_of(hook, inner), inner)
                 self._tell(hook.after_request, call)
             except Refused as late:
                 self._failed(f"the broker hook {type(hook).__name__}, too late to refuse,", late)
@@ -211,9 +245,7 @@ class Hooked:
         except Exception as error:  # as in Java: a hook that fails must not cost the request
             self._failed(f"the broker hook {type(getattr(method, '__self__', method)).__name__}", error)
 
-    def _watched(
-        self, outcome: Outcome, call: RequestCall, inner: SendCall | ConsumeCall | None, command: Command
-    ) -> Outcome:
+    def _watched(self, outcome: Outcome, call: RequestCall, inner: Inner | None, command: Command) -> Outcome:
         """The outcome, changed so that the hooks hear of the answer, however long it takes."""
 
         def on(again: Callable[..., Outcome]) -> Callable[..., Outcome]:
@@ -233,6 +265,18 @@ class Hooked:
         elif isinstance(outcome, Ask):
             outcome.then = on(outcome.then)
         return outcome
+
+
+def _before_of(hook: BrokerHook, inner: Inner) -> Callable[[Any], None]:
+    if isinstance(inner, SendCall):
+        return hook.before_send
+    return hook.before_consume if isinstance(inner, ConsumeCall) else hook.before_send_back
+
+
+def _after_of(hook: BrokerHook, inner: Inner) -> Callable[[Any], None]:
+    if isinstance(inner, SendCall):
+        return hook.after_send
+    return hook.after_consume if isinstance(inner, ConsumeCall) else hook.after_send_back
 
 
 def whole(frame: bytes, body: list[Buffer] | None) -> Command:

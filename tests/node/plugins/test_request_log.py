@@ -41,6 +41,15 @@ async def test_a_message_is_followed_from_its_send_to_its_delivery(
     ]
 
 
+async def test_send_back_is_logged_with_its_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    returned = {"group": "g", "offset": "0", "delayLevel": "3", "originMsgId": "M1", "originTopic": "T"}
+    requests = [send_request(properties=text(UNIQ_KEY="M1")), make_request(codes.CONSUMER_SEND_MSG_BACK, 0, returned)]
+    assert (await lines(tmp_path, caplog, requests, broker_hooks="requestLog"))[2:] == [
+        "request 2 of PEER: CONSUMER_SEND_MSG_BACK message=M1 topic=T group=g level=3",
+        "request 2 answered SUCCESS message=M1 topic=T group=g",
+    ]
+
+
 async def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     signed = {"AccessKey": "ann", "Signature": "c2lnbmVk", "group": "no\nline", "topic": "T", "queueId": "0"}
     odd = make_request(codes.SEND_MESSAGE_V2, 0, {"a": "pg"})  # its header lacks what a send needs

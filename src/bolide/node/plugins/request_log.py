@@ -1,7 +1,7 @@
 """Lines in the log that follow each request, and each message through the requests that carry it.
 
-A built-in broker hook: ``brokerHooks = requestLog`` for all requests, or the attribute of a topic for its sends and
-pulls. Every line of a request has its number; every line about a message has the id that its producer gave it.
+A built-in broker hook: ``brokerHooks = requestLog`` for all requests, or the attribute of a topic for its sends, pulls
+and send-backs. Every line of a request has its number; every line about a message has the id that its producer gave it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from bolide.broker.hooks import BrokerHook, ConsumeCall, RequestCall, SendCall
+from bolide.broker.hooks import BrokerHook, ConsumeCall, RequestCall, SendBackCall, SendCall
 from bolide.layout.properties import parse_properties, text_of
 from bolide.layout.property_names import UNIQ_KEY
 from bolide.node.loop.admission import UNTOLD
@@ -29,6 +29,7 @@ _BY_NAME: Final = frozenset(
         codes.SEND_REPLY_MESSAGE_V2,
         codes.PULL_MESSAGE,
         codes.LITE_PULL_MESSAGE,
+        codes.CONSUMER_SEND_MSG_BACK,
     }
 )
 """Requests whose fields are told by their names, once they are decoded; in SEND_MESSAGE_V2 they are single letters."""
@@ -77,6 +78,16 @@ class RequestLog(BrokerHook):
             told = {"message": message, "topic": record.topic, "queue": int(record.queue_id)}
             told |= {"offset": int(record.queue_offset), "group": call.consumer_group}
             self._log.info("request %d delivers %s", call.request.state[_NUMBER], _words(told))
+
+    def before_send_back(self, call: SendBackCall) -> None:
+        """Log a message that a consumer returns for a retry."""
+        told = {"message": call.message_id, "topic": call.topic, "group": call.consumer_group}
+        self._begins(call.request, told | {"level": call.delay_level})
+
+    def after_send_back(self, call: SendBackCall) -> None:
+        """Log the response."""
+        told = {"message": call.message_id, "topic": call.topic, "group": call.consumer_group}
+        self._answered(call.request, _words(told))
 
     def _begins(self, call: RequestCall, told: Mapping[str, object]) -> None:
         number = call.state[_NUMBER] = next(self._numbers)
