@@ -49,6 +49,7 @@ from bolide.broker.pull.pull import PullService
 from bolide.broker.send.request_reply import ReplyService
 from bolide.broker.send.retries import RetryService
 from bolide.broker.send.send import SendService
+from bolide.broker.tables.backward_commits import BackwardCommits
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
@@ -137,6 +138,7 @@ class BrokerParts:
         store.reput.copied = stats.copied
         tables = BrokerTables.of(options, effects, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
+        offsets.backward = BackwardCommits(stats.backward_commits, around.log)
         self.clients, self.locks = clients, locks = tables.clients, tables.locks
         wheel = timer_files(options, store)
         rules = TimerRules(options, wheel.wheel.count_at)

@@ -180,7 +180,7 @@ class OffsetService(Service):
             return reply(make_response(command, codes.INVALID_PARAMETER, no_queue))
         if self._offsets.has_reset(group, topic, header.queue_id):
             return reply(make_response(command, codes.SUCCESS, "Offset has been previously reset"))
-        if not self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now):
+        if not self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now, channel.remote):
             remark = f"the offset cannot be kept: maxConsumerOffsets is {self._options.consumers.max_consumer_offsets}"
             return reply(make_response(command, codes.SYSTEM_ERROR, f"{remark}; delete groups or raise it"))
         return reply(make_response(command, codes.SUCCESS))

@@ -219,6 +219,8 @@ class BrokerStats(Service):
         """By topic@group."""
         self.send_backs: dict[str, Tally] = {}
         """By topic@group: what consumers sent back."""
+        self.backward_commits: dict[str, int] = {}
+        """By group: commits that moved an offset back."""
         self._samples: list[Sample] = [Sample(now, 0, 0, 0, 0)]
         self._next: int = now + QUIET_MS
         self._minute: int = now + MINUTE_MS
@@ -271,6 +273,7 @@ class BrokerStats(Service):
 
     def forget_group(self, group: str) -> None:
         """A group was deleted."""
+        self.backward_commits.pop(group, None)
         for tallies in (self.group_gets, self.send_backs):
             for key in [key for key in tallies if key.endswith("@" + group)]:
                 del tallies[key]

@@ -239,7 +239,8 @@ class PullService(Service):
             began = now if self._began < 0 else self._began
             return Cold(found.cold, lambda later: self._loaded(channel, command, first, began, later))
         if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
-            self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
+            at: int = header.commit_offset
+            self._offsets.commit(header.consumer_group, topic, queue_id, at, now, channel.remote)
         corrects = self._role.may_write or self._check_in_slave
         # A slave may lag, and a file of its queues may be missing: its ends correct nobody.
         next_offset = found.next_begin_offset if corrects or found.status not in _CORRECTED else offset

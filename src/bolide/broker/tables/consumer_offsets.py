@@ -20,6 +20,7 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
+from bolide.broker.tables.backward_commits import BackwardCommits
 from bolide.broker.tables.commits_ahead import CommitsAhead
 from bolide.broker.tables.offsets_file import LIGHT_QUEUE, SEPARATOR, OffsetsFile, StoredOffsets
 from bolide.broker.tables.pending_resets import PendingResets
@@ -63,6 +64,8 @@ class ConsumerOffsets(Table):
         self.following = False
         """True on a slave, whose offsets are its master's."""
         self._since = CommitsAhead()
+        self.backward: BackwardCommits | None = None
+        """Counts commits of clients that move an offset back."""
         self._dirty = False
         self._next_persist = 0
 
@@ -70,8 +73,9 @@ class ConsumerOffsets(Table):
         """Apply the settings that may change while the broker runs."""
         self._most = options.consumers.max_consumer_offsets
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
-        """Store an offset; a smaller one than before is accepted, since a consumer may go back.
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int, client: str = "") -> bool:
+        """Store an offset; a smaller one than before is accepted, since a consumer may go back. `client` is the address
+        of the client that commits, "" for the broker itself.
 
         False beyond the limit: the offset is not stored. The broker's own offsets are always stored.
         """
@@ -88,8 +92,11 @@ class ConsumerOffsets(Table):
             if queues is None:
                 queues = self._table[key] = {}
                 self._owns(group, 1)
+        before = queues.get(queue_id, -1)
         if self.following:
-            self._since.note(key, queue_id, queues.get(queue_id, -1))
+            self._since.note(key, queue_id, before)
+        if offset < before and client and self.backward is not None:
+            self.backward.note(f"{topic}:{queue_id}", group, before=before, offset=offset, client=client, now=now)
         queues[queue_id] = offset
         self._file.touch(key)
         self._changed(now)

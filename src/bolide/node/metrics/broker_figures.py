@@ -91,6 +91,9 @@ class BrokerFigures:
             families.counter(
                 "rocketmq_throughput_out_total", "Bytes of messages given to consumers.", tally.size, **labels
             )
+        for group, commits in list(stats.backward_commits.items()):
+            text = "Commits that moved an offset back."
+            families.counter("bolide_backward_commits_total", text, commits, consumer_group=group)
         families.counter("bolide_puts_failed_total", "Sends whose write failed.", stats.put_failed)
         families.counter("bolide_pulls_total", "Pulls that came in.", stats.pulls)
         families.counter("bolide_reads_found_total", "Reads of a queue that gave messages.", stats.pulls_found)
