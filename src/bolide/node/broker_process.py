@@ -13,6 +13,7 @@ from bolide.node.logs.logs import configure_logging, start_logging
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.settings.config import load_daemon
+from bolide.node.settings.in_force import log_settings
 
 log = logging.getLogger("bolide.node")
 
@@ -35,12 +36,9 @@ def run_broker(
         log.error("%s", error)
         tell(str(error))
         return BAD_CONFIG
-    for line in loaded.warnings:
-        log.warning("%s", line)
+    log_settings(loaded, log)
     name = loaded.options.place.broker_name
-    if loaded.options.registration.namesrv_addr:
-        log.info("name servers: %s (%s)", loaded.options.registration.namesrv_addr, loaded.origins["namesrvAddr"])
-    else:
+    if not loaded.options.registration.namesrv_addr:
         log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
     return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin, tell)
 

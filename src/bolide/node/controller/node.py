@@ -39,6 +39,7 @@ from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.routes.tellings import Tellings
 from bolide.node.settings.config import load_daemon
+from bolide.node.settings.in_force import log_settings
 from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -305,8 +306,7 @@ def run_controller(
         log.error("%s", error)
         tell(str(error))
         return BAD_CONFIG
-    for line in loaded.warnings:
-        log.warning("%s", line)
+    log_settings(loaded, log)
     return run_daemon(lambda: ControllerNode(loaded.options, conf=kept), "controller", follow_stdin, tell)
 
 

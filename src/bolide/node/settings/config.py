@@ -23,6 +23,7 @@ from bolide.remoting.properties_text import read_properties_utf8
 from bolide.transport.address import NAMESRV_VARIABLES
 
 Options = TypeVar("Options", bound=Struct)
+Options_co = TypeVar("Options_co", bound=Struct, covariant=True)
 PREFIX: Final = "BOLIDE_"
 OFF: Final = frozenset({"", "false"})
 NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL", "BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"})
@@ -50,10 +51,10 @@ SECRETS: Final = frozenset({"tlsKeyPassword", "tlsClientKeyPassword"}) | SECRET_
 """Keys whose value is never shown."""
 
 
-class Loaded(Generic[Options]):
+class Loaded(Generic[Options_co]):
     """Options in force, where each came from, and what was odd about the sources."""
 
-    def __init__(self, options: Options, origins: dict[str, str], warnings: list[str]) -> None:
+    def __init__(self, options: Options_co, origins: dict[str, str], warnings: list[str]) -> None:
         self.options = options
         self.origins = origins
         """By key: "flag", "variable BOLIDE_X", "file PATH" or "default"."""

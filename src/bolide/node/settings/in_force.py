@@ -1,0 +1,48 @@
+"""The settings of a daemon in its log at the start, as RocketMQ logs its configuration: those that are not defaults,
+each with its source. Secrets are masked."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from bolide.declaration import settings_of
+from bolide.node.settings.config import Loaded, shown
+
+LONGEST: Final = 300
+"""Characters of a value; the rest of a longer one is left out."""
+_USER_OF_ADDRESS: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+def log_settings(loaded: Loaded[Struct], log: logging.Logger) -> None:
+    """Log the warnings of the settings, and then one record of those in force that are not defaults."""
+    for line in loaded.warnings:
+        log.warning("%s", line)
+    log.info("%s", settings_line(loaded))
+
+
+def settings_line(loaded: Loaded[Struct]) -> str:
+    """Return the settings that are not defaults, in the order of their sources: file, variables, flags."""
+    by_origin: dict[str, list[str]] = {}
+    for key, setting in settings_of(type(loaded.options)).items():
+        value = getattr(loaded.options, setting.name)
+        if value != setting.default:
+            by_origin.setdefault(loaded.origins[key], []).append(f"{key} = {_printable(shown(key, value))}")
+    if not by_origin:
+        return "settings: all have their defaults"
+    parts = [f"{', '.join(pairs)} ({_printable(origin)})" for origin, pairs in sorted(by_origin.items(), key=_rank)]
+    return f"settings that are not defaults: {'; '.join(parts)}"
+
+
+def _rank(item: tuple[str, list[str]]) -> tuple[int, str]:
+    origin = item[0]
+    return ("file", "variable", "flag").index(origin.partition(" ")[0]), origin
+
+
+def _printable(value: str) -> str:
+    masked = _USER_OF_ADDRESS.sub("******", value)
+    short = masked[:LONGEST] + ("..." if len(masked) > LONGEST else "")
+    return "".join(char if char.isprintable() else "?" for char in short)
