@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions
+from bolide.node.settings.without_effect import UNREAD, without_effect
 from proof.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
 from proof.kit.waiting import PROCESS_PATIENCE
 
@@ -55,3 +57,25 @@ def test_the_listed_keys_are_rocketmqs(version: str, daemon: str) -> None:
     assert {key: found[key] for key in kept & listed.keys() if listed[key] is not None} == {
         key: listed[key] for key in kept & listed.keys() if listed[key] is not None
     }
+
+
+def readers_of(getters: set[bytes], version: str) -> set[bytes]:
+    """The getters that a class other than a configuration names: in its constant pool, with their length in front."""
+    named = {getter: b"\x01" + len(getter).to_bytes(2, "big") + getter for getter in getters}
+    found: set[bytes] = set()
+    for path in sorted(jars(version).glob("rocketmq-*.jar")):
+        with zipfile.ZipFile(path) as jar:
+            for name in jar.namelist():
+                if name.endswith(".class") and not name.endswith("Config.class"):
+                    data = jar.read(name)
+                    found |= {getter for getter, constant in named.items() if constant in data}
+    return found
+
+
+@pytest.mark.parametrize("version", LISTED)
+def test_keys_without_a_reader_have_none_in_rocketmq(version: str) -> None:
+    keys = {key for key, reason in without_effect(BrokerOptions).items() if reason == UNREAD}
+    unread = keys & LISTED[version]["broker"].keys()
+    assert unread
+    getters = {f"{verb}{key[0].upper()}{key[1:]}".encode() for key in unread for verb in ("get", "is")}
+    assert readers_of(getters, version) == set()

@@ -15,11 +15,15 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 
+UNREAD: Final = "RocketMQ declares the key and reads it nowhere"
+"""True for 4.9.7 and 5.5.0, as far as they have the key: `tests/interop/test_setting_keys.py` searches the classes."""
+
 _NETTY_SERVER: Final = {
     "connections are served by one event loop, not by Netty": """
-        enableShutdownGracefully serverAsyncSemaphoreValue serverCallbackExecutorThreads
-        serverNettyWorkerGroupEnable serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable
-        serverSelectorThreads serverWorkerThreads shutdownWaitTimeSeconds useEpollNativeSelector""",
+        serverAsyncSemaphoreValue serverCallbackExecutorThreads serverNettyWorkerGroupEnable
+        serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads serverWorkerThreads
+        useEpollNativeSelector""",
+    "a stop closes connections without GO_AWAY before": "enableShutdownGracefully shutdownWaitTimeSeconds",
     "the system sizes the buffers of sockets, and 1024 connections may wait to be accepted": """
         serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize""",
     "clientWriteBufferHigh and clientWriteBufferLimit bound what a peer leaves unread": """
@@ -27,13 +31,13 @@ _NETTY_SERVER: Final = {
 }
 
 _NETTY_CLIENT: Final = {
-    "connections to name servers have fixed limits": """
+    "connections to name servers, controllers and other brokers have fixed limits": """
         channelNotActiveInterval clientAsyncSemaphoreValue clientCallbackExecutorThreads
         clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout clientOnewaySemaphoreValue
         clientPooledByteBufAllocatorEnable clientSocketRcvBufSize clientSocketSndBufSize clientWorkerThreads
         connectTimeoutMillis disableCallbackExecutor disableNettyWorkerGroup enableReconnectForGoAway
         maxReconnectIntervalTimeSeconds scanAvailableNameSrv""",
-    "connections to name servers are direct": "socksProxyConfig",
+    "connections to name servers, controllers and other brokers are direct": "socksProxyConfig",
 }
 
 _BROKER: Final = {
@@ -41,113 +45,92 @@ _BROKER: Final = {
     **_NETTY_CLIENT,
     "requests run on one event loop, not in thread pools": """
         ackMessageThreadPoolNums adminBrokerThreadPoolNums asyncSendEnable clientManageThreadPoolNums
-        consumerManageThreadPoolNums enableFastChannelEventProcess endTransactionThreadPoolNums
-        heartbeatThreadPoolNums litePullMessageThreadPoolNums loadBalanceProcessorThreadPoolNums
-        processReplyMessageThreadPoolNums pullMessageThreadPoolNums putMessageFutureThreadPoolNums
-        queryMessageThreadPoolNums sendMessageThreadPoolNums transferMsgByHeap""",
-    "requests do not wait in queues of thread pools; maxParkedSendBytes, maxHeldRequests and clientWriteBufferTotal "
-    "bound what waits": """
+        consumerManageThreadPoolNums endTransactionThreadPoolNums heartbeatThreadPoolNums
+        litePullMessageThreadPoolNums loadBalanceProcessorThreadPoolNums processReplyMessageThreadPoolNums
+        pullMessageThreadPoolNums putMessageFutureThreadPoolNums queryMessageThreadPoolNums
+        sendMessageThreadPoolNums""",
+    "requests do not wait in queues of thread pools; maxParkedSendBytes, maxHeldRequests and "
+    "clientWriteBufferTotal bound what waits": """
         ackThreadPoolQueueCapacity adminBrokerThreadPoolQueueCapacity clientManagerThreadPoolQueueCapacity
-        consumerManagerThreadPoolQueueCapacity endTransactionPoolQueueCapacity heartbeatThreadPoolQueueCapacity
-        litePullThreadPoolQueueCapacity loadBalanceThreadPoolQueueCapacity maxAsyncPutMessageRequests
-        pullThreadPoolQueueCapacity putThreadPoolQueueCapacity queryThreadPoolQueueCapacity
-        replyThreadPoolQueueCapacity waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue
-        waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue waitTimeMillsInPullQueue
-        waitTimeMillsInTransactionQueue""",
-    "files are written and read by system calls, not through mapped memory": """
-        cleanSwapedMapInterval commitLogForceSwapMapInterval commitLogSwapMapInterval commitLogSwapMapReserveFileNum
-        dataReadAheadEnable destroyMapedFileIntervalForcibly flushLeastPagesWhenWarmMapedFile
-        logicQueueForceSwapMapInterval logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum
-        mappedFileSwapEnable putConsumeQueueDataByFileChannel redeleteHangedFileInterval warmMapedFileEnable
-        writeWithoutMmap""",
+        consumerManagerThreadPoolQueueCapacity endTransactionPoolQueueCapacity
+        heartbeatThreadPoolQueueCapacity litePullThreadPoolQueueCapacity loadBalanceThreadPoolQueueCapacity
+        maxAsyncPutMessageRequests pullThreadPoolQueueCapacity putThreadPoolQueueCapacity
+        queryThreadPoolQueueCapacity replyThreadPoolQueueCapacity waitTimeMillsInAckQueue
+        waitTimeMillsInAdminBrokerQueue waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue
+        waitTimeMillsInPullQueue waitTimeMillsInTransactionQueue""",
+    "files are written by system calls, never through mapped memory": """
+        flushLeastPagesWhenWarmMapedFile putConsumeQueueDataByFileChannel sharedByteBufferNum
+        warmMapedFileEnable writeWithoutMmap""",
     "writes go to the page cache at the end of each turn": """
         commitCommitLogLeastPages commitCommitLogThoroughInterval commitIntervalCommitLog
-        fastFailIfNoBufferInStorePool transientStorePoolEnable transientStorePoolSize wakeCommitWhenPutMessage
-        wakeFlushWhenPutMessage""",
+        fastFailIfNoBufferInStorePool transientStorePoolEnable transientStorePoolSize wakeCommitWhenPutMessage""",
     "one thread appends, so no locks are taken": """
-        debugLockEnable putMessageTimeout spinLockCollisionRetreatOptimalDegree topicQueueLockNum useABSLock
+        debugLockEnable spinLockCollisionRetreatOptimalDegree topicQueueLockNum useABSLock
         useReentrantLockWhenPutMessage""",
     "the log is dispatched in one way, in the loop and after it is confirmed": """
-        batchDispatchRequestThreadPoolNums dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
-        enableAsyncReput enableBatchPush enableBuildConsumeQueueConcurrently maxChecksumRange putMsgIndexHightWater
-        recheckReputOffsetFromCq""",
+        batchDispatchRequestThreadPoolNums enableBuildConsumeQueueConcurrently""",
     "queues are written every interval and synced together at the thorough one": "flushConsumeQueueLeastPages",
-    "the log is never appended to from elsewhere": "duplicationEnable",
-    "recovery reads the log in one way": """
-        enableAcceleratedRecovery enableLogConsumeQueueRepeatedlyBuildWhenRecover maxRecoveryCommitlogFiles
+    "a slave stores nothing but its master's log": "duplicationEnable",
+    "recovery checks log and queues in one way": """
+        enableAcceleratedRecovery enableLogConsumeQueueRepeatedlyBuildWhenRecover recheckReputOffsetFromCq
         recoverConcurrently recoverThreadPoolNums""",
     "a record whose own offset is not where it lies is always damage": "checkCommitLogOffsetOnRecover",
-    "a full disk always counts": "diskFallRecorded enableRunningFlagsInFlush logicalDiskSpaceCleanForciblyThreshold",
     "files are deleted without pauses, deleteFileBatchMax at a time": """
-        deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval maxBatchDeleteFilesNum""",
+        deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval""",
     "a queue's first offset follows when log files are deleted": """
         correctLogicMinOffsetForceInterval correctLogicMinOffsetSleepInterval""",
-    "offsets of queues that are gone are kept until their topic or group is deleted": "enableCleanExpiredOffset",
     "the key is mappedFileSizeConsumeQueueExt": "mapedFileSizeConsumeQueueExt",
     "expectConsumerNumUseFilter and maxErrorRateOfBloomFilter give the length of bitmaps": """
         bitMapLengthConsumeQueueExt""",
     "versions of records follow the length of their topic": "autoMessageVersionOnTopicLen",
     "topics have at most 127 characters": "maxTopicLength",
-    "there are no batch queues": """
-        mapperFileSizeBatchConsumeQueue maxConsumeQueueScan pullBatchMaxMessageCount sampleCountThreshold
-        sampleSteps searchBcqByCacheEnable travelCqFileNumWhenGetMessage""",
+    "there are no batch queues": "mapperFileSizeBatchConsumeQueue searchBcqByCacheEnable",
     "topics are not compacted": """
         compactionCqMappedFileSize compactionMappedFileSize compactionScheduleInternal compactionThreadNum
         enableCompaction maxOffsetMapSize""",
-    "what is in memory follows from accessMessageInMemoryMaxRatio": "accessMessageInMemoryHotRatio",
     "reads from the disk run in a pool and slow nobody else down": """
-        cgColdReadThreshold coldCtrStrategyEnable coldDataFlowControlEnable coldDataScanEnable
-        consumerFallbehindThreshold disableConsumeIfConsumerReadSlowly globalColdReadThreshold
-        timerColdDataCheckIntervalMs usePIDColdCtrStrategy""",
+        accessMessageInMemoryHotRatio cgColdReadThreshold coldCtrStrategyEnable coldDataFlowControlEnable
+        coldDataScanEnable consumerFallbehindThreshold disableConsumeIfConsumerReadSlowly
+        globalColdReadThreshold sampleSteps timerColdDataCheckIntervalMs usePIDColdCtrStrategy""",
     "nothing is kept in RocksDB": """
         bottomMostCompressionTypeForConsumeQueueStore cleanRocksDBDirtyCQIntervalMin combineAssignOffsetCQType
-        combineCQEnableCheckSelf combineCQLoadingCQTypes combineCQMaxExtraSearchCommitLogFiles combineCQPreferCQType
-        combineCQUseRocksdbForLmq configManagerVersion enableRocksDBLog indexRocksDBEnable
-        iteratorWhenUseRocksdbConsumeQueue maxRocksDBIndexQueryDays memTableFlushIntervalMs
+        combineCQEnableCheckSelf combineCQLoadingCQTypes combineCQMaxExtraSearchCommitLogFiles
+        combineCQPreferCQType combineCQUseRocksdbForLmq configManagerVersion enableRocksDBLog
+        indexRocksDBEnable iteratorWhenUseRocksdbConsumeQueue maxRocksDBIndexQueryDays memTableFlushIntervalMs
         persistConsumerOffsetIncrementally realTimePersistRocksDBConfig rocksdbCompressionType
-        rocksdbFlushWalFrequency rocksdbWalFileRollingThreshold statRocksDBCQIntervalSec timerRecallToTimelineEnable
-        timerRecallToTimeWheelEnable timerReputServiceCorePoolSize timerReputServiceMaxPoolSize
-        timerReputServiceQueueCapacity timerRocksDBPrecisionMs timerRocksDBRollIntervalHours timerRocksDBRollMaxTps
-        timerRocksDBRollRangeHours timerRocksDBStopScan timerRocksDBTimeExpiredMaxTps
-        transactionCheckRocksdbCoreThreads transactionCheckRocksdbMaxThreads transactionCheckRocksdbQueueCapacity
-        transWriteOriginTransHalfEnable useSeparateStorePathForRocksdbCQ useSingleRocksDBForAllConfigs""",
+        rocksdbFlushWalFrequency rocksdbWalFileRollingThreshold statRocksDBCQIntervalSec
+        timerRecallToTimelineEnable timerRecallToTimeWheelEnable timerReputServiceCorePoolSize
+        timerReputServiceMaxPoolSize timerReputServiceQueueCapacity timerRocksDBPrecisionMs
+        timerRocksDBRollIntervalHours timerRocksDBRollMaxTps timerRocksDBRollRangeHours timerRocksDBStopScan
+        timerRocksDBTimeExpiredMaxTps transactionCheckRocksdbCoreThreads transactionCheckRocksdbMaxThreads
+        transactionCheckRocksdbQueueCapacity transWriteOriginTransHalfEnable useSeparateStorePathForRocksdbCQ
+        useSingleRocksDBForAllConfigs""",
     "delayed messages are delivered in order by the loop, and tried until the store takes them": """
-        enableScheduleAsyncDeliver enableScheduleMessageStats scheduleAsyncDeliverMaxPendingLimit
+        enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
         scheduleAsyncDeliverMaxResendNum2Blocked timerEnableRetryUntilSuccess timerSkipUnknownError""",
-    "timerMaxDelaySec bounds delays": "maxDelayTime",
-    "delay levels and timers are two ways, and each message takes its own": "timerInterceptDelayLevel",
     "the timer runs in the loop, and its files are flushed every timerFlushIntervalMs": """
-        timerEnableCheckMetrics timerGetMessageThreadNum timerMetricSmallThreshold timerProgressLogIntervalMs
-        timerPutMessageThreadNum timerWheelSnapshotFlush timerWheelSnapshotIntervalMs""",
-    "op records of transactions are written at once": """
-        transactionMetricFlushInterval transactionOpBatchInterval transactionOpMsgMaxSize""",
+        timerGetMessageThreadNum timerPutMessageThreadNum timerWheelSnapshotFlush timerWheelSnapshotIntervalMs""",
+    "op records of transactions are written at once": "transactionOpBatchInterval transactionOpMsgMaxSize",
     "system topics are never changed by clients": "validateSystemTopicWhenUpdateTopic",
-    "the priority of a message picks its queue, the highest one the last": "priorityOrderAsc",
-    "the version of the offset tables grows with each write": """
-        consumerOffsetUpdateVersionStep delayOffsetUpdateVersionStep""",
-    "no history of offsets is kept": "flushConsumerOffsetHistoryInterval",
+    "the version of delay offsets grows with each write of their file": "delayOffsetUpdateVersionStep",
     "members of groups are told of a change at once": "realTimeNotifyConsumerChange",
-    "subscriptions come from heartbeats and expire with their client": """
-        enableCreateSysGroup enableRegisterProducer printChannelGroups printChannelGroupsMinNum
-        subscriptionExpiredTimeout useStaticSubscription""",
+    "subscriptions come from heartbeats and expire with their client": "subscriptionExpiredTimeout",
     "queues are locked on this broker only": "lockInStrictMode",
-    "consumers pull, and assign queues themselves": """
-        loadBalancePollNameServerInterval rejectPullConsumerEnable serverLoadBalancerEnable""",
     "offsets of broadcast consumers are kept by the consumers": """
         broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond enableBroadcastOffsetStore""",
     "POP consumption is not built yet": """
         appendAckAsync appendCkAsync clearRetryTopicWhenDeleteTopic defaultPopShareQueueNum
         enableNotifyAfterPopOrderLockRelease enableNotifyBeforePopCalculateLag enablePopBatchAck
         enablePopBufferMerge enablePopLog enablePopMessageThreshold enablePopMetrics enableRetryTopicV2
-        enableSkipLongAwaitingAck initPopOffsetByCheckMsgInMem maxMessageFilterNumForNotification maxPopPollingSize
-        popCkMaxBufferSize popCkOffsetMaxQueueSize popCkStayBufferTime popCkStayBufferTimeOut
-        popConsumerFSServiceInit popConsumerKVServiceEnable popConsumerKVServiceInit popConsumerKVServiceLog
-        popFromRetryProbability popFromRetryProbabilityForPriority popInflightMessageThreshold
-        popLongPollingForceNotifyInterval popPollingMapExpireTimeSeconds popPollingMapSize popPollingSize
-        popResponseReturnActualRetryTopic popReviveConcurrency popReviveMaxAttemptTimes
-        popReviveMaxReturnSizePerRead popReviveSkipIfGroupAbsent retrieveMessageFromPopRetryTopicV1 reviveAckWaitMs
-        reviveInterval reviveMaxSlow reviveQueueNum reviveScanTime skipWhenCKRePutReachMaxTimes
-        useMessageFilterForNotification useSeparateRetryQueue""",
+        enableSkipLongAwaitingAck initPopOffsetByCheckMsgInMem maxMessageFilterNumForNotification
+        maxPopPollingSize popCkMaxBufferSize popCkOffsetMaxQueueSize popCkStayBufferTime
+        popCkStayBufferTimeOut popConsumerFSServiceInit popConsumerKVServiceEnable popConsumerKVServiceInit
+        popConsumerKVServiceLog popFromRetryProbability popFromRetryProbabilityForPriority
+        popInflightMessageThreshold popLongPollingForceNotifyInterval popPollingMapExpireTimeSeconds
+        popPollingMapSize popPollingSize popResponseReturnActualRetryTopic popReviveConcurrency
+        popReviveMaxAttemptTimes popReviveMaxReturnSizePerRead popReviveSkipIfGroupAbsent priorityOrderAsc
+        retrieveMessageFromPopRetryTopicV1 reviveAckWaitMs reviveInterval reviveMaxSlow reviveQueueNum
+        reviveScanTime skipWhenCKRePutReachMaxTimes useMessageFilterForNotification useSeparateRetryQueue""",
     "lite topics are not built yet": """
         enableLiteEventMode enableLitePopLog liteEventCheckInterval liteEventFullDispatchDelayTime
         liteEventFullDispatchDelayTimeForWildcardGroup liteLagCountMetricsEnable liteLagLatencyCollectEnable
@@ -156,35 +139,80 @@ _BROKER: Final = {
         minLiteTTl""",
     "metrics are served to Prometheus, all of them and with these labels, where metricsExporterType = PROM": """
         enableConnectionMetrics enableLagAndDlqMetrics enableMessageStoreMetrics enableRemotingMetrics
-        enableRequestMetrics enableStatsMetrics enableTransactionMetrics estimateAccumulation
-        metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
-        metricsExportBatchMaxDataPoints metricsGrpcExporterHeader metricsGrpcExporterTarget
-        metricsInDelta metricsLabel metricsOtelCardinalityLimit""",
-    "statistics are kept in one way": """
-        accountStatsEnable accountStatsPrintZeroValues autoDeleteUnusedStats commercialBaseCount commercialBigCount
-        commercialEnable commercialSizePerMsg commercialTimerCount commercialTransCount enableDetailStat
-        enableLmqStats maxStatsIdleTimeInMinutes""",
-    "nothing of RocketMQ's installation is read, and a broker logs to standard error": """
-        brokerConfigPath highSpeedMode inBrokerContainer isolateLogEnable rocketmqHome""",
+        enableRequestMetrics enableStatsMetrics enableTransactionMetrics metricGrpcExporterIntervalInMills
+        metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills metricsExportBatchMaxDataPoints
+        metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel
+        metricsOtelCardinalityLimit""",
+    "there are no statistics for billing": """
+        accountStatsEnable accountStatsPrintZeroValues commercialBaseCount commercialSizePerMsg""",
+    "nothing of RocketMQ's installation is read": "rocketmqHome",
     "name servers come from namesrvAddr only": """
         fetchNamesrvAddrByAddressServer fetchNameSrvAddrByDnsLookup fetchNamesrvAddrInterval
         updateNameServerAddrPeriod""",
-    "a broker registers whole, every registerNameServerPeriod and at each change": """
+    "all topics are registered every registerNameServerPeriod, and those that change at once": """
         enableSingleTopicRegister enableSplitRegistration forceRegister splitRegistrationSize""",
-    "the limits of load are those of docs/operate.md": "enableNetWorkFlowControl",
-    "replication is in plain mode or under a controller": """
-        cleanOfflineBrokerInterval disappearTimeAfterStart forwardTimeout maxSlaveResendLength readUnCommitted
-        replicasPerDiskPartition sendHeartbeatTimeoutMillis sharedByteBufferNum syncMasterFlushOffsetWhenStartup""",
     "it is the name in 4.9 of haMaxGapNotInSync: set that": "haSlaveFallbehindMax",
     "there is no DLedger, and controllers are named by controllerAddr": """
-        dLegerGroup dLegerPeers dLegerSelfId fetchControllerAddrByDnsLookup preferredLeaderId
+        dLegerGroup dLegerPeers dLegerSelfId enableBatchPush fetchControllerAddrByDnsLookup preferredLeaderId
         storePathDLedgerCommitLog""",
     "users and policies are in memory, and every request is checked by itself": """
-        aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authenticationStrategy authorizationStrategy
-        statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
+        aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authenticationStrategy
+        authorizationStrategy statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
         statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum userCacheExpiredSecond
         userCacheMaxNum userCacheRefreshSecond""",
     "access control has its settings and files where the broker has its own": "authConfigPath clusterName configName",
+    "the records of a pull are copied into the process's memory, as with the default": "transferMsgByHeap",
+    "a closed connection is looked up by itself, not in every group": "enableFastChannelEventProcess",
+    "nothing that reads a file holds up its deletion": "destroyMapedFileIntervalForcibly redeleteHangedFileInterval",
+    "the read-ahead of log files is the kernel's": "dataReadAheadEnable",
+    "with ASYNC_FLUSH the log is synced every flushIntervalCommitLog, and no message wakes the flush": """
+        wakeFlushWhenPutMessage""",
+    "no checksum of a part of the log is computed": "maxChecksumRange",
+    "how far the pulls of a group are behind is computed when request 315 asks for it": "diskFallRecorded",
+    "what was appended is flushed, even if the store takes no messages": "enableRunningFlagsInFlush",
+    "the limits of the disk are those of the whole disk, whatever shares it": """
+        logicalDiskSpaceCleanForciblyThreshold replicasPerDiskPartition""",
+    "lag counts all messages beyond the committed offsets, also those that a filter leaves out": """
+        estimateAccumulation maxConsumeQueueScan sampleCountThreshold useStaticSubscription""",
+    "a pull reads one queue file at most, as with the default": "travelCqFileNumWhenGetMessage",
+    "a delayed message is counted when it is stored, and again when it is delivered": "enableScheduleMessageStats",
+    "the timer counts its messages as they come and go, and nothing recounts them": """
+        timerEnableCheckMetrics timerMetricSmallThreshold""",
+    "the progress of the timer is a figure, not a line of the log": "timerProgressLogIntervalMs",
+    "counts of transactions are not written to a file": "transactionMetricFlushInterval",
+    "the version of consumer offsets grows once in 500 commits, as with the default": """
+        consumerOffsetUpdateVersionStep""",
+    "groups of the system are always created when they are used": "enableCreateSysGroup",
+    "producers are always registered": "enableRegisterProducer",
+    "closed connections are not logged": "printChannelGroups printChannelGroupsMinNum",
+    "consumers that only pull are always served": "rejectPullConsumerEnable",
+    "the broker assigns each consumer that requests it a share of the queues, as with the default": """
+        serverLoadBalancerEnable""",
+    "routes for assignments are fetched again when they are older than 30 s": "loadBalancePollNameServerInterval",
+    "statistics are by topic and group, not by queue": "enableDetailStat",
+    "light queues are counted together, as with the default": "enableLmqStats",
+    "statistics of a deleted topic or group are always dropped": "autoDeleteUnusedStats",
+    "statistics that have not moved for a day are dropped": "maxStatsIdleTimeInMinutes",
+    "a process has one broker": "inBrokerContainer",
+    "a daemon has one log: standard error, or logFile": "isolateLogEnable",
+    "changes at run time go into the file of -c, or into config/broker.conf of the store": "brokerConfigPath",
+    "clientWriteBufferHigh and clientWriteBufferLimit always bound the answers that a client leaves unread": """
+        enableNetWorkFlowControl""",
+    "there are no static topics, so no request is forwarded to another broker": "forwardTimeout",
+    "messages can be read once they are confirmed": "readUnCommitted",
+    "a broker registers as soon as it is ready": "disappearTimeAfterStart",
+    "a slave compares its log with its master's and does not use its flush offset": """
+        syncMasterFlushOffsetWhenStartup""",
+    "heartbeats to name servers and controllers have a fixed time limit": "sendHeartbeatTimeoutMillis",
+    UNREAD: """
+        cleanOfflineBrokerInterval cleanSwapedMapInterval commercialBigCount commercialEnable
+        commercialTimerCount commercialTransCount commitLogForceSwapMapInterval commitLogSwapMapInterval
+        commitLogSwapMapReserveFileNum dispatchCqCacheNum dispatchCqThreads dispatchFromSenderThread
+        enableAsyncReput enableCleanExpiredOffset flushConsumerOffsetHistoryInterval highSpeedMode
+        logicQueueForceSwapMapInterval logicQueueSwapMapInterval logicQueueSwapMapReserveFileNum
+        mappedFileSwapEnable maxBatchDeleteFilesNum maxDelayTime maxRecoveryCommitlogFiles
+        maxSlaveResendLength pullBatchMaxMessageCount putMessageTimeout putMsgIndexHightWater
+        timerInterceptDelayLevel""",
 }
 
 _NAMESRV: Final = {
@@ -194,7 +222,7 @@ _NAMESRV: Final = {
         clientRequestThreadPoolNums clientRequestThreadPoolQueueCapacity defaultThreadPoolNums
         defaultThreadPoolQueueCapacity unRegisterBrokerQueueCapacity""",
     "routes come from the brokers that register here": "clusterTest productEnvName",
-    "nothing of RocketMQ's installation is read, and a name server logs to standard error": "rocketmqHome",
+    "nothing of RocketMQ's installation is read": "rocketmqHome",
 }
 
 
@@ -206,7 +234,7 @@ _CONTROLLER: Final = {
     "controllerStore names the engine that keeps decisions, and has settings of its own": """
         controllerStorePath controllerType jraftConfig mappedFileSize""",
     "a controller whose lead is in doubt answers no reads": "processReadEvent",
-    "nothing of RocketMQ's installation is read, and a controller logs to standard error": "rocketmqHome",
+    "nothing of RocketMQ's installation is read": "rocketmqHome",
     "a controller serves its metrics to Prometheus only, all of them and with these labels": """
         metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
         metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel""",
