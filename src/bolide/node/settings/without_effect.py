@@ -23,7 +23,7 @@ _NETTY_SERVER: Final = {
         serverAsyncSemaphoreValue serverCallbackExecutorThreads serverNettyWorkerGroupEnable
         serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads serverWorkerThreads
         useEpollNativeSelector""",
-    "a stop closes connections without GO_AWAY before": "enableShutdownGracefully shutdownWaitTimeSeconds",
+    "a stop closes connections without a notice to the clients": "enableShutdownGracefully shutdownWaitTimeSeconds",
     "the system sizes the buffers of sockets, and 1024 connections may wait to be accepted": """
         serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize""",
     "clientWriteBufferHigh and clientWriteBufferLimit bound what a peer leaves unread": """
