@@ -12,6 +12,7 @@ from bolide.client import Message, ReceivedMessage, TransactionState
 from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
 from bolide.client.tracing.trace import TraceContext, decode_trace
 from bolide.layout.names import TRACE_TOPIC
+from bolide.world.clocks import now_ms
 from proof.interop.matrix import OF_OURS, marked
 from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PullConsumer, PushConsumer, TransactionProducer
@@ -69,6 +70,12 @@ async def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
         await admin.clone_offsets(group, f"{group}-2", topic)
         assert [await admin.group_offset(f"{group}-2", queue) for queue in queues] == [2, 2, 2, 2]
         await admin.set_group_offset(f"{group}-2", queues[0], 1)
+        waiting = await admin.message_at(queues[0], 1)
+        assert waiting is not None
+        least = now_ms() - waiting.store_timestamp
+        ages = await admin.lag_times(f"{group}-2", topic)
+        assert list(ages) == [queues[0]]
+        assert least <= ages[queues[0]] <= now_ms() - waiting.store_timestamp
         assert len(await received(cluster.namesrv, topic, 1, group=f"{group}-2")) == 1
         await admin.reset_offset(group, topic, 0)
         assert bodies(await received(cluster.namesrv, topic, 8)) == sorted(map(str, range(8)))
