@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from bolide.declaration import settings_of
+from bolide.declaration import settings_of, values_in
 from bolide.node.settings.config import Loaded, shown
 
 LONGEST: Final = 300
@@ -27,9 +27,9 @@ def log_settings(loaded: Loaded[Struct], log: logging.Logger) -> None:
 def settings_line(loaded: Loaded[Struct]) -> str:
     """Return the settings that are not defaults, in the order of their sources: file, variables, flags."""
     by_origin: dict[str, list[str]] = {}
-    for key, setting in settings_of(type(loaded.options)).items():
-        value = getattr(loaded.options, setting.name)
-        if value != setting.default:
+    settings = settings_of(type(loaded.options))
+    for key, value in values_in(loaded.options).items():
+        if value != settings[key].default:
             by_origin.setdefault(loaded.origins[key], []).append(f"{key} = {_printable(shown(key, value))}")
     if not by_origin:
         return "settings: all have their defaults"
