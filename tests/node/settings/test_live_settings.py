@@ -80,7 +80,7 @@ async def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
     [
         ("listenPort=1\nfileReservedTime=48\n", codes.SYSTEM_ERROR, "listenPort cannot be changed .* restart"),
         ("noSuchKey=1\n", codes.SYSTEM_ERROR, "noSuchKey is not a setting"),
-        ("readUnCommitted=1\n", codes.SYSTEM_ERROR, "readUnCommitted has no effect here: .* plain mode"),
+        ("readUnCommitted=1\n", codes.SYSTEM_ERROR, "readUnCommitted has no effect here: messages can be read once"),
         ("authenticationEnabled=false\n", codes.SYSTEM_ERROR, "authenticationEnabled cannot be changed .* restart"),
         ("aclEnable=true\n", codes.SYSTEM_ERROR, "aclEnable cannot be changed .* restart"),
         ("maxTopics=0\n", codes.SYSTEM_ERROR, r"maxTopics = '0' \(the update\) is not allowed: .* from 1 to"),
