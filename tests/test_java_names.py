@@ -105,7 +105,8 @@ def exists(name: str, owners: list[str]) -> bool:
     """Whether the client has `keyword=value`, `Class`, `Class.member` or `Class.member(keyword=)`."""
     if keyword := re.fullmatch(r"(\w+)=.*", name):
         takers = [owner for owner in owners if keyword[1] in keywords_of(owner)]
-        return takers == owners or ("ConnectionOptions" in owners and bool(takers))
+        connection = owners != ["Message"] and keyword[1] in keywords_of("ConnectionOptions")
+        return takers == owners or connection or ("ConnectionOptions" in owners and bool(takers))
     found = re.fullmatch(r"(\w+)(?:\.(\w+))?(?:\((\w+)=\w*\))?", name)
     if not found or found[1] not in bolide.client.__all__:
         return False
