@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
+from bolide.client import Message
 from bolide.testing.broker import Broker
 from proof.kit.ports import reserve_port
+from proof.kit.waiting import PROCESS_PATIENCE, wait_until
+from tests.client.patient_blocking import Producer, PullConsumer
 from tests.page_programs import PROGRAMS, program, run
 
 
@@ -160,3 +167,46 @@ def test_read_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         program("read_metrics").main(f"127.0.0.1:{port}")
     printed = capsys.readouterr().out
     assert printed.startswith("broker: ready\n") and " 0\n" in printed
+
+
+def test_worker(bolide_broker: Broker) -> None:
+    """The worker of the page runs as its Deployment says, until the signal that ends a pod."""
+    (text,) = re.findall("```yaml\n(.*?)```", (PROGRAMS.parent / "howto" / "worker.md").read_text("utf-8"), re.DOTALL)
+    spec = yaml.safe_load(text)["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    assert pod["terminationGracePeriodSeconds"] > 20 + 5  # drain_timeout and what closing may take
+    (port,) = container["ports"]
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert variables["HEALTH"].rpartition(":")[2] == str(port["containerPort"])
+    health = f"127.0.0.1:{reserve_port()}"
+    given = {"NAMESRV_ADDR": bolide_broker.namesrv_addr, "HEALTH": health, "PYTHONUNBUFFERED": "1"}
+    assert given.keys() - {"PYTHONUNBUFFERED"} == variables.keys()
+
+    def answers(probe: str) -> bool:
+        asked = container[probe]["httpGet"]
+        assert asked["port"] == port["name"]
+        try:
+            with urllib.request.urlopen(f"http://{health}{asked['path']}", timeout=PROCESS_PATIENCE) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    with Producer("orders", bolide_broker.namesrv_addr) as producer:
+        producer.send(Message("Orders", b"one coffee", tags="coffee", keys="order-1"))
+    command = [sys.executable, str(PROGRAMS / container["command"][1])]
+    environment = {**os.environ, **given}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+        try:
+            assert worker.stdout is not None and worker.stderr is not None
+            assert worker.stdout.readline() == b"brewed one coffee\n"
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                wait_until(lambda probe=probe: answers(probe), probe)  # type: ignore[misc] # mypy knows no such lambda
+            with PullConsumer("books", bolide_broker.namesrv_addr, start_from="first") as books:
+                books.subscribe("Bills")
+                assert [message.body for message in books.poll()] == [b"one coffee"]
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(PROCESS_PATIENCE) == 0, worker.stderr.read()
+        finally:
+            worker.kill()

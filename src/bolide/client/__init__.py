@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bolide.client.consuming import strategies
+from bolide.client.consuming.activity import Activity
 from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.pull import PullResult, PullStatus
@@ -45,6 +46,7 @@ from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, EndTransactionCall, Interceptor, SendCall
 from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.client.worker import run
 from bolide.errors import (
     ArgumentError,
     BolideError,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     # clients
-    "Producer", "TransactionProducer", "PushConsumer", "PullConsumer",
+    "Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "run", "Activity",
     # messages and results
     "Message", "ReceivedMessage", "MessageQueue", "SendResult", "SendStatus", "TransactionResult", "TransactionState",
     "PullResult", "PullStatus",

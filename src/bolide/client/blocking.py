@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast, overload
 
 from bolide.client.consuming import pull_consumer, push_consumer
+from bolide.client.consuming.activity import Activity
 from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
@@ -379,6 +380,10 @@ class PushConsumer:
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
         return self._loop.call(lambda: self._native.assignment())
+
+    def activity(self) -> Activity:
+        """Return when the consumer last sent a pull and last ended a call of a listener, for a probe of liveness."""
+        return self._loop.call(lambda: self._native.activity())
 
     @property
     def client_id(self) -> str:

@@ -73,6 +73,8 @@ class ConsumerStats:
     """The statistics of one consumer."""
 
     def __init__(self) -> None:
+        self.listened = 0.0
+        """When a call of a listener last ended; 0 for never."""
         self._topics: dict[str, TopicRates] = {}
 
     def _of(self, topic: str, now: float) -> TopicRates:
@@ -89,6 +91,7 @@ class ConsumerStats:
 
     def consumed(self, topic: str, messages: int, failed: int, began: float, now: float) -> None:
         """A listener was called at `began` with so many messages; some of them failed."""
+        self.listened = now
         stats = self._of(topic, now)
         cost = (now - began) * 1000
         stats.consume_ms.add(now, cost)
@@ -101,6 +104,7 @@ class ConsumerStats:
 
     def consumed_singly(self, topic: str, messages: int, began: float, now: float) -> None:
         """A listener was called with so many messages, one after the other from `began` on, and none failed."""
+        self.listened = now
         stats = self._of(topic, now)
         cost = (now - began) * 1000
         stats.consume_ms.add(now, cost, messages)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack, overload
 
 from bolide.client.consuming import broker_requests
+from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
@@ -250,6 +251,11 @@ class PushConsumer(Consumer):
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
         return sorted(queue for queue in self._member.owned if not queue.topic.startswith(RETRY_PREFIX))
+
+    def activity(self) -> Activity:
+        """Return when the consumer last sent a pull and last ended a call of a listener, for a probe of liveness."""
+        now = asyncio.get_running_loop().time()
+        return activity_of(self._member.owned.values(), self._pulls.paused, self._member.stats.listened, now)
 
     @property
     def client_id(self) -> str:

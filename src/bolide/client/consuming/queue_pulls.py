@@ -89,6 +89,11 @@ class QueuePulls:
             if process_queue not in self._tasks and not process_queue.dropped:
                 self._start(process_queue)
 
+    @property
+    def paused(self) -> bool:
+        """Whether all queues held are paused."""
+        return all(queue in self._paused for queue in self.member.owned)
+
     def stop(self) -> None:
         """Abandon the pulls in flight: the next owner pulls their messages."""
         for task in list(self._tasks.values()):

@@ -1,0 +1,37 @@
+"""The last signs of work of a push consumer, for a liveness probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.layout.names import RETRY_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Times are seconds ago, or None for never. Retry queues do not count: they are pulled even if listeners hang."""
+
+    queues: int
+    """Queues held now."""
+    paused: bool
+    """Whether no queue is to be pulled: none is held, or all are paused."""
+    last_pull: float | None
+    """When the last pull was sent."""
+    last_listener: float | None
+    """When the last call of a listener ended."""
+
+    @property
+    def idle(self) -> float | None:
+        """Seconds since the last sign of work, or None if there was none yet."""
+        return min((ago for ago in (self.last_pull, self.last_listener) if ago is not None), default=None)
+
+
+def activity_of(owned: Iterable[ProcessQueue], paused: bool, listened: float, now: float) -> Activity:
+    """Return the activity at `now`, by the loop's clock; `listened` is when a listener last ended, 0 for never."""
+    queues = [each for each in owned if not each.queue.topic.startswith(RETRY_PREFIX)]
+    pulled = max((each.last_pull for each in queues), default=0.0)
+    return Activity(
+        len(queues), paused or not queues, now - pulled if pulled else None, now - listened if listened else None
+    )

@@ -1,0 +1,207 @@
+"""run(): a process that consumes until a signal, and ends well.
+
+The first SIGTERM or SIGINT stops the pulls, lets the listeners finish what was pulled, stores the offsets and leaves
+the groups. The second ends the process immediately; what was not finished is delivered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Sequence
+from types import FrameType
+from typing import Any, Final
+
+from bolide.client.consuming.push_consumer import PushConsumer
+from bolide.client.messages.arguments import check_seconds, shown
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.producing.producer import Producer
+from bolide.client.worker_health import WorkerHealth
+from bolide.errors import ArgumentError, BolideError, ConfigError
+from bolide.transport.address import split_address
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
+
+log = logging.getLogger("bolide.client")
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+START_PATIENCE: Final = 5.0
+"""Seconds that clients which are starting get at a signal."""
+CLOSE_PATIENCE: Final = 5.0
+"""Seconds that `run` waits for the clients to close once their listeners had their time."""
+
+Client = PushConsumer | Producer
+
+
+async def run(
+    *clients: Client,
+    drain_timeout: float = 20.0,
+    health: str = "",
+    late_after: float = 10.0,
+    silent_after: float = 900.0,
+    world: World = THE_WORLD,
+) -> bool:
+    """Start consumers and producers, wait for SIGTERM or SIGINT, and close them: ``asyncio.run(run(kitchen, cashier))``
+
+    Consumers get `drain_timeout` seconds to finish what they have pulled. Returns True if they did; otherwise the rest
+    is delivered again. They close before the producers, which their listeners may use. A second signal ends the process
+    at that moment, with the status 128 + its number.
+
+    `health` is a ``host:port`` that serves /healthz and /readyz, "" for none. /healthz answers 503 if the event loop
+    is more than `late_after` seconds late, or if a consumer with queues has neither pulled nor ended a listener call
+    for `silent_after` seconds; choose that above the longest call. /readyz answers 200 from the start to the signal.
+
+    Raises `ArgumentError`, `ClientStateError` off the main thread, and what the start of a client raises, after all
+    have been closed.
+    """
+    _check(clients)
+    check_seconds("drain_timeout", drain_timeout, zero=True)
+    check_seconds("late_after", late_after)
+    check_seconds("silent_after", silent_after)
+    consumers = [client for client in clients if isinstance(client, PushConsumer)]
+    liveness = WorkerHealth(consumers, late_after, silent_after, world.monotonic)
+    with _Signals() as signals:
+        page = await _served(health, liveness, world)
+        beat = asyncio.create_task(liveness.beat(), name="bolide liveness")
+        drained = True
+        try:
+            if await _unless(signals.stopped, _start(clients)):
+                liveness.started = True
+                log.info("running: %s; a signal ends it", ", ".join(_name(client) for client in clients))
+                await signals.stopped.wait()
+                liveness.started = False
+            log.info("stopping: listeners have %s s to finish; a second signal ends it now", drain_timeout)
+            drained = await _drain(consumers, drain_timeout)
+        finally:
+            await _close(clients)
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+            if page is not None:
+                await page.stop()
+    return drained
+
+
+class _Signals:
+    """Handles the signals from `with` to its end: `stopped` is set by the first, and the second ends the process.
+
+    Handlers of the `signal` module run even if a listener blocks the loop. Resetting them to the default instead would
+    not do: the kernel ignores those of a container's first process.
+    """
+
+    def __init__(self) -> None:
+        self.stopped = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._before: dict[signal.Signals, Any] = {}
+        self._count = 0
+
+    def __enter__(self) -> _Signals:
+        try:
+            for number in SIGNALS:
+                self._before[number] = signal.signal(number, self._handle)
+        except ValueError as error:
+            raise ClientStateError("run() handles signals, which only the main thread can do: call it there") from error
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        if self._count > 1:
+            os.write(2, b"bolide: a second signal ends the process; what is not finished is delivered again\n")
+            os._exit(128 + number)
+        self._loop.call_soon_threadsafe(self.stopped.set)
+
+
+def _check(clients: Sequence[object]) -> None:
+    for client in clients:
+        if not isinstance(client, Client):
+            raise ArgumentError(
+                f"client {shown(client)} cannot be run, give PushConsumer and Producer objects of bolide.client: a"
+                " PullConsumer has a loop of yours, and plain listeners run in threads here too",
+                "clients",
+            )
+    if not any(isinstance(client, PushConsumer) for client in clients):
+        raise ArgumentError("clients has no PushConsumer, give at least one", "clients")
+
+
+def _name(client: Client) -> str:
+    return f"{'consumer' if isinstance(client, PushConsumer) else 'producer'} {client.group}"
+
+
+async def _start(clients: Sequence[Client]) -> None:
+    """Start the producers, which listeners may use, and then the consumers."""
+    for client in sorted(clients, key=lambda each: isinstance(each, PushConsumer)):
+        await client.start()
+
+
+async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do `work`, unless it is stopped before its end. Return whether it was done.
+
+    A consumer whose start is cut short leaves its listeners alone, so the work first gets some time to end.
+    """
+    doing = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((doing, waiting), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((doing,), timeout=START_PATIENCE)
+        if doing.done():
+            await doing
+        return doing.done()
+    finally:
+        for task in (doing, waiting):
+            task.cancel()
+        await asyncio.gather(doing, waiting, return_exceptions=True)
+
+
+async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:
+    results = await asyncio.gather(*(consumer.drain(timeout) for consumer in consumers), return_exceptions=True)
+    for consumer, result in zip(consumers, results, strict=True):
+        if isinstance(result, ClientStateError):
+            continue  # the signal came before it had started
+        if isinstance(result, BaseException):
+            log.error("consumer %s could not store its offsets: %s", consumer.group, result)
+        elif not result:
+            log.warning(
+                "consumer %s has not finished within %s s: the rest is delivered again", consumer.group, timeout
+            )
+    return all(result is True or isinstance(result, ClientStateError) for result in results)
+
+
+async def _close(clients: Sequence[Client]) -> None:
+    """Close consumers, then producers. One that takes too long, or fails, does not keep the others open."""
+    for kind in (PushConsumer, Producer):
+        await asyncio.gather(*(_close_one(client) for client in clients if isinstance(client, kind)))
+
+
+async def _close_one(client: Client) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_PATIENCE):
+            await client.close()
+    except TimeoutError:
+        log.warning("%s is still busy and is left as it is", _name(client))
+    except Exception as error:
+        log.error("closing %s failed", _name(client), exc_info=error)
+
+
+async def _served(health: str, liveness: WorkerHealth, world: World) -> Any:
+    """Start the server of the pages. Return it, or None without an address."""
+    if not health:
+        return None
+    from bolide.monitor.server import MonitorServer  # only workers with a page need it
+
+    try:
+        host, port = split_address(health)
+    except ConfigError as error:
+        raise ArgumentError(f"health: {error}", "health") from None
+    try:
+        bound = world.bind(host, port)
+        server = MonitorServer(world, bound, {"/healthz": liveness.alive, "/readyz": liveness.ready})
+        await server.start()
+    except (OSError, BolideError) as error:
+        raise ClientStateError(f"health {health} cannot be served: {error}; give another port") from error
+    log.info("/healthz and /readyz are served at http://%s:%d", host, bound.port)
+    return server
