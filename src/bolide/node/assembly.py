@@ -135,7 +135,6 @@ class BrokerParts:
         self.role = role = Role.of(options)
         """What this broker may do. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
-        store.reput.copied = stats.copied
         tables = BrokerTables.of(options, effects, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
         offsets.backward = BackwardCommits(stats.backward_commits, around.log)
@@ -233,6 +232,7 @@ class BrokerParts:
         return TopicAdminService(options, store, self.topics, self.offsets, picks, forget)
 
     def _take_role(self, clock: Callable[[], int]) -> None:
+        self._store.reput.copied = self.stats.copied
         self.services.serve_as(self.role)
         self.role.told.append(self.services.role_changed)
         self.offsets.following = not self.role.may_write
