@@ -1,8 +1,8 @@
 """Producers and consumers, and every name a program needs to use them.
 
 `bolide.client` and `bolide.client.blocking` are the public modules of the client: what is below them may move without
-notice. `OpenTelemetry` and `PrometheusMetrics` are imported when they are used, because they need the extras
-``bolide[otel]`` and ``bolide[metrics]``.
+notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use, because they need the extras
+``bolide[otel]`` and ``bolide[metrics]``, and `run` because few programs need its server for probes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, EndTransactionCall, Interceptor, SendCall
 from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
-from bolide.client.worker import run
 from bolide.errors import (
     ArgumentError,
     BolideError,
@@ -65,6 +64,7 @@ from bolide.world.contract import World
 if TYPE_CHECKING:
     from bolide.client.tracing.otel import OpenTelemetry
     from bolide.client.tracing.prometheus import PrometheusMetrics
+    from bolide.client.worker import run
 
 __all__ = [
     # clients
@@ -97,4 +97,8 @@ def __getattr__(name: str) -> Any:
         from bolide.client.tracing.prometheus import PrometheusMetrics
 
         return PrometheusMetrics
+    if name == "run":
+        from bolide.client.worker import run
+
+        return run
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

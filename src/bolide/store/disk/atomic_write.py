@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from typing import Final
 
 _NO_LINKS: Final = frozenset(
@@ -45,7 +44,7 @@ def _second_name(path: str, second: str) -> None:
         if error.errno not in _NO_LINKS:
             raise
     with open(path, "rb") as source, open(second, "wb") as target:
-        shutil.copyfileobj(source, target)
+        target.write(source.read())
         target.flush()
         os.fsync(target.fileno())
 
