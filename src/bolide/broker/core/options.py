@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bolide.access.options import AccessOptions
 from bolide.broker.append.options import LightQueueOptions
@@ -43,27 +43,27 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     Raises `ConfigError` for settings that do not fit together.
     """
 
-    place: PlaceOptions = PlaceOptions()
-    process: ProcessOptions = ProcessOptions()
-    registration: RegistrationOptions = RegistrationOptions()
-    tables: TableOptions = TableOptions()
-    send: SendOptions = SendOptions()
-    delay: DelayOptions = DelayOptions()
-    pull: PullOptions = PullOptions()
-    filters: FilterOptions = FilterOptions()
-    consumers: ConsumerOptions = ConsumerOptions()
-    light_queues: LightQueueOptions = LightQueueOptions()
-    transactions: TransactionOptions = TransactionOptions()
-    operator: OperatorOptions = OperatorOptions()
-    connections: BrokerConnectionOptions = BrokerConnectionOptions()
-    tls: BrokerTlsOptions = BrokerTlsOptions()
-    plugins: PluginOptions = PluginOptions()
-    replication: ReplicationOptions = ReplicationOptions()
-    acting: ActingOptions = ActingOptions()
-    controlled: ControlledOptions = ControlledOptions()
-    access: AccessOptions = AccessOptions()
-    store: StoreOptions = StoreOptions()
-    shape: ShapeOptions = ShapeOptions()
+    place: PlaceOptions = field(default_factory=PlaceOptions)
+    process: ProcessOptions = field(default_factory=ProcessOptions)
+    registration: RegistrationOptions = field(default_factory=RegistrationOptions)
+    tables: TableOptions = field(default_factory=TableOptions)
+    send: SendOptions = field(default_factory=SendOptions)
+    delay: DelayOptions = field(default_factory=DelayOptions)
+    pull: PullOptions = field(default_factory=PullOptions)
+    filters: FilterOptions = field(default_factory=FilterOptions)
+    consumers: ConsumerOptions = field(default_factory=ConsumerOptions)
+    light_queues: LightQueueOptions = field(default_factory=LightQueueOptions)
+    transactions: TransactionOptions = field(default_factory=TransactionOptions)
+    operator: OperatorOptions = field(default_factory=OperatorOptions)
+    connections: BrokerConnectionOptions = field(default_factory=BrokerConnectionOptions)
+    tls: BrokerTlsOptions = field(default_factory=BrokerTlsOptions)
+    plugins: PluginOptions = field(default_factory=PluginOptions)
+    replication: ReplicationOptions = field(default_factory=ReplicationOptions)
+    acting: ActingOptions = field(default_factory=ActingOptions)
+    controlled: ControlledOptions = field(default_factory=ControlledOptions)
+    access: AccessOptions = field(default_factory=AccessOptions)
+    store: StoreOptions = field(default_factory=StoreOptions)
+    shape: ShapeOptions = field(default_factory=ShapeOptions)
 
     @classmethod
     def of(cls, **settings: Any) -> Self:
