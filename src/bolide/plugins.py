@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from bolide.errors import ConfigError
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-@dataclass(frozen=True)
-class PluginKind:
+class PluginKind(Struct, frozen=True):
     """One kind of plug-in: the group of its entry points, its noun, and the built-in ones as `module:attribute`."""
 
     group: str
@@ -67,8 +67,7 @@ SINKS: Final = PluginKind(
 KINDS: Final = (EXPRESSION_TYPES, ALLOCATE_STRATEGIES, DISPATCHERS, HOOKS, SINKS)
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """A plug-in of an installed package."""
 
     kind: PluginKind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
@@ -13,8 +14,7 @@ from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.received import ReceivedMessage
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumeSetup:
+class ConsumeSetup(Struct, frozen=True):
     """What both kinds work with: `call_of` finds the listener of a message, `one_call` that of several (None where they
     have different ones), `concurrency` bounds the calls at once, `threads` run plain listeners.
 

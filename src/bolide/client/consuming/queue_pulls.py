@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.client.consuming.consumption import Consumption
 from bolide.client.consuming.group_member import GroupMember
@@ -45,8 +46,7 @@ HAND_OVER: Final = 1.0
 HAND_OVER_ORDERLY: Final = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class PullSettings:
+class PullSettings(Struct, frozen=True):
     """How much a pull asks for, how long it may wait at the broker and how long the next one waits after messages came
     (seconds), and how much of a queue may be cached: messages, bytes, span of offsets; the last two limits are shared
     by the queues of a topic, -1 is off. `filters` drop messages before delivery."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ProtocolError
@@ -14,8 +15,7 @@ from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.errors import BodyError
 
 
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
+class QueueInfo(Struct, frozen=True):
     """What one broker offers of a topic."""
 
     broker_name: str
@@ -24,8 +24,7 @@ class QueueInfo:
     perm: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRoute:
+class TopicRoute(Struct, frozen=True):
     """The queues of a topic and the addresses of their brokers by broker id (0 is the master)."""
 
     topic: str

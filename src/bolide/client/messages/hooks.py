@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.signature import sign_request
@@ -43,8 +45,7 @@ _UNIT_FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UnitHook:
+class UnitHook(Struct, frozen=True):
     """Says in what is sent and sent back that it comes from a unit: topics made by it are marked as the unit's."""
 
     def before(self, call: RpcCall) -> None:
