@@ -39,9 +39,7 @@ def reads(tree: ast.AST) -> set[str]:
     return {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Load)
-        and _called(node.value) in CARRIERS
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _called(node.value) in CARRIERS
     }
 
 

@@ -46,9 +46,7 @@ class Listening(Protocol):
 class Connection:
     """`near` is the end that connected, `far` the one that accepted."""
 
-    def __init__(
-        self, network: Wires, number: int, near: Owner, far: Owner, near_port: int, far_port: int
-    ) -> None:
+    def __init__(self, network: Wires, number: int, near: Owner, far: Owner, near_port: int, far_port: int) -> None:
         self.number = number
         self.black_holed = False
         self.ips = (near.host.ip, far.host.ip)

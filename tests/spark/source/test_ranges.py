@@ -31,6 +31,39 @@ def test_every_queue_gets_its_part() -> None:
     assert limit_offsets({one: 0, two: 100}, {one: 300, two: 200}, 100) == {one: 75, two: 125}
 
 
+@given(start=offsets, latest=offsets, limit=st.integers(1, 20_000))
+def test_no_queue_with_lag_is_left_out(start: Offsets, latest: Offsets, limit: int) -> None:
+    end = limit_offsets(start, latest, limit)
+    lagging = [queue for queue in latest if latest[queue] > start.get(queue, 0)]
+    served = [queue for queue in lagging if end[queue] > start.get(queue, 0)]
+    assert len(served) == min(len(lagging), limit)
+
+
+def test_short_queues_beside_a_long_one_are_read_from_the_first_batch() -> None:
+    latest = dict.fromkeys(QUEUES, 3) | {QUEUES[2]: 20_000}
+    at: Offsets = dict.fromkeys(QUEUES, 0)
+    for _ in range(3):
+        at = limit_offsets(at, latest, 100)
+    assert [at[queue] for queue in QUEUES] == [3, 3, 285, 3, 3, 3]
+
+
+@given(
+    lags=st.lists(st.integers(0, 50), min_size=6, max_size=6),
+    begin=st.lists(st.integers(0, 50), min_size=6, max_size=6),
+    limit=st.integers(1, 5),
+)
+def test_queues_take_turns_under_a_limit_smaller_than_their_number(
+    lags: list[int], begin: list[int], limit: int
+) -> None:
+    start: Offsets = dict(zip(QUEUES, begin, strict=True))
+    # The first queue grows faster than it is read.
+    latest = {queue: start[queue] + lag for queue, lag in zip(QUEUES, lags, strict=True)} | {QUEUES[0]: 1_000_000}
+    at = start
+    for _ in range(-(-len(QUEUES) // limit)):
+        at = limit_offsets(at, latest, limit)
+    assert all(at[queue] > start[queue] for queue in QUEUES if latest[queue] > start[queue])
+
+
 @given(start=offsets, end=offsets, most=st.integers(0, 3_000))
 def test_ranges_cover_everything_once(start: Offsets, end: Offsets, most: int) -> None:
     ranges = split(start, end, most)

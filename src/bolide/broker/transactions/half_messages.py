@@ -360,7 +360,6 @@ class HalfMessages:
             self.pending = dict(sorted(self.pending.items()))
 
 
-
 def half_offsets(body: bytes) -> list[int]:
     """The half-queue offsets an op record names: one number (4.x), or several with commas (5.x)."""
     return [int(part) for part in body.split(b",") if part.isdigit() and len(part) <= LONGEST_NUMBER]

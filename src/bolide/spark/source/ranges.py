@@ -25,22 +25,40 @@ class Range:
 
 
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> Offsets:
-    """The end of a micro-batch of at most `limit` offsets (0: all), shared among the queues in proportion to their lag.
+    """The end of a micro-batch of at most `limit` offsets (0: all), so that no queue starves.
 
-    Each queue with lag gets its share rounded down. What is left goes to the queues with the largest remainders, so the
-    sum is exactly the limit. A queue whose lag is a small part of the total can get no offset in a batch: it
-    waits until its part of the lag is large enough.
+    Each queue with lag gets one offset. The rest of the limit is shared in proportion to the remaining lag, rounded
+    down. The offsets that rounding leaves go to the queues with the largest remainders, so the sum is the limit.
+    If more queues have lag than `limit`, they take turns.
     """
     lag = {queue: max(end - start.get(queue, 0), 0) for queue, end in latest.items()}
     total = sum(lag.values())
     if limit <= 0 or total <= limit:
         return {queue: start.get(queue, 0) + lag[queue] for queue in latest}
-    parts = {queue: lag[queue] * limit // total for queue in latest}
-    left = limit - sum(parts.values())
-    by_remainder = sorted(latest, key=lambda queue: (-(lag[queue] * limit % total), queue))
-    for queue in by_remainder[:left]:
-        parts[queue] += 1
+    lagging = [queue for queue in _in_turn(start, latest) if lag[queue]]
+    parts = dict.fromkeys(latest, 0) | dict.fromkeys(lagging[:limit], 1)
+    rest, remaining = limit - min(limit, len(lagging)), total - len(lagging)
+    if rest:
+        for queue in lagging:
+            parts[queue] += (lag[queue] - 1) * rest // remaining
+        left = limit - sum(parts.values())
+        by_remainder = sorted(lagging, key=lambda queue: (-((lag[queue] - 1) * rest % remaining), queue))
+        for queue in by_remainder[:left]:
+            parts[queue] += 1
     return {queue: start.get(queue, 0) + parts[queue] for queue in latest}
+
+
+def _in_turn(start: Mapping[Queue, int], latest: Mapping[Queue, int]) -> list[Queue]:
+    """Return the queues in order of their turns.
+
+    The offsets themselves are the only state that a restart keeps. A batch of `limit` offsets increases their sum by
+    `limit`, so the turn moves on by `limit` queues and passes over none of them.
+    """
+    queues = sorted(latest)
+    if not queues:
+        return queues
+    first = sum(start.get(queue, 0) for queue in queues) % len(queues)
+    return queues[first:] + queues[:first]
 
 
 def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least_parts: int = 0) -> list[Range]:
