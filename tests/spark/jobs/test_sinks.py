@@ -63,6 +63,20 @@ def test_json_lines_hold_maps_and_bodies_as_asked(tmp_path: Path) -> None:
     assert json.loads(line) == {"topic": "T", "body": base64.b64encode(b"one").decode(), "properties": {"k": "v"}}
 
 
+def test_sinks_get_times_in_utc_whatever_the_zone_of_the_session(tmp_path: Path) -> None:
+    zoned = pa.timestamp("us", "GMT+8")
+    columns = {
+        "born_timestamp": pa.array([1_793_000_000_123_000, 253_402_300_799_000_000], zoned),
+        "body_times": pa.array([[{"at": 1_000_000}], None], pa.list_(pa.struct([("at", zoned)]))),
+    }
+    drain(plugins.find(plugins.SINKS, "json")(task(tmp_path)), iter([pa.RecordBatch.from_pydict(columns)]))
+    lines = [json.loads(line) for line in next(tmp_path.iterdir()).read_text().splitlines()]
+    assert [line["born_timestamp"] for line in lines] == [
+        "2026-10-26T07:33:20.123000+00:00",
+        "9999-12-31T23:59:59+00:00",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [

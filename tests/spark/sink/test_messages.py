@@ -75,6 +75,26 @@ def test_delays() -> None:
     assert one(born_timestamp=1234).born_timestamp == 1234
 
 
+@pytest.mark.parametrize("zone", ["GMT+8", "+05:30", "UTC+01:00", "America/Santiago"])
+def test_times_are_moments_in_each_zone_of_spark_and_each_year(zone: str) -> None:
+    micros = [
+        1_793_000_000_123_456,
+        None,
+        253_402_300_799_000_000,
+        -62_135_596_800_000_000,
+        -500,
+        9_000_000_000_000_000_000,
+    ]
+    times = pa.array(micros, pa.timestamp("us", zone))
+    batch = pa.RecordBatch.from_arrays([pa.array([b"x"] * 6), times, times], ["body", "born_timestamp", "deliver_time"])
+    sent = list(RowReader("T", TASK, immediate=False).read(batch))
+    assert all(isinstance(each, Outgoing) for each in sent)
+    wanted = [None if each is None else each // 1000 for each in micros]
+    assert [each.born_timestamp for each in sent if isinstance(each, Outgoing)] == wanted
+    delays = [parse_properties(each.properties).get("TIMER_DELIVER_MS") for each in sent if isinstance(each, Outgoing)]
+    assert delays == [None if each is None else str(each) for each in wanted]
+
+
 @pytest.mark.parametrize(
     ("row", "text"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,7 +96,13 @@ class JsonSink:
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace") if self._text == "text" else base64.b64encode(value).decode()
         if isinstance(value, list) and value and isinstance(value[0], tuple):
-            return dict(value)  # a map, as Arrow gives it
+            value = dict(value)  # a map, as Arrow gives it
+        if isinstance(value, dict):
+            return {name: self._plain(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self._plain(inner) for inner in value]
+        if isinstance(value, Decimal):
+            return str(value)
         return value.isoformat() if hasattr(value, "isoformat") else value
 
     def close(self) -> None:

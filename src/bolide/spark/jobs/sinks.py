@@ -41,7 +41,7 @@ class Sink(Protocol):
     """What the entry point returns for a `SinkTask`. If it raises, the task fails, and Spark retries it."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take these messages."""
+        """Take these messages. Times with a zone are in UTC, whatever the session's zone is."""
 
     def close(self) -> None:
         """There are no more batches: return once all of them are stored."""
@@ -67,12 +67,17 @@ def write_batch(rows: DataFrame, batch: int, name: str, options: Mapping[str, st
 
 
 def drain(sink: Any, batches: Iterator[pa.RecordBatch]) -> int:
-    """Pass all batches of a task to its sink; returns the number of messages. Errors of the sink are raised."""
+    """Pass all batches of a task to its sink, with times in UTC; returns the number of messages.
+
+    Errors of the sink are raised.
+    """
+    from bolide.spark.times import in_utc
+
     count = 0
     try:
         for batch in batches:
             if batch.num_rows:
-                sink.write(batch)
+                sink.write(in_utc(batch))
                 count += batch.num_rows
         sink.close()
     except BaseException:

@@ -16,11 +16,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bolide.spark.sink.messages import Refusal, Task, milliseconds
+from bolide.spark.sink.messages import Refusal, Task
 from bolide.spark.synced_folders import sync_folder
 
 STAGING: Final = "_staging"
 ROWS_AT_ONCE: Final = 1_000
+MOST_MS: Final = ((1 << 63) - 1) // 1000
+"""The latest time in a file, in ms since the epoch: times have microseconds there."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("body", pa.binary()),
@@ -133,5 +135,6 @@ def _row(refusal: Refusal, task: Task) -> dict[str, Any]:
     return made
 
 
-def _time(value: Any) -> datetime | None:
-    return None if value is None else datetime.fromtimestamp(milliseconds(value) / 1000, UTC)
+def _time(ms: int | None) -> int | None:
+    """A time in the unit of the file, or the nearest that it can contain."""
+    return None if ms is None else min(max(ms, -MOST_MS), MOST_MS) * 1000

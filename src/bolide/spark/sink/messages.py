@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from bolide.layout import property_names as names
 from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.properties import format_properties
 from bolide.spark.errors import RowRefused
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from bolide.spark.times import milliseconds_of
 
 MAX_DELAY_LEVEL: Final = 18
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -114,8 +113,9 @@ class RowReader:
         return self._row
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Outgoing | Refusal]:
-        """The rows of one Arrow batch, in order."""
-        for values in batch.to_pylist():
+        """The rows of one Arrow batch, in order; times become ms since the epoch."""
+        columns = [milliseconds_of(column) for column in batch.columns]
+        for values in pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist():
             topic = values.get("topic") or self._topic
             try:
                 yield self._message(values, topic)
@@ -155,7 +155,7 @@ class RowReader:
             flag,
             queue_id,
             values.get("route_key") or properties.get(names.SHARDING_KEY, ""),
-            None if born is None else milliseconds(born),
+            born,
             delayed or born is not None,
             values,
         )
@@ -198,12 +198,5 @@ class RowReader:
                 raise _Unfit(f"delay_level is {level}, and levels go from 1 to {MAX_DELAY_LEVEL}")
             properties[names.DELAY] = str(level)
         if time is not None:
-            properties[names.TIMER_DELIVER_MS] = str(milliseconds(time))
+            properties[names.TIMER_DELIVER_MS] = str(time)
         return True
-
-
-def milliseconds(time: datetime | int) -> int:
-    """A point in time as RocketMQ writes it; Arrow's timestamps have a zone."""
-    if isinstance(time, datetime):
-        return int(time.timestamp()) * 1000 + time.microsecond // 1000
-    return time
