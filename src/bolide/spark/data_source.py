@@ -24,7 +24,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.sink.writer import batch_writer, stream_writer
 from bolide.spark.source.bounds import batch_offsets
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.key_lookup import ranges_of_keys
+from bolide.spark.source.key_lookup import tasks_by_keys
 from bolide.spark.source.schema import COLUMNS, check_read_schema, ddl_of, kinds_of
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.sql_table import is_table
@@ -89,7 +89,7 @@ class RocketMQReader(DataSourceReader):
         try:
             begin, end = batch_offsets(cluster, self._options)
             if self._options.filters.keys:
-                found = ranges_of_keys(cluster, self._options, begin, end)
+                found = tasks_by_keys(cluster, self._options, begin, end)
                 if found is not None:
                     return found
             return plan(begin, end, cluster, self._options)

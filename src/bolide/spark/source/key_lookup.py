@@ -1,71 +1,118 @@
-"""Option `keys` of a batch read: finds the messages by the brokers' key indexes instead of reading whole queues.
+"""Option `keys` of a batch read: finds messages by the brokers' key indexes instead of reading whole queues.
 
-An index returns 64 messages at most without saying whether there are more, and it may be switched off. If the answer
-may be incomplete, nothing is planned here and the queues are read; every row is checked again in either case.
+An index contains the messages that were stored while it was enabled, and may lack older ones. So it is used only for
+messages stored since the broker started or last changed its settings; the rest of each queue is read. An index returns
+64 messages at most and does not report whether there are more. If a response may be incomplete, the queues are read.
+Rows are compared again in either case.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import Final, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
 from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.property_names import KEYS
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.remoting.headers.query import QueryMessageRequestHeader
+from bolide.remoting.properties_text import read_properties
 from bolide.spark.errors import ClusterUnavailable
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.ranges import Range, within
 from bolide.spark.source.source_options import SourceOptions
-from bolide.spark.source.tasks import PointsPartition
+from bolide.spark.source.tasks import PointsPartition, plan
 
 MOST: Final = 64
 """Messages that a Java broker returns at most (maxMsgsNumBatch)."""
 TAIL: Final = 64
 """Offsets at the end of a queue that are read anyway: a Java broker delivers a message before it indexes it."""
 FOREVER: Final = (1 << 53) - 1
+CLOCKS_MS: Final = 10_000
+"""Margin for the clocks of a set's brokers: a new master has messages with the former master's store times."""
 
 
-def ranges_of_keys(
+def tasks_by_keys(
     cluster: Cluster, options: SourceOptions, begin: Offsets, end: Offsets
 ) -> list[InputPartition] | None:
-    """One task per broker for the messages between two offsets with one of the keys; None if a scan is needed."""
-    by_broker: dict[str, set[str]] = {}
-    for queue in begin:
-        by_broker.setdefault(queue.broker, set()).add(queue.topic)
+    """Tasks for the messages between two offsets with one of the keys, or None if all queues must be read.
+
+    There is one task per broker for the messages that its index contains. Other messages are read as without `keys`.
+    """
     low, high = options.filters.offset_from, options.filters.offset_to
     begin, end = within(begin, low, high), within(end, low, high)
+    by_broker: dict[str, list[Queue]] = {}
+    for queue in sorted(begin):
+        by_broker.setdefault(queue.broker, []).append(queue)
+    unindexed: Offsets = {}
     tasks: list[InputPartition] = []
-    for broker, topics in sorted(by_broker.items()):
-        found = _places(cluster, options, broker, sorted(topics))
-        if found is None:
+    for broker, queues in sorted(by_broker.items()):
+        index = _index_of(cluster, options, broker)
+        if index is None:
             return None
-        tails = {queue: max(begin[queue], end[queue] - TAIL) for queue in begin if queue.broker == broker}
-        points = [Range(q, at, at + 1) for q, at in sorted(found) if q in tails and begin[q] <= at < tails[q]]
-        points += [Range(queue, tail, end[queue]) for queue, tail in sorted(tails.items()) if tail < end[queue]]
+        since = cluster.by_time(dict.fromkeys(queues, index.since_ms))
+        tails = {queue: max(begin[queue], end[queue] - TAIL) for queue in queues}
+        known = {queue: min(max(begin[queue], since[queue]), tails[queue]) for queue in queues}
+        unindexed.update(known)
+        points: list[Range] = []
+        if any(known[queue] < tails[queue] for queue in queues):
+            found = _places(cluster, options, broker, sorted({queue.topic for queue in queues}), index.most)
+            if found is None:
+                return None
+            points = [Range(q, at, at + 1) for q, at in sorted(found) if q in tails and known[q] <= at < tails[q]]
+        points += [Range(queue, tail, end[queue]) for queue, tail in tails.items() if tail < end[queue]]
         if points:
             tasks.append(PointsPartition(tuple(points), cluster.members(broker)))
-    return tasks
+    return plan(begin, unindexed, cluster, options) + tasks
 
 
-def _places(cluster: Cluster, options: SourceOptions, broker: str, topics: list[str]) -> set[tuple[Queue, int]] | None:
-    """Queue and offset of the messages in the index of a broker; None if the index may be incomplete."""
-    if not _has_index(cluster, options, broker):
+class _Index(NamedTuple):
+    """The key index of a broker."""
+
+    since_ms: int
+    """All messages stored at this time or later are in it."""
+    most: int
+    """Entries that a query returns at most."""
+
+
+def _index_of(cluster: Cluster, options: SourceOptions, broker: str) -> _Index | None:
+    """Return the index of a master, or None if it is disabled or its settings cannot be read."""
+    try:
+        answer = cluster.ask(broker, [signed(make_request(codes.GET_BROKER_CONFIG, 0, {}), options)])[0]
+        settings = read_properties(answer.body) if answer.code == codes.SUCCESS else {}
+        changed = json.loads(answer.ext()["version"])["timestamp"]
+        most = min(MOST, int(settings.get("maxMsgsNumBatch", MOST)))
+    except (ClusterUnavailable, ValueError, KeyError, TypeError):
         return None
+    if settings.get("messageIndexEnable") != "true" or not isinstance(changed, int):
+        return None
+    if "false" in (settings.get("indexFileWriteEnable"), settings.get("indexFileReadEnable")):
+        return None
+    return _Index(changed + CLOCKS_MS, most) if cluster.master_answered(broker) else None
+
+
+def _places(
+    cluster: Cluster, options: SourceOptions, broker: str, topics: list[str], most: int
+) -> set[tuple[Queue, int]] | None:
+    """Queue and offset of the messages in the index of a broker, or None if a response may be incomplete."""
     asked = [(topic, key) for topic in topics for key in options.filters.keys]
     commands = []
     for topic, key in asked:
         header = QueryMessageRequestHeader(topic=topic, key=key, max_num=MOST, begin_timestamp=0, end_timestamp=FOREVER)
         commands.append(signed(make_request(codes.QUERY_MESSAGE, 0, header.to_ext()), options))
     found: set[tuple[Queue, int]] = set()
-    for (topic, _), answer in zip(asked, cluster.ask(broker, commands), strict=True):
+    answers = cluster.ask(broker, commands)
+    if not cluster.master_answered(broker):
+        return None
+    for (topic, key), answer in zip(asked, answers, strict=True):
         if answer.code == codes.QUERY_NOT_FOUND:
             continue
         records = RecordColumns(answer.body, chain_starts(answer.body))
-        if answer.code != codes.SUCCESS or len(records) >= MOST or not len(records):
+        if answer.code != codes.SUCCESS or not len(records) or _entries(records, key) >= most:
             return None
         places = zip(
             records.topic.to_pylist(),
@@ -77,10 +124,13 @@ def _places(cluster: Cluster, options: SourceOptions, broker: str, topics: list[
     return found
 
 
-def _has_index(cluster: Cluster, options: SourceOptions, broker: str) -> bool:
-    """Whether the broker reports an index; one that refuses the request counts as having none."""
-    try:
-        answer = cluster.ask(broker, [signed(make_request(codes.GET_BROKER_CONFIG, 0, {}), options)])[0]
-    except ClusterUnavailable:
-        return False
-    return answer.code == codes.SUCCESS and b"messageIndexEnable=true" in answer.body
+def _entries(records: RecordColumns, key: str) -> int:
+    """The entries of an index that lead to these records, at most: one for each time that a message names the key.
+
+    A message without the key has the same hash, of any of its keys.
+    """
+    count = 0
+    for text, unique in zip(records.property_values(KEYS).to_pylist(), records.uniq_key.to_pylist(), strict=True):
+        keys = [*(text or "").split(" "), unique]
+        count += keys.count(key) or len(keys)
+    return count
