@@ -28,3 +28,10 @@ def test_a_topic_made_anew_has_no_seam_with_what_was_archived(bolide_broker: Bro
         where_live_begins(live, end)
     tolerant = where_live_begins({**live, "failOnDataLoss": "false"}, end)
     assert json.loads(tolerant) == {"T": {"broker-a": {"0": -2}}}
+
+
+def test_topics_that_are_no_longer_selected_have_no_seam(bolide_broker: Broker) -> None:
+    end = read_up_to(bolide_broker, "T", 9)
+    OPEN.pop().stop()
+    bolide_broker.create_topic("U", queues=1)
+    assert where_live_begins({"namesrv": bolide_broker.namesrv_addr, "subscribe": "U"}, end) == "{}"

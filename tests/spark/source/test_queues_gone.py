@@ -21,7 +21,7 @@ from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
 from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
-from tests.spark.source.checkpoints import stored
+from tests.spark.source.checkpoints import rows, stored
 from tests.spark.target import Target
 
 SCHEMA = StructType([StructField("queue_offset", LongType())])
@@ -38,8 +38,9 @@ def opened() -> Iterator[list[RocketMQStreamReader]]:
 
 
 def reader_of(opened: list[RocketMQStreamReader], namesrv: str, topic: str, now: bool, **more: str) -> Any:
-    options = {"namesrv": namesrv, "subscribe": topic, "discoveryIntervalMs": "100", "startingOffsets": "earliest"}
-    made = RocketMQStreamReader(read_options({**options, **more}, streaming=True), SCHEMA)
+    options = {"namesrv": namesrv, "discoveryIntervalMs": "100", "startingOffsets": "earliest"}
+    chosen = {"subscribe": topic} if topic else {}
+    made = RocketMQStreamReader(read_options({**options, **chosen, **more}, streaming=True), SCHEMA)
     opened.append(made)
     if now:
         made.prepareForTriggerAvailableNow()
@@ -79,6 +80,45 @@ def test_a_deleted_topic(opened: list[RocketMQStreamReader], caplog: pytest.LogC
         assert settled["queues"] == {}
         following = reader_of(opened, broker.namesrv_addr, "T", True)
         assert following.latestOffset(settled, ALL) is settled, "it is settled"
+
+
+@pytest.mark.parametrize(
+    "narrower",
+    [{}, {"failOnDataLoss": "false"}, {"subscribePattern": "[BC]"}, {"assign": '{"B": {"broker-a": [0]}}'}],
+    ids=str,
+)
+def test_topics_that_are_no_longer_subscribed(opened: list[RocketMQStreamReader], narrower: dict[str, str]) -> None:
+    with Broker() as broker:
+        for topic in ("A", "B"):
+            broker.create_topic(topic, queues=1)
+            send(broker.namesrv_addr, [Message(topic, b"x")] * 4)
+        first = reader_of(opened, broker.namesrv_addr, "A,B", True)
+        end = stored(first.latestOffset(stored(first.initialOffset()), ALL))
+        for topic in ("A", "B"):
+            send(broker.namesrv_addr, [Message(topic, b"x")] * 2)
+        subscribe = "" if narrower.keys() & {"subscribePattern", "assign"} else "B"
+        second = reader_of(opened, broker.namesrv_addr, subscribe, True, commitOffsets="true", **narrower)
+        later = stored(second.latestOffset(end, ALL))
+        assert later["queues"] == {"A": {"broker-a": {"0": 4}}, "B": {"broker-a": {"0": 6}}}
+        assert rows(second, end, later) == [(0, 4), (0, 5)]
+        again = reader_of(opened, broker.namesrv_addr, "A,B", True)
+        last = stored(again.latestOffset(later, ALL))
+        assert last["queues"]["A"] == {"broker-a": {"0": 6}}
+        assert rows(again, later, last) == [(0, 4), (0, 5)], "those of A that no run has read"
+
+
+def test_a_planned_batch_of_topics_that_are_no_longer_subscribed(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as namesrv, Broker(broker_name="broker-b", namesrv_addr=namesrv.namesrv_addr):
+        namesrv.create_topic("B", queues=1)
+        with Admin(namesrv.namesrv_addr) as admin:
+            admin.create_topic("A", queues=1, broker="broker-b")
+        for topic in ("A", "B"):
+            send(namesrv.namesrv_addr, [Message(topic, b"x")] * 4)
+        first = reader_of(opened, namesrv.namesrv_addr, "A,B", True)
+        start = stored(first.initialOffset())
+        end = stored(first.latestOffset(start, ALL))
+        second = reader_of(opened, namesrv.namesrv_addr, "B", True)
+        assert len(rows(second, start, end)) == 8, "a batch is repeated with the rows that it had"
 
 
 def test_a_broker_that_is_down(opened: list[RocketMQStreamReader]) -> None:

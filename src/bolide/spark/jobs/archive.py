@@ -151,9 +151,13 @@ def _holds(spark: SparkSession, out: str, reached: Mapping[str, Any] | None, ahe
 
 
 def where_live_begins(live: Mapping[str, str], offset: Mapping[str, Any]) -> str:
-    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that was created again."""
+    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that was created again.
+
+    Queues of the archive that the options no longer select are left out.
+    """
     options = read_options(live)
     reached, marks = offsets_of(offset), marks_of(offset)
+    reached = {queue: at for queue, at in reached.items() if options.selection.keeps(queue)}
     with closing(Cluster(options)) as cluster:
         there = set(cluster.selected(tolerant=True))
         read = {queue: reached[queue] for queue in marks if queue in there}

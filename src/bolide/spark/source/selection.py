@@ -31,23 +31,23 @@ class Selection:
 
         RocketMQ's own topics are excluded, and so are retry and dead letter topics unless the pattern begins with %.
         """
-        pattern = re.compile(self.pattern)
         hidden = set(of_system)
-        return sorted(
-            name
-            for name in set(names)
-            if pattern.fullmatch(name)
-            and name not in hidden
-            and not is_system_topic(name)
-            and (not name.startswith("%") or self.pattern.startswith("%"))
-        )
+        return sorted(name for name in set(names) if name not in hidden and self._matches(name))
 
     def keeps(self, queue: Queue) -> bool:
-        """Whether brokers, queue ids and assigned queues include this one."""
+        """Whether topics or pattern, brokers, queue ids and assigned queues include this one."""
         return (
-            (not self.brokers or queue.broker in self.brokers)
+            (queue.topic in self.topics if self.topics else not self.pattern or self._matches(queue.topic))
+            and (not self.brokers or queue.broker in self.brokers)
             and (not self.queue_ids or queue.queue_id in self.queue_ids)
             and (not self.assigned or queue in self.assigned)
+        )
+
+    def _matches(self, topic: str) -> bool:
+        return (
+            re.fullmatch(self.pattern, topic) is not None
+            and not is_system_topic(topic)
+            and (not topic.startswith("%") or self.pattern.startswith("%"))
         )
 
     def __str__(self) -> str:

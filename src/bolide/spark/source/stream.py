@@ -4,7 +4,8 @@ An offset is `{"queues": {topic: {broker: {queue: next offset}}}}`. Spark stores
 for the start of the first batch when it repeats it; so an end also contains, under `from`, where queues begin that are
 new in the batch. `partitions` is then a function of its two arguments alone. Under `last` an offset contains the last
 message read from each queue (`last_read`): every start of a query, and every batch that reads from a queue, compares
-it with what the queue holds now.
+it with what the queue holds now. Queues that the options no longer select keep their positions, and are read from there
+if they are selected again.
 """
 
 from __future__ import annotations
@@ -174,6 +175,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reached = offsets_of(end)
         cluster = self._connected()
         there = set(cluster.selected(tolerant=True))
+        # A batch that an earlier run planned may have topics that are no longer selected; it is repeated unchanged.
+        cluster.queues({queue.topic for queue in reached if not self._options.selection.keeps(queue)}, tolerant=True)
         begin = {queue: begin.get(queue, offset) for queue, offset in reached.items()}
         back = [queue for queue, offset in reached.items() if offset < begin[queue]]
         if back:  # planned by an earlier version: created again while loss is allowed
@@ -342,7 +345,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _tell_group(self, reached: Offsets) -> None:
         if not self._options.commit_offsets:
             return
-        moved = {queue: offset for queue, offset in reached.items() if self._told.get(queue) != offset}
+        chosen = self._options.selection
+        moved = {queue: at for queue, at in reached.items() if self._told.get(queue) != at and chosen.keeps(queue)}
         if moved:
             self._connected().commit(moved)
             self._told.update(moved)
