@@ -74,7 +74,7 @@ def option_rows(file: Path) -> Iterator[tuple[str, str, str, str]]:
             anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
             row = dict(zip(columns, cells, strict=True))
             default = row.pop("default", "")
-            text = cells[-1].replace("](#", f"](../{file.name}#").replace("](spark", "](../spark")
+            text = cells[-1].replace("](#", f"](../{file.name}#").replace("](s", "](../s")
             yield cells[0], default, text, f"[{heading}](../{file.name}#{anchor})"
 
 

@@ -19,6 +19,12 @@ class ClusterUnavailable(LocalError):
     retriable = True
 
 
+class NotPermitted(ClusterUnavailable):
+    """This user lacks a right; says which. Do not retry."""
+
+    retriable = False
+
+
 class BadBody(PeerError):
     """A message whose body cannot be decompressed or does not fit its schema; says where, and what to do."""
 

@@ -23,7 +23,7 @@ from bolide.layout.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS, PGROUP,
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.spark.errors import ClusterUnavailable, DataLost
+from bolide.spark.errors import ClusterUnavailable, DataLost, NotPermitted
 from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster
@@ -95,12 +95,17 @@ class Ender:
         self._cluster.close()
 
     def tails(self, handles: Handles) -> Offsets:
-        """Where the queues of these half messages end now. Raises ClusterUnavailable."""
+        """Return the ends of the queues of these half messages. Raises ClusterUnavailable.
+
+        Empty if this user has only the right `Pub`. A commit that is interrupted then needs more rights to continue.
+        """
         until = time.monotonic() + self._options.patience
         while True:
             try:
                 self._locate(handles.by_queue)
                 return self._cluster.latest(list(handles.by_queue))
+            except NotPermitted:
+                return {}
             except BolideError as error:
                 self._wait(until, f"the end of {len(handles.by_queue)} queues is not known: {error}")
 
@@ -121,7 +126,7 @@ class Ender:
                 if given_up:
                     self._see(left, tails)
                     return
-            except DataLost:
+            except (DataLost, NotPermitted):
                 raise
             except BolideError as error:
                 reason = str(error)
@@ -228,7 +233,14 @@ class Ender:
         by_queue: dict[Queue, list[HalfHandle]] = {}
         for half in left:
             by_queue.setdefault(half.queue, []).append(half)
-        ends = self._cluster.latest(list(by_queue))
+        try:
+            ends = self._cluster.latest(list(by_queue))
+            tails = tails | self._cluster.earliest([queue for queue in by_queue if queue not in tails])
+        except NotPermitted as error:
+            raise NotPermitted(
+                f"the commit of batch {self._batch} was interrupted, and cannot be continued because this user may not "
+                f"read which of its messages are visible: {error}; nothing is lost: grant it, and start the query again"
+            ) from error
         for broker in {queue.broker for queue in by_queue}:
             if not self._cluster.master_answered(broker):
                 raise ClusterUnavailable(f"the master of broker {broker} does not answer")
@@ -265,6 +277,8 @@ class Ender:
             nonlocal reason, decided_before
             half, pending = flight.popleft()
             answer, why = self._answer(half.queue.broker, pending)
+            if answer is not None and answer.code == codes.NO_PERMISSION:
+                raise NotPermitted(f"{half.queue}: {why}; ending half messages needs the right Pub to the topic")
             if answer is None or answer.code != codes.SUCCESS:
                 reason = why
             elif answer.remark:  # Bolide says of a repeated END that it had no effect

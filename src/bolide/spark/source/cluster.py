@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bolide.remoting import codes
+from bolide.remoting.command import Command
 from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
-from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.errors import ClusterUnavailable, NotPermitted, OptionError
 from bolide.spark.source.cluster_routes import ClusterRoutes
 from bolide.spark.source.patient_requests import PAUSE_S
 from bolide.spark.source.positions import Position
+from bolide.spark.source.pulled_offsets import PulledOffsets
 from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
 from bolide.spark.source.source_options import SourceOptions
 
@@ -24,6 +26,9 @@ class Cluster(ClusterRoutes):
         super().__init__(options, pause_s)
         self._tables: dict[str, set[str]] = {}
         """Broker name to the topics in which it has a table of the group's offsets."""
+        self._pulled = PulledOffsets(self.answers, options.group)
+        self._without_get: set[tuple[str, str]] = set()
+        """(topic, broker) for which this user lacks the right `Get`: offsets are found by pulls."""
 
     def _unanswered(self, broker: str) -> None:
         self._tables.pop(broker, None)  # one that starts again may have lost them
@@ -44,11 +49,13 @@ class Cluster(ClusterRoutes):
 
     def earliest(self, queues: list[Queue]) -> Offsets:
         """The first offset still stored, by queue."""
-        return self._offsets(queues, lambda queue: (codes.GET_MIN_OFFSET, _queue_ext(queue)))
+        found, refused = self._offsets(queues, lambda queue: (codes.GET_MIN_OFFSET, _queue_ext(queue)))
+        return found | {queue: first for queue, (first, _) in self._pulled.ends(refused, self._exists).items()}
 
     def latest(self, queues: list[Queue]) -> Offsets:
         """The offset the next message will get, by queue."""
-        return self._offsets(queues, lambda queue: (codes.GET_MAX_OFFSET, _queue_ext(queue)))
+        found, refused = self._offsets(queues, lambda queue: (codes.GET_MAX_OFFSET, _queue_ext(queue)))
+        return found | {queue: end for queue, (_, end) in self._pulled.ends(refused, self._exists).items()}
 
     def by_time(self, times: Mapping[Queue, int]) -> Offsets:
         """The first offset stored at each queue's time (ms) or later."""
@@ -56,7 +63,8 @@ class Cluster(ClusterRoutes):
         def question(queue: Queue) -> tuple[int, dict[str, str]]:
             return codes.SEARCH_OFFSET_BY_TIMESTAMP, {**_queue_ext(queue), "timestamp": str(times[queue])}
 
-        return self._offsets(list(times), question)
+        found, refused = self._offsets(list(times), question)
+        return found | self._pulled.by_time({queue: times[queue] for queue in refused}, self._exists)
 
     def committed(self, queues: list[Queue], group: str, default: int) -> Offsets:
         """A consumer group's committed offsets; queues it never committed get `default` (-2 or -1)."""
@@ -65,7 +73,12 @@ class Cluster(ClusterRoutes):
             ext = {**_queue_ext(queue), "consumerGroup": group, "setZeroIfNotFound": "false"}
             return codes.QUERY_CONSUMER_OFFSET, ext
 
-        found = self._offsets(queues, question, absent=codes.QUERY_NOT_FOUND)
+        found: Offsets = {}
+        for queue, answer in self.answers(queues, question):
+            if answer.code == codes.SUCCESS:
+                found[queue] = int(answer.ext()["offset"])
+            elif answer.code != codes.QUERY_NOT_FOUND:
+                raise _refusal(queue, answer, f"the right Sub to the topic and to group {group}")
         return self._fill(found, queues, default)
 
     def commit(self, offsets: Mapping[Queue, int]) -> None:
@@ -121,15 +134,31 @@ class Cluster(ClusterRoutes):
         return found
 
     def _offsets(
-        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], absent: int | None = None
-    ) -> Offsets:
+        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]]
+    ) -> tuple[Offsets, list[Queue]]:
+        """Return offsets, and the queues for which this user lacks the right `Get`."""
         found: Offsets = {}
-        for queue, answer in self.answers(queues, question):
+        refused = [queue for queue in queues if (queue.topic, queue.broker) in self._without_get]
+        asked = [queue for queue in queues if (queue.topic, queue.broker) not in self._without_get]
+        for queue, answer in self.answers(asked, question):
             if answer.code == codes.SUCCESS:
                 found[queue] = int(answer.ext()["offset"])
-            elif answer.code != absent:
-                raise ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
-        return found
+            elif answer.code == codes.NO_PERMISSION:
+                self._without_get.add((queue.topic, queue.broker))
+                refused.append(queue)
+            else:
+                raise _refusal(queue, answer, "")
+        return found, refused
+
+    def _exists(self, queue: Queue) -> bool:
+        return not self.dropped([queue])
+
+
+def _refusal(queue: Queue, answer: Command, right: str) -> ClusterUnavailable:
+    """Return the error for a response; `right` describes the rights that the request needs."""
+    if answer.code == codes.NO_PERMISSION:
+        return NotPermitted(f"{queue}: the broker refuses the request: {answer.remark}; it needs {right}")
+    return ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
 
 
 def _queue_ext(queue: Queue) -> dict[str, str]:

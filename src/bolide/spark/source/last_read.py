@@ -14,14 +14,12 @@ from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.pulled_offsets import AT_ONCE, pull_of_one
 from bolide.spark.source.queues import Offsets, Queue, nested, queues_of
 
 LAST: Final = "last"
-AT_ONCE: Final = 8
-"""Pulls in flight to one broker: each answer is a whole message."""
-SUBSCRIPTION_IN_REQUEST: Final = 0x4
 ATTEMPTS: Final = 2
 """After an operator resets an offset, the group's next pull gets this answer instead of messages."""
 
@@ -55,20 +53,7 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Messages
     asked = {queue: offset - 1 for queue, offset in offsets.items() if offset > 0}
 
     def question(queue: Queue) -> tuple[int, dict[str, str]]:
-        header = PullMessageRequestHeader(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=asked[queue],
-            max_msg_nums=1,
-            sys_flag=SUBSCRIPTION_IN_REQUEST,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            sub_version=0,
-            subscription="*",
-            expression_type="TAG",
-        )
-        return codes.PULL_MESSAGE, header.to_ext()
+        return pull_of_one(group, queue, asked[queue])
 
     left = sorted(asked)
     for _ in range(ATTEMPTS):
