@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bolide.spark.sink.messages import Refusal, Task
+from bolide.spark.source.rows import EARLIEST_MS, LATEST_MS
 from bolide.spark.synced_folders import sync_folder
 
 STAGING: Final = "_staging"
 ROWS_AT_ONCE: Final = 1_000
-MOST_MS: Final = ((1 << 63) - 1) // 1000
-"""The latest time in a file, in ms since the epoch: times have microseconds there."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("body", pa.binary()),
@@ -136,5 +135,5 @@ def _row(refusal: Refusal, task: Task) -> dict[str, Any]:
 
 
 def _time(ms: int | None) -> int | None:
-    """A time in the unit of the file, or the nearest that it can contain."""
-    return None if ms is None else min(max(ms, -MOST_MS), MOST_MS) * 1000
+    """A time in the unit of the file, or the nearest time that all time zones can show, as in reads."""
+    return None if ms is None else min(max(ms, EARLIEST_MS), LATEST_MS) * 1000
