@@ -12,7 +12,7 @@ import pytest
 from bolide.client import Message, MessageQueue
 from bolide.layout.columns import chain_starts
 from bolide.spark.data_source import RocketMQReader
-from bolide.spark.errors import DataLost
+from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.source.bounds import begin_offsets
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
@@ -163,6 +163,32 @@ def test_a_start_that_was_deleted_is_said(bolide_broker: Broker) -> None:
     assert begin(startingOffsets=start, failOnDataLoss="false") == 40
     assert begin() == 40, "the earliest there is"
     assert begin(startingOffsets="latest") == 100
+
+
+def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T", queues=1)
+    send(bolide_broker.namesrv_addr, some("T"))
+
+    def at(offset: int) -> str:
+        return json.dumps({"T": {"broker-a": {"0": offset}}})
+
+    def tasks(**more: str) -> int:
+        options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T", **more})
+        return len(RocketMQReader(options, SCHEMA).partitions())
+
+    beyond = "reading of T@broker-a:0 would begin at offset 101, but it ends at 100"
+    with pytest.raises(DataLost, match=beyond):
+        tasks(startingOffsets=at(101))
+    assert tasks(startingOffsets=at(101), failOnDataLoss="false") == 0
+    assert tasks(startingOffsets=at(100)) == 0, "messages may arrive there"
+    with Admin(bolide_broker.namesrv_addr) as admin:
+        admin.create_group("ahead")
+        admin.set_group_offset("ahead", MessageQueue("T", "broker-a", 0), 101)
+    with pytest.raises(DataLost, match=beyond):
+        tasks(startingOffsets="group", group="ahead")
+    with pytest.raises(OptionError, match="would begin at offset 20 and end at 10: give endingOffsets after"):
+        tasks(startingOffsets=at(20), endingOffsets=at(10))
+    assert tasks(startingOffsets=at(20), endingOffsets=at(20)) == 0
 
 
 def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) -> None:

@@ -60,6 +60,29 @@ class Checkpoint:
         """The same with the index taken into account (messageIndexSafe)."""
         return min(self.min_timestamp, self.index_msg_timestamp)
 
+    def offset_faults(self, end: int) -> list[tuple[int, str]]:
+        """Return the position in the file, and a sentence, for each offset beyond `end`, the end of the log."""
+        named = ((32, "confirm_physical_offset"), (40, "logics_physical_offset"))
+        offsets = (self.confirm_physical_offset, self.logics_physical_offset)
+        return [
+            (position, f"its {name} {offset} is beyond the log, which ends at {end}")
+            for (position, name), offset in zip(named, offsets, strict=True)
+            if offset > end
+        ]
+
+    def time_faults(self, newest: int) -> list[tuple[int, str]]:
+        """Return the position in the file, and a sentence, for each time after `newest`, the log's newest store time.
+
+        After a crash, a broker does not dispatch records that are older than these times again.
+        """
+        named = ((0, "physic_msg_timestamp"), (8, "logics_msg_timestamp"), (16, "index_msg_timestamp"))
+        times = (self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
+        return [
+            (position, f"its {name} {time} is later than every record of the log, the newest is of {newest}")
+            for (position, name), time in zip(named, times, strict=True)
+            if time > newest
+        ]
+
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
     """Read a checkpoint file; raises LayoutError when it is shorter than its six fields."""

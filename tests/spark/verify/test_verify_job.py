@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.store import make_store
 from bolide.spark.session.progress import JobProgress
@@ -241,9 +242,17 @@ def checkpoint_beyond(golden: GoldenStore, root: Path) -> str:
     return "its logics_physical_offset 1000000000 is beyond the log"
 
 
+def checkpoint_of_tomorrow(golden: GoldenStore, root: Path) -> str:
+    path = root / "checkpoint"
+    late = decode_checkpoint(path.read_bytes()).physic_msg_timestamp + 86_400_000
+    path.write_bytes(late.to_bytes(8, "big") + path.read_bytes()[8:])
+    return f"its physic_msg_timestamp {late} is later than every record of the log"
+
+
 SPOILT: list[Callable[[GoldenStore, Path], str]] = [
     body_changed, record_gone, unit_points_elsewhere, unit_has_another_code, unit_gone, queue_gone, unit_too_many,
     strange_name, chain_broken, entry_of_no_record, slot_changed, header_changed, index_gone, offset_beyond,
+    checkpoint_of_tomorrow,
     checkpoint_beyond, seconds_changed, first_seconds_changed, index_cut_in_its_slots, index_cut_in_its_header,
     index_cut_in_its_entries, index_too_long, offsets_that_are_none, file_gone,
 ]  # fmt: skip

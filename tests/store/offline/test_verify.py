@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.offline.inspect import inspect_store, shape_of
 from bolide.store.offline.verify import verify_store
@@ -107,3 +108,22 @@ def test_files_that_are_too_short_to_be_read_are_findings() -> None:
     found = {finding.path: finding.sentence for finding in verify_store(machine.files, ROOT, SHAPE).findings}
     assert "the file ends at byte 2" in found[f"{ROOT}/index/{name}"]
     assert "is not a valid mark" in found[f"{ROOT}/deleted-topics"]
+
+
+@pytest.mark.parametrize(
+    ("field", "position"), [("physic_msg_timestamp", 0), ("logics_msg_timestamp", 8), ("index_msg_timestamp", 16)]
+)
+def test_times_of_a_checkpoint_after_the_newest_record_are_findings(field: str, position: int) -> None:
+    machine = Machine()
+    machine.turn(20)
+    machine.store.close(machine.now)
+    path = f"{ROOT}/checkpoint"
+    checkpoint = decode_checkpoint(machine.files.read_file(path) or b"")
+    machine.files.write_file(path, replace(checkpoint, **{field: machine.now + 1}).encode())
+    (finding,) = verify_store(machine.files, ROOT, SHAPE).findings
+    assert (finding.path, finding.position) == (path, position)
+    assert f"its {field} {machine.now + 1} is later than every record of the log" in finding.sentence
+    machine.files.write_file(f"{ROOT}/abort", b"")
+    verdict = verify_store(machine.files, ROOT, SHAPE)
+    assert verdict.findings == []
+    assert any("may be newer than what was read" in note for note in verdict.notes)

@@ -64,6 +64,8 @@ class PartSummary:
     last_offset: int = -1
     end_offset: int = -1
     last_timestamp: int = -1
+    newest_timestamp: int = -1
+    """The largest; not the last record's if a clock was set back."""
     last_entry_offset: int = -1
     topics: tuple[str, ...] = ()
     runs: NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -230,7 +232,9 @@ def make_part(
             summary.records += len(records)
             summary.last_offset = step.base + int(step.starts[-1])
             summary.end_offset = summary.last_offset + int(records.numbers("total_size")[-1])
-            summary.last_timestamp = int(records.numbers("store_timestamp")[-1])
+            times = records.numbers("store_timestamp")
+            summary.last_timestamp = int(times[-1])
+            summary.newest_timestamp = max(summary.newest_timestamp, int(times.max()))
         else:
             summary.bad.append(step)
     columns.write(summary)

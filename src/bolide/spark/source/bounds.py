@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from bolide.spark.errors import OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
@@ -11,16 +12,41 @@ from bolide.spark.source.source_options import SourceOptions
 
 
 def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Offsets]:
-    """Where a batch read begins and ends. Raises DataLost if the first messages are gone."""
+    """Return the first and the last offset of a batch read, by queue; the last is exclusive.
+
+    Raises DataLost if messages have expired or an offset is after the end of its queue, and OptionError if the offsets
+    of a queue contradict each other.
+    """
     queues = cluster.selected()
-    hidden_ends(cluster, queues, options)
     begin = begin_offsets(cluster, options, EARLIEST)
+    hidden_ends(cluster, queues, options)
+    _check_ends(cluster, options, begin)
     end = cluster.resolve(options.ending, queues, LATEST)
     if options.filters.stored_to:
         # A 4.9 broker returns the last message if all are older; one more row does no harm, rows are compared again.
         later = cluster.by_time(dict.fromkeys(queues, options.filters.stored_to))
         end = {queue: min(offset, later[queue] + 1) for queue, offset in end.items()}
     return begin, end
+
+
+def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> None:
+    """Raise errors for offsets of a user or a group from which a queue would be read as if it were empty."""
+    if options.starting.kind not in ("offsets", "group"):
+        return
+    for queue, end in cluster.latest(list(begin)).items():
+        if begin[queue] > end and cluster.surely_master_answered(queue.broker):
+            data_lost(
+                f"reading of {queue} would begin at offset {begin[queue]}, but it ends at {end}: the offset is "
+                "wrong, or its topic was deleted and created again",
+                options.fail_on_data_loss,
+                "read nothing from it",
+            )
+    for queue, last in options.ending.given().items() if options.ending.kind == "offsets" else ():
+        if 0 <= last < begin.get(queue, 0):
+            raise OptionError(
+                f"reading of {queue} would begin at offset {begin[queue]} and end at {last}: give endingOffsets after "
+                "startingOffsets"
+            )
 
 
 def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Offsets:

@@ -88,7 +88,7 @@ def verify_with(
         _check_derived(runner, root, shape, audited, parts, verdict)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _check_checkpoint(root, verdict)
+    _check_checkpoint(root, parts, verdict)
     _check_offsets(root, verdict)
     verdict.findings.sort(key=lambda one: (one.path, one.position))
     verdict.seconds = time.monotonic() - began
@@ -236,7 +236,7 @@ def _take_index(
             verdict.find(f"{root}/index", 0, sentence)
 
 
-def _check_checkpoint(root: Path, verdict: Verdict) -> None:
+def _check_checkpoint(root: Path, parts: Sequence[PartSummary], verdict: Verdict) -> None:
     path = root / "checkpoint"
     if not path.exists():
         verdict.notes.append("there is no checkpoint: the next start reads the whole log")
@@ -246,12 +246,14 @@ def _check_checkpoint(root: Path, verdict: Verdict) -> None:
     except LayoutError as error:
         verdict.find(str(path), 0, str(error))
         return
-    for position, name in ((32, "confirm_physical_offset"), (40, "logics_physical_offset")):
-        offset = getattr(checkpoint, name)
-        if offset > verdict.end_offset:
-            verdict.find(
-                str(path), position, f"its {name} {offset} is beyond the log, which ends at {verdict.end_offset}"
-            )
+    for position, sentence in checkpoint.offset_faults(verdict.end_offset):
+        verdict.find(str(path), position, sentence)
+    newest = max((part.newest_timestamp for part in parts), default=-1)
+    for position, sentence in checkpoint.time_faults(newest) if newest >= 0 else ():
+        if (root / "abort").exists():
+            verdict.notes.append(f"the checkpoint may be newer than what was read: {sentence}")
+        else:
+            verdict.find(str(path), position, sentence)
 
 
 def _check_offsets(root: Path, verdict: Verdict) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from bolide.dispatch.multi import is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
 from bolide.errors import BolideError
+from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
 from bolide.layout.deleted_topics import parse_marks
 from bolide.layout.errors import LayoutError
@@ -71,16 +72,21 @@ def verify_store(files: Files, root: str, shape: StoreShape) -> Verdict:
         checkpoint = read_checkpoint(files, root)
         if checkpoint is None:
             verdict.notes.append("there is no checkpoint: the next start reads the whole log")
-        elif checkpoint.logics_physical_offset > check.end_offset:
-            _find(
-                verdict,
-                f"{root}/checkpoint",
-                40,
-                f"it names offset {checkpoint.logics_physical_offset}, beyond the log",
-            )
+        else:
+            _check_checkpoint(f"{root}/checkpoint", checkpoint, check, running, verdict)
     except BolideError as error:
         _find(verdict, f"{root}/checkpoint", 0, str(error))
     return verdict
+
+
+def _check_checkpoint(path: str, checkpoint: Checkpoint, check: _LogCheck, running: bool, verdict: Verdict) -> None:
+    for position, sentence in checkpoint.offset_faults(check.end_offset):
+        _find(verdict, path, position, sentence)
+    for position, sentence in checkpoint.time_faults(check.newest) if check.newest >= 0 else ():
+        if running:
+            verdict.notes.append(f"the checkpoint may be newer than what was read: {sentence}")
+        else:
+            _find(verdict, path, position, sentence)
 
 
 class _LogCheck:
@@ -88,6 +94,8 @@ class _LogCheck:
 
     def __init__(self, files: Files, root: str, shape: StoreShape, verdict: Verdict) -> None:
         self.end_offset = 0
+        self.newest = -1
+        """The newest store time of a record in ms, -1 without records."""
         self._verdict = verdict
         self._files = files
         self._shape = shape
@@ -184,6 +192,7 @@ class _LogCheck:
                     verdict, file.path, at - file.start, f"the record calls itself {d.physical_offset}, but it is {at}"
                 )
             at += d.size
+            self.newest = max(self.newest, d.store_timestamp)
             self._index.expect(d)
             if in_queue(d):
                 if not is_place(d.topic, d.queue_id):
