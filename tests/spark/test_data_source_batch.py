@@ -18,7 +18,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.members import master_alone
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
-from bolide.spark.source.ranges import Range
+from bolide.spark.source.ranges import MANY, Range
 from bolide.spark.source.rows import RowMaker
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
@@ -204,3 +204,21 @@ def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) ->
         list(RowMaker(part, options, SCHEMA).rows(data[second:], 0, 10))
     tolerant = read_options({"namesrv": "h:1", "subscribe": "T", "failOnDataLoss": "false"})
     assert [batch.num_rows for batch in RowMaker(part, tolerant, SCHEMA).rows(data[second:], 0, 10)] == [9]
+
+
+def test_many_small_queues_share_tasks_and_connections(bolide_broker: Broker) -> None:
+    queues = 3 * MANY
+    bolide_broker.create_topic("T", queues=queues)
+    messages = [Message("T", b"x-%d" % n) for n in range(2 * queues)]
+    send(bolide_broker.namesrv_addr, messages)
+    options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
+    reader = RocketMQReader(read_options(options), SCHEMA)
+    tasks = reader.partitions()
+    assert len(tasks) <= MANY
+    batches = [batch for task in tasks for batch in reader.read(pickle.loads(pickle.dumps(task)))]
+    assert len(batches) == len(tasks), "small batches are joined"
+    assert sorted(body for batch in batches for body in batch.column("body").to_pylist()) == sorted(
+        message.body for message in messages
+    )
+    split = RocketMQReader(read_options({**options, "minPartitions": str(2 * MANY)}), SCHEMA)
+    assert len(split.partitions()) == 2 * MANY

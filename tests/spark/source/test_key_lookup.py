@@ -20,7 +20,7 @@ from bolide.spark.source.key_lookup import CLOCKS_MS, TAIL, tasks_by_keys
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
-from bolide.spark.source.tasks import PointsPartition, RangePartition
+from bolide.spark.source.tasks import RangePartition, RangesPartition
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 from tests.spark.schemas import SCHEMA
@@ -81,9 +81,9 @@ def ranges(tasks: list[InputPartition] | None) -> list[tuple[str, int, int]]:
     """Each range of the tasks: whether it is from the index, begin, end."""
     found: list[tuple[str, int, int]] = []
     for task in tasks or []:
-        assert isinstance(task, RangePartition | PointsPartition)
-        parts: tuple[Range, ...] = task.parts if isinstance(task, PointsPartition) else (task.part,)
-        kind = "index" if isinstance(task, PointsPartition) else "scan"
+        assert isinstance(task, RangePartition | RangesPartition)
+        parts: tuple[Range, ...] = task.parts if isinstance(task, RangesPartition) else (task.part,)
+        kind = "index" if isinstance(task, RangesPartition) else "scan"
         found += [(kind, part.begin, part.end) for part in parts]
     return found
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.spark.source.queues import Offsets, Queue
-from bolide.spark.source.ranges import limit_offsets, split, within
+from bolide.spark.source.ranges import MANY, PACKED_ROWS, Range, limit_offsets, packed, split, within
 
 QUEUES = [Queue("T", broker, number) for broker in ("a", "b") for number in range(3)]
 offsets = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000), max_size=6)
@@ -93,6 +93,31 @@ def test_there_are_as_many_parts_as_asked(start: Offsets, end: Offsets, most: in
 def test_the_longest_queue_is_cut_first() -> None:
     one, two = QUEUES[0], QUEUES[1]
     assert [part.rows for part in split({}, {one: 900, two: 100}, 0, 4)] == [300, 300, 300, 100]
+
+
+def of_rows(rows: list[int]) -> list[Range]:
+    return [Range(Queue("T", "a", number), 0, count) for number, count in enumerate(rows)]
+
+
+@given(rows=st.lists(st.integers(1, 3 * PACKED_ROWS), max_size=300), least=st.integers(0, 400))
+def test_shared_tasks_have_every_range_once_and_bounded_rows(rows: list[int], least: int) -> None:
+    ranges = of_rows(rows)
+    tasks = packed(ranges, least)
+    assert [part for task in tasks for part in task] == ranges
+    assert len(tasks) >= min(least, len(ranges))
+    assert all(len(task) == 1 or sum(part.rows for part in task) <= PACKED_ROWS for task in tasks)
+    if len(rows) <= MANY:
+        assert len(tasks) == len(rows)
+
+
+@given(rows=st.lists(st.integers(1, 20), min_size=MANY + 1, max_size=3000))
+def test_small_queues_share_few_tasks(rows: list[int]) -> None:
+    assert len(packed(of_rows(rows))) <= MANY
+
+
+def test_long_ranges_have_tasks_of_their_own() -> None:
+    tasks = packed(of_rows([1, 10 * PACKED_ROWS, 1] * 100))
+    assert {len(task) for task in tasks if any(part.rows > PACKED_ROWS for part in task)} == {1}
 
 
 @given(given=offsets, low=st.integers(0, 10_000), more=st.integers(0, 10_000))

@@ -52,7 +52,17 @@ def _steady(got: int) -> int:
 class RangeReader:
     """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
 
-    def __init__(self, part: Range, members: BrokerMembers, options: SourceOptions, pause_s: float = PAUSE_S) -> None:
+    def __init__(
+        self,
+        part: Range,
+        members: BrokerMembers,
+        options: SourceOptions,
+        pause_s: float = PAUSE_S,
+        spare: dict[str, ClientConnection] | None = None,
+    ) -> None:
+        """`spare`: idle connections by address. One is taken if there is, and it is returned after the last answer."""
+        self._spare = {} if spare is None else spare
+        self._keeps = spare is not None
         self._part = part
         self._pause_s = pause_s
         self._members = members
@@ -84,6 +94,9 @@ class RangeReader:
         """Record bytes in queue order; closes when it ends. Raises DataLost, ClusterUnavailable or OptionError."""
         try:
             yield from self._chunks()
+            if self._keeps and self._connection is not None and not self._connection.closed:
+                self._spare[self._connection.address] = self._connection
+                self._connection = None
         finally:
             self.close()
 
@@ -227,7 +240,10 @@ class RangeReader:
         first = self._first % max(len(addresses), 1)
         for address in (*addresses[first:], *addresses[:first]):
             try:
-                self._connection = ClientConnection.connect(address, self._timeout, ssl=self._tls)
+                idle = self._spare.pop(address, None)
+                if idle is None or idle.closed:
+                    idle = ClientConnection.connect(address, self._timeout, ssl=self._tls)
+                self._connection = idle
                 return self._connection
             except ConnectionLost as error:
                 last = error

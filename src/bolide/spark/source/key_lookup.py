@@ -25,7 +25,7 @@ from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.ranges import Range, within
 from bolide.spark.source.source_options import SourceOptions
-from bolide.spark.source.tasks import PointsPartition, plan
+from bolide.spark.source.tasks import RangesPartition, plan
 
 MOST: Final = 64
 """Messages that a Java broker returns at most (maxMsgsNumBatch)."""
@@ -66,7 +66,7 @@ def tasks_by_keys(
             points = [Range(q, at, at + 1) for q, at in sorted(found) if q in tails and known[q] <= at < tails[q]]
         points += [Range(queue, tail, end[queue]) for queue, tail in tails.items() if tail < end[queue]]
         if points:
-            tasks.append(PointsPartition(tuple(points), cluster.members(broker)))
+            tasks.append(RangesPartition(tuple(points), {broker: cluster.members(broker)}))
     return plan(begin, unindexed, cluster, options) + tasks
 
 

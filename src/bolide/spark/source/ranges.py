@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from bolide.spark.source.queues import Offsets, Queue
 
+MANY: Final = 64
+"""Ranges that are a task each; of more, small ones share tasks."""
+PACKED_ROWS: Final = 10_000
+"""Rows of a task that several ranges share, at most: starting a task takes as long as reading a few thousand rows."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, order=True)
 class Range:
     """Offsets [begin, end) of one queue."""
 
@@ -84,6 +90,33 @@ def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least
         cuts = [begin + rows * part // count for part in range(count + 1)]
         ranges.extend(Range(queue, low, high) for low, high in pairwise(cuts))
     return ranges
+
+
+def packed(ranges: Sequence[Range], least: int = 0) -> list[tuple[Range, ...]]:
+    """The ranges of each task. Up to `MANY` ranges have one task each; of more, small neighbours share a task.
+
+    A shared task has at most `PACKED_ROWS` rows, and at most its part of all rows. There are `least` tasks at least, if
+    there are that many ranges.
+    """
+    if len(ranges) <= MANY:
+        return [(part,) for part in ranges]
+    most = min(PACKED_ROWS, -(-2 * sum(part.rows for part in ranges) // (MANY - 1)))
+    groups: list[list[Range]] = []
+    room = 0
+    for part in ranges:
+        if not groups or part.rows > room:
+            groups.append([])
+            room = most
+        groups[-1].append(part)
+        room -= part.rows
+    heap = [(-len(group), number, group) for number, group in enumerate(groups)]
+    heapq.heapify(heap)
+    while len(heap) < min(least, len(ranges)):
+        _, number, group = heap[0]
+        half = len(group) // 2
+        heapq.heapreplace(heap, (half - len(group), number, group[half:]))
+        heapq.heappush(heap, (-half, len(heap) + len(groups), group[:half]))
+    return sorted(tuple(group) for _, _, group in heap)
 
 
 def within(offsets: Mapping[Queue, int], low: int, high: int) -> Offsets:

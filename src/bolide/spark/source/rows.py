@@ -7,7 +7,7 @@ selected from the few fields that filters need, before the costly columns are ma
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from bolide.spark.source.ranges import Range
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
 from bolide.spark.source.sifting import Sifted, sifted
 from bolide.spark.source.source_options import SourceOptions
+from bolide.transport.blocking import ClientConnection
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,15 +45,49 @@ LATEST_MS: Final = 253_402_041_600_000
 _compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
 
 
-def read_range(
-    part: Range, members: BrokerMembers, options: SourceOptions, schema: StructType
+def read_ranges(
+    parts: Iterable[Range], members: Mapping[str, BrokerMembers], options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, a few thousand per batch; memory does not grow with the range."""
+    """The rows of one task with several ranges, over one connection per broker. Small batches are joined."""
+    spare: dict[str, ClientConnection] = {}
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    try:
+        for part in parts:
+            for batch in read_range(part, members[part.queue.broker], options, schema, spare):
+                waiting.append(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+                if rows >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+                    yield from _joined(waiting)
+                    waiting, rows, size = [], 0, 0
+        yield from _joined(waiting)
+    finally:
+        for connection in spare.values():
+            connection.close()
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def read_range(
+    part: Range,
+    members: BrokerMembers,
+    options: SourceOptions,
+    schema: StructType,
+    spare: dict[str, ClientConnection] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one range, a few thousand per batch; memory does not grow with the range.
+
+    `spare`: idle connections by address, which the read may take and returns.
+    """
     maker = RowMaker(part, options, schema)
     waiting: list[bytes] = []
     size = 0
     since = part.begin
-    for body, following in RangeReader(part, members, options).chunks():
+    for body, following in RangeReader(part, members, options, spare=spare).chunks():
         waiting.append(body)
         size += len(body)
         if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:

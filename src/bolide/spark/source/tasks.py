@@ -12,8 +12,8 @@ from bolide.spark.session.worker_process import settle
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.queues import Offsets
-from bolide.spark.source.ranges import Range, split, within
-from bolide.spark.source.rows import read_range
+from bolide.spark.source.ranges import Range, packed, split, within
+from bolide.spark.source.rows import read_range, read_ranges
 from bolide.spark.source.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -33,11 +33,12 @@ class RangePartition(InputPartition):
 
 
 @dataclass
-class PointsPartition(InputPartition):
-    """One task: single messages of one broker's queues."""
+class RangesPartition(InputPartition):
+    """One task: ranges of several queues, read one after the other."""
 
     parts: tuple[Range, ...]
-    members: BrokerMembers
+    members: dict[str, BrokerMembers]
+    """By broker name."""
 
     def __post_init__(self) -> None:
         super().__init__(None)
@@ -48,14 +49,20 @@ def plan(begin: Offsets, end: Offsets, cluster: Cluster, options: SourceOptions)
     low, high = options.filters.offset_from, options.filters.offset_to
     begin, end = within(begin, low, high), within(end, low, high)
     ranges = split(begin, end, options.max_records_per_partition, options.min_partitions)
-    return [RangePartition(part, cluster.members(part.queue.broker)) for part in ranges]
+    return [_task(parts, cluster) for parts in packed(ranges, options.min_partitions)]
+
+
+def _task(parts: tuple[Range, ...], cluster: Cluster) -> InputPartition:
+    if len(parts) == 1:
+        return RangePartition(parts[0], cluster.members(parts[0].queue.broker))
+    brokers = {part.queue.broker for part in parts}
+    return RangesPartition(parts, {broker: cluster.members(broker) for broker in brokers})
 
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of one task; Spark plans one empty partition if there are no tasks."""
     if isinstance(partition, RangePartition):
         yield from read_range(partition.part, partition.members, options, schema)
-    elif isinstance(partition, PointsPartition):
-        for part in partition.parts:
-            yield from read_range(part, partition.members, options, schema)
+    elif isinstance(partition, RangesPartition):
+        yield from read_ranges(partition.parts, partition.members, options, schema)
     settle()
