@@ -15,17 +15,23 @@ from bolide.client import (
     ClientStateError,
     Message,
     MessageQueue,
+    MessageRefused,
     ReceivedMessage,
+    SendFailed,
     SendStatus,
     TooFast,
     TopicNotFound,
     TransactionState,
     blocking,
 )
+from bolide.client.instance.loop_thread import loop_thread
+from bolide.client.messages.hooks import RpcCall
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
+from bolide.remoting.command import Command
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PATIENCE, PROCESS_PATIENCE, wait_until
+from tests.client.messages.escapes import ESCAPES
 from tests.client.patient_blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -104,6 +110,68 @@ def test_pulling_with_a_plain_for() -> None:
             assert consumer.poll()[0].queue_offset == 0
             assert consumer.end_offset(queue) == 5
     assert sorted(seen, key=int) == [b"%d" % number for number in range(10)]
+
+
+@pytest.mark.parametrize("kind", [*ESCAPES, KeyboardInterrupt])
+@pytest.mark.parametrize("style", ["plain", "async"])
+def test_whatever_a_listener_raises_fails_its_message_alone(
+    kind: type[BaseException], style: str, broker: ScriptedBroker
+) -> None:
+    seen: list[bytes] = []
+
+    def plain(message: ReceivedMessage) -> None:
+        seen.append(message.body)
+        if message.body == b"bad":
+            raise kind
+
+    async def listen(message: ReceivedMessage) -> None:
+        plain(message)
+
+    consumer = PushConsumer("G", broker.address, start_from="first", suspend=0.5)
+    consumer.subscribe("T", "*", plain if style == "plain" else listen)
+    with consumer:
+        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
+        wait_until(lambda: b"good" in seen, "the message behind")
+        wait_until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the failed one to be sent back")
+    assert broker.offsets["G", "T", 0] == 2
+
+
+class _Raises:
+    """A hook of the user that raises `kind` before each send."""
+
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind = kind
+
+    def before(self, call: RpcCall) -> None:
+        if call.code == codes.SEND_MESSAGE_V2:
+            raise self.kind
+
+    def after(self, call: RpcCall, answer: Command) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [*ESCAPES, KeyboardInterrupt])
+def test_whatever_a_selector_or_a_hook_raises_fails_its_send_alone(
+    kind: type[BaseException], broker: ScriptedBroker
+) -> None:
+    def select(queues: list[MessageQueue], message: Message) -> MessageQueue:
+        raise kind
+
+    with Producer("P", broker.address) as producer:
+        with pytest.raises(MessageRefused, match="the function that picks the queue"):
+            producer.send(Message("T", b"x"), queue=select)
+        assert producer.send(Message("T", b"x")).status is SendStatus.SEND_OK
+    with Producer("Q", broker.address, hooks=(_Raises(kind),)) as producer, pytest.raises(SendFailed):
+        producer.send(Message("T", b"x"))
+
+
+def test_the_loop_outlives_what_runs_on_it(broker: ScriptedBroker) -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        loop_thread().run(leave)
+    with Producer("P", broker.address) as producer:
+        assert producer.send(Message("T", b"x")).status is SendStatus.SEND_OK
 
 
 def test_a_call_from_the_loop_itself_is_refused_and_not_a_deadlock() -> None:

@@ -14,6 +14,7 @@ from bolide.client.messages.listener import Failed, ListenerCall
 from bolide.layout.record import decode_record
 from bolide.world.real import THE_WORLD
 from proof.kit.waiting import PATIENCE
+from tests.client.messages.escapes import ESCAPES
 from tests.layout.records import put_record
 
 Outcomes = Callable[[ReceivedMessage], Awaitable[object]]
@@ -42,7 +43,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
             else:
                 async with asyncio.timeout(PATIENCE):
                     await a_turn()
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
@@ -63,6 +64,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
         "odd",
         ValueError("x"),
         RetryLater(DEAD_LETTER),
+        *(kind() for kind in ESCAPES),
     ],
 )
 async def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -> None:

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from bolide.client.messages.arguments import plain_number, shown
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import LocalError
+from bolide.client.messages.user_code import raise_interruption
+from bolide.errors import LocalError, reason
 
 log = logging.getLogger("bolide.client")
 
@@ -62,8 +63,11 @@ class CustomOffsets:
         """The stored progress; -1 if there is none. Raises `LocalError` if the store raises, or gives no number."""
         try:
             loaded = await self._store.load(self._group, queue)
-        except Exception as error:
-            raise LocalError(f"the offset store of {self._group} cannot load the offset of {queue}: {error}") from error
+        except BaseException as error:
+            raise_interruption(error)
+            raise LocalError(
+                f"the offset store of {self._group} cannot load the offset of {queue}: {reason(error)}"
+            ) from error
         offset = plain_number(loaded)
         if not isinstance(offset, int):
             raise LocalError(
@@ -84,8 +88,11 @@ class CustomOffsets:
                 return
             try:
                 await self._store.save(self._group, changed)
-            except Exception as error:
-                log.warning("%d offsets of %s are not stored: %s", len(changed), self._group, error, exc_info=error)
+            except BaseException as error:
+                raise_interruption(error)
+                log.warning(
+                    "%d offsets of %s are not stored: %s", len(changed), self._group, reason(error), exc_info=error
+                )
             else:
                 # A queue that was given back meanwhile may be ours again later, with another offset in the store.
                 self._saved.update((queue, offset) for queue, offset in changed.items() if queue in self._offsets)

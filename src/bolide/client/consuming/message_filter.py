@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bolide.client.messages.arguments import check_callable, shown
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.user_code import raise_interruption
 from bolide.errors import ArgumentError
 
 log = logging.getLogger("bolide.client")
@@ -49,6 +50,7 @@ def wanted_messages(
 def _wants(wants: FilterMessageHook, message: ReceivedMessage) -> bool:
     try:
         return bool(wants(message))
-    except Exception as error:
+    except BaseException as error:
+        raise_interruption(error)
         log.error("the filter %r failed on %r, which is delivered", wants, message, exc_info=error)
         return True

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Final, TypeVar
 
 from bolide.client.messages.errors import ClientForked, ClientStateError
+
+log = logging.getLogger("bolide.client")
 
 T = TypeVar("T")
 
@@ -27,13 +30,20 @@ class LoopThread:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._loop = _new_loop()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="bolide-client", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._stopping:
+            try:
+                self._loop.run_forever()
+            except BaseException as error:
+                # SystemExit and KeyboardInterrupt leave run_forever. The task that raised them has them as its outcome,
+                # and all clients of the process need the loop.
+                log.error("code on the client's loop raised %r, the loop continues", error, exc_info=error)
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
@@ -43,8 +53,12 @@ class LoopThread:
     def stop(self) -> None:
         """End the loop and what still runs on it; called when the interpreter exits."""
         if os.getpid() == self.pid and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._stop)
             self._thread.join(EXIT_PATIENCE)
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._loop.stop()
 
     def _check(self) -> None:
         if os.getpid() != self.pid:

@@ -9,7 +9,8 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.troubles import NoNameServer, Troubles
 from bolide.client.messages.errors import ResponseError, not_a_name_server, response_error
 from bolide.client.messages.hooks import RpcCall
-from bolide.errors import BolideError, ConnectionLost, ProtocolError, RequestTimeout
+from bolide.client.messages.user_code import raise_interruption
+from bolide.errors import BolideError, ConnectionLost, LocalError, ProtocolError, RequestTimeout, reason
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import Command, make_request
@@ -60,10 +61,10 @@ class RemotingClient:
             return await connection.request(self._request(code, ext, body), timeout)
         call = RpcCall(connection.address, code, dict(ext or {}), body, False)
         for hook in hooks:
-            hook.before(call)
+            _run_hook(hook.before, call)
         answer = await connection.request(self._request(code, call.ext, call.body), timeout)
         for hook in hooks:
-            hook.after(call, answer)
+            _run_hook(hook.after, call, answer)
         return answer
 
     async def oneway(self, address: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> None:
@@ -71,7 +72,7 @@ class RemotingClient:
         connection = self.pool.live(address) or await self.pool.get(address)
         call = RpcCall(address, code, dict(ext or {}), body, True)
         for hook in self.options.hooks:
-            hook.before(call)
+            _run_hook(hook.before, call)
         connection.oneway(self._request(code, call.ext, call.body, oneway=True))
 
     def _request(self, code: int, ext: dict[str, str] | None, body: bytes, oneway: bool = False) -> Command:
@@ -106,3 +107,14 @@ class RemotingClient:
         tried = f"none of {len(servers)} name servers can be reached, the last error: " if len(servers) > 1 else ""
         hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout | ProtocolError) else ""
         raise NoNameServer(f"{tried or 'the name server cannot be reached: '}{failure}{hint}") from failure
+
+
+def _run_hook(method: Callable[..., None], *arguments: object) -> None:
+    """Call a hook of the user. Raises its exception, or `LocalError` if that is not an `Exception`."""
+    try:
+        method(*arguments)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise_interruption(error)
+        raise LocalError(f"the hook {method!r} failed: {reason(error)}") from error

@@ -36,11 +36,11 @@ class Rest:
 def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable[Failed] | None:
     """Call an async listener with a message. None when it is through and all is well, else what will say how it ends.
 
-    Never raises what a listener raises.
+    Never raises what a listener raises; the cancellation of the calling task and Ctrl-C pass through.
     """
     try:
         coroutine = listener(message)
-    except Exception as error:  # a StopIteration of its own says nothing of how it went
+    except BaseException as error:  # a StopIteration of its own says nothing of how it went
         return _known(failed_by(error, [message]))
     if not isinstance(coroutine, CoroutineType):
         return _outcome(coroutine, message)
@@ -48,7 +48,7 @@ def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable
         yielded = coroutine.send(None)
     except StopIteration as end:
         failed = [] if end.value is None else failed_of(end.value, [message])
-    except Exception as error:
+    except BaseException as error:
         failed = failed_by(error, [message])
     else:
         return _outcome(Rest(coroutine, yielded), message)
@@ -58,7 +58,7 @@ def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable
 async def _outcome(rest: Awaitable[Any], message: ReceivedMessage) -> Failed:
     try:
         return failed_of(await rest, [message])
-    except Exception as error:
+    except BaseException as error:
         return failed_by(error, [message])
 
 

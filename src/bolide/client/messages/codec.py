@@ -15,6 +15,7 @@ import msgspec
 
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
+from bolide.client.messages.user_code import raise_interruption
 from bolide.errors import ArgumentError, PeerError, reason
 
 NO_VALUE: Final = msgspec.UNSET
@@ -115,7 +116,8 @@ def with_body(message: Message, codec: Codec | None) -> Message:
         raise MessageRefused(f"a message to {message.topic} has a value, give the producer a codec", "value")
     try:
         return replace(message, body=codec.encode(message.value))
-    except Exception as error:
+    except BaseException as error:
+        raise_interruption(error)
         raise MessageRefused(
             f"the value for topic {message.topic} cannot be encoded: {reason(error)}", "value"
         ) from error
@@ -127,5 +129,6 @@ def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
         raise CodecError(f"{place} has bytes only, give the consumer a codec to read values")
     try:
         return codec.decode(body)
-    except Exception as error:
+    except BaseException as error:
+        raise_interruption(error)
         raise CodecError(f"the body of {place} is not what {codec!r} expects: {reason(error)}") from error

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from bolide.client.messages.codec import CodecError
 from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.user_code import raise_interruption
 
 log = logging.getLogger("bolide.client")
 
@@ -70,19 +71,18 @@ class ListenerCall:
         if not self.is_async:
             return await asyncio.get_running_loop().run_in_executor(threads, self._run_plain, messages)
         if self.batch:
-            try:
-                return failed_of(await self.listener(messages), messages)
-            except Exception as error:
-                return failed_by(error, messages)
+            return await self._outcome(messages, messages)
         failed: Failed = []
         for message in messages:
-            try:
-                outcome = await self.listener(message)
-                if outcome is not None:
-                    failed += failed_of(outcome, [message])
-            except Exception as error:
-                failed += failed_by(error, [message])
+            failed += await self._outcome(message, [message])
         return failed
+
+    async def _outcome(self, given: Any, messages: list[ReceivedMessage]) -> Failed:
+        # Awaits nothing after an error: a coroutine that is closed gets a GeneratorExit and must end.
+        try:
+            return failed_of(await self.listener(given), messages)
+        except BaseException as error:
+            return failed_by(error, messages)
 
     async def run_in_order(
         self, messages: list[ReceivedMessage], threads: Executor, stop: Callable[[], bool]
@@ -117,7 +117,7 @@ class ListenerCall:
         if self.batch:
             try:
                 return failed_of(self.listener(messages), messages)
-            except Exception as error:
+            except BaseException as error:
                 return failed_by(error, messages)
         failed: Failed = []
         for message in messages:
@@ -125,7 +125,7 @@ class ListenerCall:
                 outcome = self.listener(message)
                 if outcome is not None:
                     failed += failed_of(outcome, [message])
-            except Exception as error:
+            except BaseException as error:
                 failed += failed_by(error, [message])
         return failed
 
@@ -142,8 +142,9 @@ def failed_of(outcome: Any, messages: list[ReceivedMessage]) -> Failed:
     return [(message, BROKER_CHOOSES) for message in messages]
 
 
-def failed_by(error: Exception, messages: list[ReceivedMessage]) -> Failed:
-    """An exception fails all messages of the call."""
+def failed_by(error: BaseException, messages: list[ReceivedMessage]) -> Failed:
+    """Return all messages of a call that raised. Raises `error` again if it is the caller's own interruption."""
+    raise_interruption(error)
     if isinstance(error, RetryLater):
         return [(message, error.delay_level) for message in messages]
     if isinstance(error, CodecError):  # it names the message, and the traceback shows only the codec

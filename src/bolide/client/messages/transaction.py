@@ -44,7 +44,7 @@ class TransactionResult:
 
     sent: SendResult
     state: TransactionState
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 def state_of(outcome: Any) -> TransactionState:

@@ -17,6 +17,7 @@ from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message, properties_text
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
+from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_outcome import outcome_of, show_outcomes
@@ -111,7 +112,8 @@ class ManySends:
         for place, message in enumerate(chunk, first):
             try:
                 sent, call = producer.ready(message)
-            except Exception as error:
+            except BaseException as error:
+                raise_interruption(error)
                 self._ended(place, error)
                 continue
             accepted.append((place, sent, call))
@@ -137,7 +139,8 @@ class ManySends:
                 if part is None:
                     part = self._parts[queue] = Part(queue, bound)
                 part.add(place, message, message_id, element, call)
-            except Exception as error:
+            except BaseException as error:
+                raise_interruption(error)
                 self._refused([place], error)
         while self._parts:
             await self._send_part(next(iter(self._parts)))
@@ -216,7 +219,8 @@ class ManySends:
                 body = encode_batch(part.elements)
                 sending = batch_sending(producer, part.messages[0], part.ids, body, producer.deadline(), choice)
                 sending.count = len(part.ids)
-        except Exception as error:
+        except BaseException as error:
+            raise_interruption(error)
             self._refused(part.places, error)
             return
         sending.first = queue
@@ -279,14 +283,15 @@ class ManySends:
             try:
                 producer.check_usable()
                 sending = producer.sending_of(message, batch.choice)
-            except Exception:
+            except BaseException as error:
+                raise_interruption(error)
                 refuse_sends(call, refusal, producer.interceptors)
                 self._ended(places[number], refusal)
                 continue
             sending.first = batch.queue
             self._go(sending, [places[number]], [sending.message_id], call, [message])
 
-    def _refused(self, places: list[int], error: Exception) -> None:
+    def _refused(self, places: list[int], error: BaseException) -> None:
         """These never became a request."""
         calls = [self._begun.pop(place) for place in places if place in self._begun]
         refuse_sends(calls, error, self._producer.interceptors)

@@ -26,9 +26,10 @@ from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
+from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_context import SendContext
-from bolide.errors import BolideError, RequestTimeout
+from bolide.errors import BolideError, RequestTimeout, reason
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
@@ -122,8 +123,8 @@ class Sending:
                 instance.spawn(self._connect_and_write(address), f"send to {address}")
                 return
             self._write(connection, queue, now)
-        except Exception as error:
-            self._failed(error)
+        except BaseException as error:
+            self._ended_by(error)
 
     def _choose(self, queues: TopicQueues) -> MessageQueue:
         choice = self.choice
@@ -143,14 +144,10 @@ class Sending:
     async def _start_later(self) -> None:
         try:
             await self.producer.routes.load(self.producer.instance, self.topic)
-        except Exception as error:
+        except BaseException as error:
             if isinstance(error, TopicNotFound):
                 self.tries_left = 0  # every name server gives the same answer
-            self._failed(error)
-        except BaseException:
-            self.future.cancel()
-            self.producer.finished(self)
-            raise
+            self._ended_by(error)
         else:
             self.tries -= 1  # the try that found no route was none
             self.start()
@@ -161,12 +158,8 @@ class Sending:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_PATIENCE):
                     await self.producer.instance.look_again(self.topic)
-        except Exception as error:
-            self._failed(error)
-        except BaseException:
-            self.future.cancel()
-            self.producer.finished(self)
-            raise
+        except BaseException as error:
+            self._ended_by(error)
         else:
             self.start()
 
@@ -178,12 +171,8 @@ class Sending:
             self._write(connection, self.queue, self.producer.loop.time())
         except TimeoutError:
             self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
-        except Exception as error:
-            self._failed(error)
-        except BaseException:
-            self.future.cancel()
-            self.producer.finished(self)
-            raise
+        except BaseException as error:
+            self._ended_by(error)
 
     def _write(self, connection: ClientConnection, queue: MessageQueue, now: float) -> None:
         remaining = self.deadline - now
@@ -234,8 +223,18 @@ class Sending:
             return
         try:
             self._answered(answer)
-        except Exception as failure:  # a hook's, or an answer that says nothing
-            self._failed(failure)
+        except BaseException as failure:  # a hook's, or an answer that says nothing
+            self._ended_by(failure)
+
+    def _ended_by(self, error: BaseException) -> None:
+        """End this try with an error: this code's own, a peer's, or one of a hook or selector of the user."""
+        try:
+            raise_interruption(error)
+        except BaseException:
+            self.future.cancel()
+            self.producer.finished(self)
+            raise
+        self._failed(error)
 
     def _answered(self, answer: Command) -> None:
         if self.call is not None:
@@ -272,7 +271,7 @@ class Sending:
         namespace = self.producer.options.namespace
         return without_namespace(namespace, self.topic) if namespace else self.topic
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         """This try failed: another one, or the outcome. Any error but a broker's is the outcome at once."""
         producer = self.producer
         if isinstance(error, BolideError):
@@ -295,9 +294,12 @@ class Sending:
         if not self.future.done():
             tries = self.tries - 1
             if tries > 0 and isinstance(error, BolideError):
-                failure: Exception = SendFailed(
+                failure: BaseException = SendFailed(
                     f"a message to topic {self.topic} failed {self.tries} times, the last time: {error}"
                 )
+                failure.__cause__ = error
+            elif not isinstance(error, Exception):  # it would end the task that awaits the result
+                failure = SendFailed(f"a message to topic {self.topic} failed: {reason(error)} from code of the user")
                 failure.__cause__ = error
             else:
                 failure = error
@@ -323,7 +325,8 @@ def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topi
     if callable(choice):
         try:
             picked = choice(list(queues.queues), message)
-        except Exception as error:
+        except BaseException as error:
+            raise_interruption(error)
             raise MessageRefused(
                 f"the function that picks the queue of a message to {topic} failed: {error!r}", "queue"
             ) from error

@@ -21,6 +21,7 @@ from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
+from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
@@ -182,12 +183,13 @@ class TransactionProducer(Producer):
 
     async def _ask_listener(
         self, method: Callable[..., Any], message_id: str, *arguments: Any
-    ) -> tuple[TransactionState, Exception | None]:
+    ) -> tuple[TransactionState, BaseException | None]:
         """How the transaction ended; UNKNOWN with the error when the listener fails, or returns no state."""
         name = getattr(method, "__name__", "the listener")
         try:
             outcome = await self._call(method, *arguments)
-        except Exception as error:
+        except BaseException as error:
+            raise_interruption(error)
             log.warning("%s of transaction %s failed: %r", name, message_id, error, exc_info=error)
             return TransactionState.UNKNOWN, error
         try:

@@ -16,6 +16,7 @@ from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.messages.transaction import TransactionState
+from bolide.client.messages.user_code import raise_interruption
 from bolide.world.clocks import now_ms
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
@@ -130,7 +131,8 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
     for interceptor in interceptors:
         try:
             await interceptor.close()
-        except Exception as failure:
+        except BaseException as failure:
+            raise_interruption(failure)
             log.error("closing %r failed", interceptor, exc_info=failure)
 
 
@@ -139,7 +141,8 @@ def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: Consume
     for interceptor in interceptors:
         try:
             interceptor.joined(group, cached)
-        except Exception as failure:
+        except BaseException as failure:
+            raise_interruption(failure)
             log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
 
 
@@ -148,7 +151,8 @@ def tell_left(interceptors: Sequence[Interceptor], group: str, cached: ConsumerC
     for interceptor in interceptors:
         try:
             interceptor.left(group, cached)
-        except Exception as failure:
+        except BaseException as failure:
+            raise_interruption(failure)
             log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
 
 
@@ -183,7 +187,8 @@ def _after(interceptors: Sequence[Interceptor], call: Callable[[Interceptor], No
     for interceptor in reversed(interceptors):
         try:
             call(interceptor)
-        except Exception as failure:
+        except BaseException as failure:
+            raise_interruption(failure)
             log.error("%r failed after a call", interceptor, exc_info=failure)
 
 
@@ -199,7 +204,8 @@ def see_polled(
     call = ConsumeCall(group, messages, world.wall_ms(), polled=True)
     try:
         begin_consume(call, interceptors)
-    except Exception as failure:
+    except BaseException as failure:
+        raise_interruption(failure)
         log.error("before_consume of a poll failed", exc_info=failure)
     else:
         end_consume(call, interceptors)
