@@ -374,7 +374,11 @@ class PushConsumer:
         return self
 
     def close(self) -> None:
-        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing."""
+        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
+
+        In a listener of this consumer it returns immediately, and the consumer closes in the background once that
+        listener has returned.
+        """
         self._loop.run(lambda: self._native.close())
 
     def assignment(self) -> list[MessageQueue]:
@@ -419,12 +423,13 @@ class PushConsumer:
     def drain(self, timeout: float | None = None) -> bool:
         """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
         False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
+        Raises `ClientStateError` in a listener of this consumer.
         """
         return self._loop.run(lambda: self._native.drain(timeout))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from `offset` in an assigned queue, once its messages are processed (so not from within
-        a listener). Raises `ClientStateError` if the queue is not assigned.
+        """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
+        the queue is not assigned, or in a listener of this consumer.
         """
         self._loop.run(lambda: self._native.seek(queue, offset))
 

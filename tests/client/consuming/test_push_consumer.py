@@ -59,25 +59,6 @@ async def test_every_shape_of_listener_gets_every_message_once(
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_listener_that_cancels_itself_keeps_its_message_and_holds_no_queue(
-    caplog: pytest.LogCaptureFixture, broker: ScriptedBroker
-) -> None:
-    seen: list[bytes] = []
-
-    async def listen(message: ReceivedMessage) -> None:
-        seen.append(message.body)
-        if message.body == b"stop":
-            raise asyncio.CancelledError
-
-    push = consumer(broker, concurrency=1)
-    push.subscribe("T", "*", listen)
-    async with push:
-        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"first", b"stop")])
-        await until(lambda: b"stop" in seen, "the second message")
-    assert broker.offsets["G", "T", 0] == 1
-    assert "while a listener still has messages" not in caplog.text
-
-
 async def test_a_message_is_shown_with_all_its_fields(broker: ScriptedBroker) -> None:
     seen: list[ReceivedMessage] = []
     push = consumer(broker)

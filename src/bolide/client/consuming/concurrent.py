@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
-from bolide.client.consuming.consumption import ConsumeSetup
+from bolide.client.consuming.consumption import ConsumeSetup, listens_for
 from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_back
@@ -26,7 +26,7 @@ log = logging.getLogger("bolide.client")
 LATE_LEVEL: Final = 3
 """Delay level (10 s) of a message sent back because its listener took too long."""
 LOCAL_RETRY: Final = 5.0
-"""Seconds until a message is tried again here when no broker would take it back."""
+"""Seconds until a message is tried again here when no broker would take it back, or its worker was cancelled."""
 
 
 class Block:
@@ -50,6 +50,22 @@ class Waiting:
     run: Awaitable[Failed]
 
 
+@dataclass(slots=True)
+class Running:
+    """A call of a listener. From `late_at` on (of the loop's clock) its messages are sent back by the task `late`;
+    `sent` has the offsets of messages that a broker took. The call itself ends the others."""
+
+    process_queue: ProcessQueue
+    messages: list[ReceivedMessage]
+    late_at: float
+    late: asyncio.Task[None] | None = None
+    sent: set[int] = field(default_factory=set)
+
+    def left(self, messages: Iterable[ReceivedMessage]) -> list[ReceivedMessage]:
+        """Return those of `messages` that were not sent back."""
+        return [message for message in messages if message.queue_offset not in self.sent]
+
+
 class ConcurrentConsumption:
     """Workers come when there is work and go when there is none."""
 
@@ -63,12 +79,11 @@ class ConcurrentConsumption:
         self._ready: deque[Block] = deque()
         self._ready_count = 0
         self._workers: set[asyncio.Task[None]] = set()
-        self._starting = False
+        self._starting: asyncio.Task[None] | None = None
         self._closing = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._timeout = consume_timeout
-        self._running: dict[int, tuple[float, ProcessQueue, list[ReceivedMessage]]] = {}
-        self._started = 0
+        self._running: list[Running] = []
         self._watcher: asyncio.TimerHandle | None = None
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
@@ -83,21 +98,27 @@ class ConcurrentConsumption:
         self._start_worker()
 
     def _start_worker(self) -> None:
-        if not self._starting and not self._closing and len(self._workers) < self._concurrency:
-            self._starting = True
+        if self._ready and self._starting is None and not self._closing and len(self._workers) < self._concurrency:
             worker = asyncio.get_running_loop().create_task(self._work(), name=f"bolide consume {self._member.group}")
+            self._starting = worker
             self._workers.add(worker)
             worker.add_done_callback(self._ended)
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
-        if not worker.cancelled() and (error := worker.exception()) is not None:
-            log.error("a consume worker ended with %s", error, exc_info=error)
-        if self._ready:
+        if self._starting is worker:  # it was cancelled before its first step
+            self._starting = None
+        error = asyncio.CancelledError() if worker.cancelled() else worker.exception()
+        if error is None:
             self._start_worker()
+            return
+        if not worker.cancelled():
+            log.error("a consume worker ended with %r, and another worker starts", error, exc_info=error)
+        self._after_pause(self._start_worker)
 
     async def _work(self) -> None:
-        self._starting = False
+        self._starting = None
+        listens_for(self)
         quick = 0
         while self._ready and not self._closing:
             block = self._ready[0]
@@ -110,9 +131,8 @@ class ConcurrentConsumption:
                     run = block.call.run(messages, self._threads)
                     waiting = Waiting(messages, asyncio.get_running_loop().time(), run)
             if waiting is not None:
-                if self._ready:
-                    # Starts only once this worker waits for something: a quick listener needs no second one.
-                    self._start_worker()
+                # Starts only once this worker waits for something: a quick listener needs no second one.
+                self._start_worker()
                 await self._consume(block.process_queue, waiting)
             quick += count
             if quick >= 2 * PIECE:
@@ -137,12 +157,16 @@ class ConcurrentConsumption:
                 if process_queue.dropped:
                     continue
                 started = time()
-                run = begun(listener, message)
+                try:
+                    run = begun(listener, message)
+                except BaseException:  # this worker is cancelled
+                    self._later(process_queue, [message])
+                    raise
                 if run is not None:
                     waiting = Waiting([message], started, run)
                     break
                 through += 1
-        finally:  # a listener may end this worker: it raises CancelledError to leave its message as it is
+        finally:
             given = block.taken - first
             self._ready_count -= given
             if block.taken == len(block.messages):
@@ -164,25 +188,32 @@ class ConcurrentConsumption:
         return messages
 
     async def _consume(self, process_queue: ProcessQueue, waiting: Waiting) -> None:
+        """Wait for a listener, and end each message of its call: done, sent back, or to be tried again here."""
         process_queue.begin()
-        self._started = key = self._started + 1
-        loop = asyncio.get_running_loop()
         messages, began = waiting.messages, waiting.began
-        self._running[key] = (began, process_queue, messages)
+        running = Running(process_queue, messages, began + self._timeout)
+        self._running.append(running)
         if self._watcher is None:
             self._watch()
+        kept = messages
         try:
             failed = await waiting.run
-            self._member.stats.consumed(process_queue.queue.topic, len(messages), len(failed), began, loop.time())
-            if key not in self._running:
-                return  # it took too long: the messages were sent back meanwhile
-            done = messages
-            if failed and self._member.model != BROADCASTING:
-                kept = await self._send_back(process_queue, failed)
-                done = [message for message in messages if message not in kept]
-            self._done(process_queue, done)
+            now = asyncio.get_running_loop().time()
+            self._member.stats.consumed(process_queue.queue.topic, len(messages), len(failed), began, now)
+            if self._member.model == BROADCASTING:
+                failed = []
+            kept = [message for message, _ in failed]
+            if running.late is not None:
+                await asyncio.wait([running.late])
+            kept = running.left(kept)
+            kept = await self._send_back([(message, level) for message, level in failed if message in kept])
         finally:
-            self._running.pop(key, None)
+            self._running.remove(running)
+            if running.late is not None:
+                running.late.cancel()
+            kept = running.left(kept)
+            self._done(process_queue, [message for message in messages if message not in kept])
+            self._later(process_queue, kept)
             process_queue.end()
 
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
@@ -195,31 +226,47 @@ class ConcurrentConsumption:
         """Send back what a listener has had for too long, so that a stuck call does not block a queue."""
         loop = asyncio.get_running_loop()
         self._watcher = loop.call_later(self._timeout / 10, self._watch)
-        for key, (since, process_queue, messages) in list(self._running.items()):
-            if loop.time() - since >= self._timeout and self._member.model != BROADCASTING:
-                del self._running[key]
-                log.warning("a listener has %r for more than %s s, it is sent back", messages[0], self._timeout)
-                self._member.instance.spawn(self._send_back_late(process_queue, messages), "send back")
+        if self._member.model == BROADCASTING:
+            return
+        for running in self._running:
+            if running.late is not None or loop.time() < running.late_at or not running.left(running.messages):
+                continue
+            log.warning("a listener has %r for more than %s s, it is sent back", running.messages[0], self._timeout)
+            running.late = self._member.instance.spawn(self._send_back_late(running), "send back")
 
-    async def _send_back_late(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        for message in messages:
-            if await send_back(self._member, message, LATE_LEVEL, self._max_times):
-                self._done(process_queue, [message])
+    async def _send_back_late(self, running: Running) -> None:
+        """Send back the messages of a call that takes too long. The call still ends those that no broker took."""
+        try:
+            for message in running.left(running.messages):
+                if await send_back(self._member, message, LATE_LEVEL, self._max_times):
+                    running.sent.add(message.queue_offset)
+                    self._done(running.process_queue, [message])
+        finally:
+            running.late = None
+            running.late_at = asyncio.get_running_loop().time() + LOCAL_RETRY
 
-    async def _send_back(self, process_queue: ProcessQueue, failed: Failed) -> list[ReceivedMessage]:
-        """Messages nobody took back stay here and are tried again in a while."""
+    async def _send_back(self, failed: Failed) -> list[ReceivedMessage]:
+        """Return the messages that no broker took back."""
         kept = []
         for message, delay_level in failed:
             if not await send_back(self._member, message, delay_level, self._max_times):
                 message.reconsume_times += 1
                 kept.append(message)
-        if kept and not self._closing:
-            loop = asyncio.get_running_loop()
-            self._timers.add(loop.call_later(LOCAL_RETRY, self._again, process_queue, kept))
         return kept
 
+    def _later(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Try messages again here after a while."""
+        if messages:
+            self._after_pause(lambda: self._again(process_queue, messages))
+
+    def _after_pause(self, work: Callable[[], None]) -> None:
+        if self._closing:
+            return
+        loop = asyncio.get_running_loop()
+        self._timers = {timer for timer in self._timers if timer.when() > loop.time()}
+        self._timers.add(loop.call_later(LOCAL_RETRY, work))
+
     def _again(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        self._timers = {timer for timer in self._timers if timer.when() > asyncio.get_running_loop().time()}
         if not self._closing and not process_queue.dropped:
             self.put(process_queue, messages)
 

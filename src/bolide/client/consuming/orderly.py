@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
-from bolide.client.consuming.consumption import ConsumeSetup
+from bolide.client.consuming.consumption import ConsumeSetup, listens_for
 from bolide.client.consuming.locks import LOCK_LIVES, HeldLocks
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_to_retry_topic
@@ -21,6 +21,8 @@ from bolide.errors import BolideError
 log = logging.getLogger("bolide.client")
 
 LOCK_RETRY: Final = 1.0
+RESTART: Final = 1.0
+"""Seconds until a queue whose task was cancelled, or failed, is consumed again."""
 
 
 class OrderlyConsumption:
@@ -49,12 +51,22 @@ class OrderlyConsumption:
 
     def _ended(self, process_queue: ProcessQueue, task: asyncio.Task[None]) -> None:
         self._running.pop(process_queue, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("consumption of %s ended with %s", process_queue.queue, error, exc_info=error)
+        if task.cancelled():
+            pause = RESTART
+        elif (error := task.exception()) is not None:
+            log.error("consumption of %s ended with %r and starts again", process_queue.queue, error, exc_info=error)
+            pause = RESTART
+        else:
+            pause = 0.0
+        if process_queue.waiting and not process_queue.dropped and not self._closing.is_set():
+            asyncio.get_running_loop().call_later(pause, self._restart, process_queue)
+
+    def _restart(self, process_queue: ProcessQueue) -> None:
         if process_queue.waiting and not process_queue.dropped:
             self.put(process_queue, [])
 
     async def _work(self, process_queue: ProcessQueue) -> None:
+        listens_for(self)
         while process_queue.waiting and not process_queue.dropped and not self._closing.is_set():
             if not await self._hold_lock(process_queue):
                 await self._pause(LOCK_RETRY)
@@ -89,21 +101,24 @@ class OrderlyConsumption:
             messages.append(waiting.popleft())
         loop = asyncio.get_running_loop()
         began = loop.time()
-        count, level = await call.run_in_order(
-            messages, self._threads, lambda: process_queue.dropped or self._closing.is_set()
-        )
-        failed = level is not None
-        self._member.stats.consumed(process_queue.queue.topic, count + failed, int(failed), began, loop.time())
-        if level is not None and await self._give_up(messages[count], level):
-            count += 1
-            level = None
-        if process_queue.dropped and self._member.owned.get(process_queue.queue) is not process_queue:
-            return False
-        offset = process_queue.done(messages[:count])
-        if offset >= 0:
-            self._member.store.update(process_queue.queue, offset)
-        waiting.extendleft(reversed(messages[count:]))
-        return level is not None
+        ended = 0
+        try:
+            count, level = await call.run_in_order(
+                messages, self._threads, lambda: process_queue.dropped or self._closing.is_set()
+            )
+            ended = count
+            failed = level is not None
+            self._member.stats.consumed(process_queue.queue.topic, count + failed, int(failed), began, loop.time())
+            if level is not None and await self._give_up(messages[count], level):
+                ended += 1
+                level = None
+        finally:  # whatever ended this task: the messages that have no end yet go back to their place
+            if not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue:
+                offset = process_queue.done(messages[:ended])
+                if offset >= 0:
+                    self._member.store.update(process_queue.queue, offset)
+                waiting.extendleft(reversed(messages[ended:]))
+        return level is not None and not process_queue.dropped
 
     async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
         """Count a failed try; True when it was the last and the message went to the retry topic or dead letters."""

@@ -17,7 +17,7 @@ from bolide.client.consuming import broker_requests
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumer import Consumer
-from bolide.client.consuming.consumption import ConsumeSetup, Consumption
+from bolide.client.consuming.consumption import ConsumeSetup, Consumption, is_within
 from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.listeners import Listeners
@@ -148,6 +148,7 @@ class PushConsumer(Consumer):
         self._locks = HeldLocks(self._member)
         self._threads = options.world.pool(self.concurrency, f"bolide-{group}")
         self._consumption = self._make_consumption()
+        self._leaving: asyncio.Task[None] | None = None
         self._pulls = QueuePulls(self._member, settings, self._consumption, self._locks if orderly else None)
 
     # -- life
@@ -225,9 +226,19 @@ class PushConsumer(Consumer):
         return ConcurrentConsumption(setup, self._consume_timeout)
 
     async def close(self) -> None:
-        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing."""
+        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
+
+        In a listener of this consumer it returns immediately, and the consumer closes in the background once that
+        listener has returned.
+        """
         self._closed = True
         self._closing()
+        if not is_within(self._consumption):
+            await self._close()
+        elif self._leaving is None:
+            self._leaving = asyncio.get_running_loop().create_task(self._close(), name=f"bolide close {self.group}")
+
+    async def _close(self) -> None:
         async with self._lock:
             if self._started:
                 self._started = False
@@ -295,8 +306,9 @@ class PushConsumer(Consumer):
     async def drain(self, timeout: float | None = None) -> bool:
         """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
         False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
+        Raises `ClientStateError` in a listener of this consumer.
         """
-        self._check_running()
+        self._check_outside_listener("drain")
         if timeout is not None:
             check_seconds("timeout", timeout, zero=True)
         drained = True
@@ -309,14 +321,22 @@ class PushConsumer(Consumer):
         return drained
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from `offset` in an assigned queue, once its messages are processed (so not from within
-        a listener). Raises `ClientStateError` if the queue is not assigned.
+        """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
+        the queue is not assigned, or in a listener of this consumer.
         """
-        self._check_running()
-        await self._pulls.seek(queue, check_count("offset", offset, 0))
+        await self._seek(queue, check_count("offset", offset, 0))
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
+        self._check_outside_listener("seek")
         await self._pulls.seek(queue, offset)
+
+    def _check_outside_listener(self, method: str) -> None:
+        self._check_running()
+        if is_within(self._consumption):
+            raise ClientStateError(
+                f"{method} waits for the listeners of consumer {self.group}, so a listener of it cannot call {method}:"
+                " call it elsewhere"
+            )
 
     # -- requests of brokers
 

@@ -11,14 +11,18 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from contextvars import copy_context
 from enum import Enum
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from bolide.client.messages.codec import CodecError
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.user_code import raise_interruption
 
 log = logging.getLogger("bolide.client")
+
+T = TypeVar("T")
 
 Failed = list[tuple[ReceivedMessage, int]]
 """Messages to try again, each with a delay level: 0 lets the broker choose, -1 means the dead letter queue."""
@@ -69,7 +73,7 @@ class ListenerCall:
     async def run(self, messages: list[ReceivedMessage], threads: Executor) -> Failed:
         """Give messages to the listener; the outcome is what failed, in order. Never raises what a listener raises."""
         if not self.is_async:
-            return await asyncio.get_running_loop().run_in_executor(threads, self._run_plain, messages)
+            return await in_thread(threads, self._run_plain, messages)
         if self.batch:
             return await self._outcome(messages, messages)
         failed: Failed = []
@@ -95,7 +99,7 @@ class ListenerCall:
             failed = await self.run(messages, threads)
             return len(messages) - len(failed), failed[0][1] if failed else None
         if not self.is_async:
-            return await asyncio.get_running_loop().run_in_executor(threads, self._in_order_plain, messages, stop)
+            return await in_thread(threads, self._in_order_plain, messages, stop)
         for count, message in enumerate(messages):
             if stop():
                 return count, None
@@ -128,6 +132,12 @@ class ListenerCall:
             except BaseException as error:
                 failed += failed_by(error, [message])
         return failed
+
+
+async def in_thread(threads: Executor, work: Callable[..., T], *arguments: Any) -> T:
+    """Call `work` in a thread, in the context of the running task."""
+    run = copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(threads, partial(run, work, *arguments))
 
 
 def failed_of(outcome: Any, messages: list[ReceivedMessage]) -> Failed:
