@@ -33,6 +33,8 @@ class Facade:
     bases: tuple[str, ...] = ()
     inherits: str = ""
     """The façade this one is a subclass of, as its native class is."""
+    undone: dict[str, str] = field(default_factory=dict)
+    """By method: what takes back a result that its caller did not receive."""
 
 
 @dataclass
@@ -84,6 +86,10 @@ OUTPUTS = [
                 "bolide.client.consuming.pull_consumer",
                 "PullConsumer",
                 attributes={"group": "str"},
+                undone={
+                    "poll": "self._native._give_back",
+                    "__aiter__": "lambda message: self._native._give_back([message])",
+                },
                 bases=(
                     "bolide.client.consuming.pull_consumer:PullConsumer",
                     "bolide.client.consuming.consumer:Consumer",
@@ -233,14 +239,20 @@ def is_async_generator(node: ast.AsyncFunctionDef) -> bool:
 
 
 def method(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports, overloaded: bool = False
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    module: str,
+    imports: Imports,
+    overloaded: bool = False,
+    undone: str = "",
 ) -> str:
-    """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures."""
+    """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures. `undone` takes
+    back a result that the caller did not receive."""
     name = node.name
     imports.learn(module, node.args)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
     arguments = ast.unparse(node.args)
     native = f"self._native.{name}({call_arguments(node.args)})"
+    undone = f", {undone}" if undone else ""
     if overloaded:
         imports.wanted["cast"], imports.wanted["Any"] = ("typing", "cast"), ("typing", "Any")
         native = native.replace("self._native", "cast(Any, self._native)", 1)
@@ -254,7 +266,7 @@ def method(
         imports.wanted.pop("AsyncIterator", None)
         shown = returns.replace("AsyncIterator", "Iterator")
         head = f"    def {name.replace('__aiter__', '__iter__')}({arguments}) -> {shown}:\n"
-        return f"{head}{doc}        return self._loop.iterate(lambda: {native})\n"
+        return f"{head}{doc}        return self._loop.iterate(lambda: {native}{undone})\n"
     if isinstance(node.returns, ast.Subscript) and returns.startswith("asyncio.Future["):
         imports.plain["concurrent.futures"] = "concurrent.futures"
         imports.learn(module, node.returns.slice)
@@ -267,7 +279,7 @@ def method(
     if returns == "Self":
         return f"{head}        self._loop.{how}(lambda: {native})\n        return self\n"
     keyword = "" if returns == "None" else "return "
-    return f"{head}        {keyword}self._loop.{how}(lambda: {native})\n"
+    return f"{head}        {keyword}self._loop.{how}(lambda: {native}{undone})\n"
 
 
 def overload(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports) -> str:
@@ -301,6 +313,7 @@ def facade(rule: Facade, imports: Imports) -> str:
     package, _, short = rule.module.rpartition(".")
     imports.wanted[short] = (package, short)
     left_out = set(rule.left_out)
+    undone = dict(rule.undone)
     bodies: list[str] = []
     begin = ""
     seen: set[str] = set()
@@ -326,9 +339,9 @@ def facade(rule: Facade, imports: Imports) -> str:
             elif item.name in left_out:
                 left_out.discard(item.name)
             elif item.name == "__aiter__" or not item.name.startswith("_"):
-                bodies.append(method(item, module, imports, item.name in overloaded))
-    if left_out:
-        raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(sorted(left_out))}")
+                bodies.append(method(item, module, imports, item.name in overloaded, undone.pop(item.name, "")))
+    if left_out or undone:
+        raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(sorted([*left_out, *undone]))}")
     for name, kind in rule.attributes.items():
         if not any(f"self.{name} =" in source_of(module)[1] for module in {rule.module, *(part[0] for part in parts)}):
             raise RuleError(f"{rule.name} has no attribute {name}")

@@ -577,7 +577,7 @@ class PullConsumer:
 
         Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
         """
-        return self._loop.run(lambda: self._native.poll(timeout, max_messages))
+        return self._loop.run(lambda: self._native.poll(timeout, max_messages), self._native._give_back)
 
     def pull(
         self,
@@ -597,7 +597,7 @@ class PullConsumer:
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """An endless iterator of messages; with `auto_commit` each is consumed when the next is requested."""
-        return self._loop.iterate(lambda: self._native.__aiter__())
+        return self._loop.iterate(lambda: self._native.__aiter__(), lambda message: self._native._give_back([message]))
 
     def commit(self) -> None:
         """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""

@@ -99,11 +99,20 @@ class Prefetch:
                 taken += messages
         return taken
 
+    def give_back(self, messages: list[ReceivedMessage]) -> None:
+        """Put messages that were returned, and not received, back to their place. A seek or a lost queue forgets them."""
+        back = set(map(id, messages))
+        for process_queue, delivered in self._delivered.items():
+            returned = [message for message in delivered if id(message) in back]
+            self._delivered[process_queue] = [message for message in delivered if id(message) not in back]
+            process_queue.waiting.extendleft(reversed(returned))
+        self._arrived.set()
+
     def consumed(self) -> None:
         """What was returned so far is consumed."""
         delivered, self._delivered = self._delivered, {}
         for process_queue, messages in delivered.items():
-            if not process_queue.dropped:
+            if messages and not process_queue.dropped:
                 self.member.store.update(process_queue.queue, process_queue.done(messages))
 
     def end(self) -> None:

@@ -210,6 +210,10 @@ class PullConsumer(Consumer):
             see_polled(self.group, messages, self._interceptors, self._member.options.world)
         return messages
 
+    def _give_back(self, messages: list[ReceivedMessage]) -> None:
+        """Messages that `poll` returned did not reach its caller: the next poll returns them."""
+        self._prefetch.give_back(messages)
+
     async def pull(
         self,
         queue: MessageQueue,

@@ -69,14 +69,34 @@ class LoopThread:
         if threading.current_thread() is self._thread:
             raise ClientStateError("a blocking call was made on the client's own loop: use the native client there")
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine to its end and return its result. An interrupt of the caller (Ctrl-C) cancels it."""
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object] | None = None) -> T:
+        """Run a coroutine to its end and return its result. An interrupt of the caller (Ctrl-C) cancels it.
+
+        `undo` gets a result that the interrupted caller did not receive, on the loop's thread.
+        """
         self._check()
-        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        results: list[T] = []
+        interrupted = False  # only the loop's thread uses the two from here on
+
+        async def running() -> T:
+            result = await work()
+            if interrupted and undo is not None:
+                undo(result)
+            results.append(result)
+            return result
+
+        def take_back() -> None:
+            nonlocal interrupted
+            interrupted = True
+            if results and undo is not None:
+                undo(results[0])
+
+        future = asyncio.run_coroutine_threadsafe(running(), self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
+            self._loop.call_soon_threadsafe(take_back)
             raise
 
     def call(self, work: Callable[[], T]) -> T:
@@ -104,8 +124,8 @@ class LoopThread:
 
         return asyncio.run_coroutine_threadsafe(wait(), self._loop)
 
-    def iterate(self, make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-        """The items of an async iterator, each waited for when it is asked for."""
+    def iterate(self, make: Callable[[], AsyncIterator[T]], undo: Callable[[T], object] | None = None) -> Iterator[T]:
+        """The items of an async iterator, each waited for when it is asked for. `undo` as in `run`."""
         iterator = self.call(make)
 
         async def following() -> T:
@@ -113,7 +133,7 @@ class LoopThread:
 
         while True:
             try:
-                item = self.run(following)
+                item = self.run(following, undo)
             except StopAsyncIteration:
                 return
             yield item
