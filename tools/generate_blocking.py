@@ -245,8 +245,8 @@ def method(
     overloaded: bool = False,
     undone: str = "",
 ) -> str:
-    """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures. `undone` takes
-    back a result that the caller did not receive."""
+    """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures. `undone` gets
+    a result that the caller did not receive."""
     name = node.name
     imports.learn(module, node.args)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"

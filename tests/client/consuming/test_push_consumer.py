@@ -13,6 +13,7 @@ import pytest
 from bolide.client import Message, MessageQueue, ReceivedMessage, sql
 from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.hooks import RpcCall
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from proof.kit.waiting import PATIENCE, until
@@ -277,3 +278,41 @@ async def test_a_topic_may_be_subscribed_and_given_up_while_running(broker: Scri
         assert broker.offsets["G", "T", 0] == 1
     last = json.loads(broker.requests(codes.HEART_BEAT)[-1].body)["consumerDataSet"][0]
     assert {item["topic"] for item in last["subscriptionDataSet"]} == {"U", "%RETRY%G"}
+
+
+async def test_retries_wait_while_no_topic_is_subscribed(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[bytes] = []
+    async with consumer(broker) as push:
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        await until(lambda: len(push.assignment()) == 2, "the queues")
+        await push.unsubscribe("T")
+        broker.on_loop(lambda: broker.store("%RETRY%G", 0, b"retry", "RETRY_TOPIC\x01T\x02"))
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        await until(lambda: seen, "the retry")
+    assert seen == [b"retry"]
+    assert "failed" not in caplog.text
+
+
+async def test_a_pull_that_fails_in_an_odd_way_goes_on(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[bytes] = []
+
+    class FailsOnce:
+        left = 2
+
+        def before(self, call: RpcCall) -> None:
+            if call.code == codes.PULL_MESSAGE and self.left:
+                self.left -= 1
+                raise RuntimeError("a hook of the user")
+
+        def after(self, call: RpcCall, answer: Command) -> None: ...
+
+    push = consumer(broker, hooks=(FailsOnce(),))
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        broker.on_loop(lambda: [broker.store("T", queue, b"%d" % queue, "") for queue in range(2)])
+        await until(lambda: len(seen) == 2, "the messages of both queues")
+    assert "it starts again" in caplog.text

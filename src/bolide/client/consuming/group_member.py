@@ -108,6 +108,9 @@ class GroupMember(GroupMembership):
         self.stats.forget(topic)
         async with self._round:
             await self._apply(topic, [])
+            if set(self.subscriptions) == {self.retry_topic}:  # no listener would get its messages
+                del self.subscriptions[self.retry_topic]
+                await self._apply(self.retry_topic, [])
         if self._instance is not None:
             await self._tell()
 
@@ -146,8 +149,8 @@ class GroupMember(GroupMembership):
             raise
         if not complete:
             self._wake.set()
-        self._tasks.append(instance.spawn(self._rounds(), f"rebalance {self.group}"))
-        self._tasks.append(instance.spawn(self._persist_loop(), f"offsets {self.group}"))
+        self._tasks.append(instance.keep(self._rounds, f"rebalance {self.group}"))
+        self._tasks.append(instance.keep(self._persist_loop, f"offsets {self.group}"))
 
     async def leave(self) -> None:
         """Give all queues back, store their offsets for certain, and tell the brokers."""

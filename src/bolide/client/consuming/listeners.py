@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.received import ReceivedMessage, topics_of
+
+log = logging.getLogger("bolide.client")
+
+
+def _no_listener(message: ReceivedMessage) -> bool:
+    log.warning("%r arrived after the consumer unsubscribed from its topic, it is delivered again later", message)
+    return False
+
+
+NOBODY: Final = ListenerCall(_no_listener)
+"""Used while a consumer has no listener: every message fails and is redelivered."""
 
 
 class Listeners:
@@ -18,9 +32,14 @@ class Listeners:
         """Set the listener of a topic."""
         self._calls[topic] = call
 
-    def remove(self, topic: str) -> None:
-        """Remove the listener of a topic, if it has one."""
-        self._calls.pop(topic, None)
+    def get(self, topic: str) -> ListenerCall | None:
+        """Return the listener of a topic, or None."""
+        return self._calls.get(topic)
+
+    def remove(self, topic: str, call: ListenerCall | None) -> None:
+        """Remove the listener of a topic, unless `call` is not its listener any more."""
+        if call is not None and self._calls.get(topic) is call:
+            del self._calls[topic]
 
     def of(self, message: ReceivedMessage) -> ListenerCall:
         """The listener of a message."""
@@ -31,7 +50,7 @@ class Listeners:
         for topic in topics_of(message):
             call = call or self._calls.get(without_namespace(self._namespace, topic))
         if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java
-            call = next(iter(self._calls.values()))
+            call = next(iter(self._calls.values()), NOBODY)
         return call
 
     def of_all(self, messages: list[ReceivedMessage]) -> ListenerCall | None:

@@ -100,7 +100,7 @@ class Prefetch:
         return taken
 
     def give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Put messages that were returned, and not received, back to their place. A seek or a lost queue forgets them."""
+        """Put messages that a poll returned, and its caller did not receive, back to their place in the queues held."""
         back = set(map(id, messages))
         for process_queue, delivered in self._delivered.items():
             returned = [message for message in delivered if id(message) in back]
@@ -150,7 +150,7 @@ class Prefetch:
         return True
 
     def _start(self, process_queue: ProcessQueue) -> None:
-        task = self.member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
+        task = self.member.instance.keep(lambda: self._pull_loop(process_queue), f"pull {process_queue.queue}")
         self._pulls[process_queue] = task
 
     async def lost(self, process_queue: ProcessQueue) -> None:

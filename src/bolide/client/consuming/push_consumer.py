@@ -190,8 +190,9 @@ class PushConsumer(Consumer):
 
     async def unsubscribe(self, topic: str) -> None:
         """Want a topic no more: its queues go to the other members."""
-        self._listeners.remove(topic)
+        listener = self._listeners.get(topic)
         await self._member.unsubscribe(topic)
+        self._listeners.remove(topic, listener)  # not before: messages of the topic may still arrive
 
     async def start(self) -> Self:
         """Join the group; returns with the first share of queues held. A second call does nothing.
@@ -208,7 +209,7 @@ class PushConsumer(Consumer):
                 self._opened(f"PushConsumer of group {self.group}")
                 self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
                 if self.orderly:
-                    self._member.instance.spawn(self._locks.refresh_always(), f"locks {self.group}")
+                    self._member.instance.keep(self._locks.refresh_always, f"locks {self.group}")
         return self
 
     async def _mind_subscriptions(self) -> None:

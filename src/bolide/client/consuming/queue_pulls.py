@@ -134,7 +134,7 @@ class QueuePulls:
         return True
 
     def _start(self, process_queue: ProcessQueue) -> None:
-        task = self.member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
+        task = self.member.instance.keep(lambda: self._pull_loop(process_queue), f"pull {process_queue.queue}")
         self._tasks[process_queue] = task
         task.add_done_callback(lambda done: self._ended(process_queue, done))
 

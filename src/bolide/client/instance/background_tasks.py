@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from bolide.client.messages.user_code import raise_interruption
 
 log = logging.getLogger("bolide.client")
+
+RESTART: Final = 1.0
+"""Seconds until a task that failed starts again; doubled with each failure."""
+RESTART_MOST: Final = 30.0
 
 
 class BackgroundTasks:
@@ -23,6 +29,25 @@ class BackgroundTasks:
         self._running[task] = None
         task.add_done_callback(self._ended)
         return task
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
+        """Run `work` as a task that starts again when it fails; each error is logged. It ends when `work` returns."""
+        return self.spawn(self._again(work, name), name)
+
+    async def _again(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        pause = RESTART
+        while True:
+            began = self._loop.time()
+            try:
+                await work()
+                return
+            except BaseException as error:
+                raise_interruption(error)
+                if self._loop.time() - began > RESTART_MOST:
+                    pause = RESTART
+                log.error("%s failed with %r, it starts again in %g s", name, error, pause, exc_info=error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RESTART_MOST)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)

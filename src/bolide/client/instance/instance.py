@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -20,7 +20,7 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
 from bolide.client.instance.routed_client import RoutedClient
 from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound
-from bolide.errors import BolideError
+from bolide.errors import BolideError, reason
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.transport.client import ClientConnection
@@ -55,10 +55,10 @@ class ClientInstance(RoutedClient):
         instance = known.get(options)
         if instance is None:
             instance = known[options] = cls(options)
-            instance.spawn(instance._every(options.heartbeat_interval, instance.heartbeats.send), "heartbeat")
-            instance.spawn(instance._every(options.route_interval, instance.refresh_routes), "routes")
+            instance.keep(lambda: instance._every(options.heartbeat_interval, instance.heartbeats.send), "heartbeat")
+            instance.keep(lambda: instance._every(options.route_interval, instance.refresh_routes), "routes")
             if instance.name_servers.url:
-                instance.spawn(instance._every(REFRESH_INTERVAL, instance.name_servers.refresh), "name servers")
+                instance.keep(lambda: instance._every(REFRESH_INTERVAL, instance.name_servers.refresh), "name servers")
         instance._members += 1
         return instance
 
@@ -76,6 +76,10 @@ class ClientInstance(RoutedClient):
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` as a task that ends with the instance at the latest."""
         return self._tasks.spawn(work, name)
+
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
+        """Run `work` as a task that starts again when it fails, and ends with the instance at the latest."""
+        return self._tasks.keep(work, name)
 
     def check_process(self) -> None:
         """Raise `ClientForked` in a process other than the one that started this client."""
@@ -206,7 +210,12 @@ class ClientInstance(RoutedClient):
     async def _answer_later(
         self, connection: ClientConnection, command: Command, work: Coroutine[Any, Any, Command | None]
     ) -> None:
-        self._answer(connection, command, await work)
+        try:
+            answer = await work
+        except Exception as error:  # the broker must not wait for its timeout
+            log.error("request %d of a broker failed", command.code, exc_info=error)
+            answer = make_response(command, codes.SYSTEM_ERROR, f"the client failed: {reason(error)}")
+        self._answer(connection, command, answer)
 
     def _answer(self, connection: ClientConnection, command: Command, answer: Command | None) -> None:
         if answer is not None and not command.is_oneway:
