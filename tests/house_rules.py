@@ -172,6 +172,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "client/producing/producer.py": ({"uuid"}, "writes random bits of the world as a UUID"),
     "client/producing/send_context.py": ({"threading"}, "notices calls from another thread"),
     "client/worker.py": ({"os", "signal"}, "is the process around clients"),
+    "client/messages/user_code.py": ({"threading"}, "tells the main thread, which gets Ctrl-C, from others"),
     "client/tracing/interceptor.py": ({"clocks"}, "records that a user makes have the time of the machine"),
     "node/loop/clock.py": ({"clocks"}, "reads the machine by a native call, where the world is the machine"),
     "node/process/heap.py": ({"os"}, "reads the environment before there is a node"),

@@ -131,7 +131,7 @@ def test_whatever_a_listener_raises_fails_its_message_alone(
     consumer.subscribe("T", "*", plain if style == "plain" else listen)
     with consumer:
         broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
-        wait_until(lambda: b"good" in seen, "the message behind")
+        wait_until(lambda: b"good" in seen, "the next message")
         wait_until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the failed one to be sent back")
     assert broker.offsets["G", "T", 0] == 2
 

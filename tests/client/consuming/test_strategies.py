@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from bolide import plugins
@@ -13,9 +15,11 @@ from bolide.client.consuming.strategies import (
     find_strategy,
     machine_room,
     machine_room_nearby,
+    shared_out,
 )
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ArgumentError
+from bolide.errors import ArgumentError, LocalError
+from tests.client.messages.escapes import ESCAPES
 
 
 def queues(count: int, broker: str = "b") -> list[MessageQueue]:
@@ -74,3 +78,14 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ArgumentError, match="needs arguments"):
         find_strategy("CONFIG")
     assert find_strategy(avg) is avg
+
+
+@pytest.mark.parametrize("kind", [ValueError, *ESCAPES])
+def test_whatever_a_strategy_raises_is_an_error_of_this_client(kind: type[BaseException]) -> None:
+    def strategy(
+        group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        raise kind
+
+    with pytest.raises(LocalError, match="the strategy of group G cannot share out topic T"):
+        shared_out(strategy, "G", "a", queues(2), ["a"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -168,3 +169,12 @@ async def test_a_controller_that_is_cut_off_from_etcd_names_no_leader() -> None:
         assert store.leadership.peers == (named,)
     finally:
         await store.stop()
+
+
+async def test_concurrent_questions_each_ask_every_member() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # it does not listen: connections to it are refused
+        dead = Endpoint("127.0.0.1", taken.getsockname()[1])
+        async with saying(OK + b'\r\n{"ID":"7","TTL":"5"}') as (living, _):
+            etcd = Etcd(RealWorld(), [dead, living], 60)
+            assert await asyncio.gather(*(etcd.grant(5) for _ in range(10))) == [7] * 10

@@ -17,7 +17,7 @@ from bolide.client.consuming.flow_control import CachedMessages, FlowControl
 from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVELY, GroupMembership, Serve
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.consuming.strategies import Strategy
+from bolide.client.consuming.strategies import Strategy, shared_out
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.process_id import process_id
@@ -28,8 +28,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, Subscription, subscription
-from bolide.client.messages.user_code import raise_interruption
-from bolide.errors import BolideError, ConnectionLost, LocalError, RequestTimeout, reason
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")
@@ -238,18 +237,9 @@ class GroupMember(GroupMembership):
         clients.sort(key=java_order)
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
-            mine = self._share(topic, queues, clients)
+            mine = shared_out(self.strategy, self.group, self.instance.client_id, queues, clients)
         settled = await self._apply(topic, mine)
         return settled and self.instance.client_id in clients
-
-    def _share(self, topic: str, queues: list[MessageQueue], clients: list[str]) -> Sequence[MessageQueue]:
-        try:
-            return self.strategy(self.group, self.instance.client_id, queues, clients)
-        except BaseException as error:
-            raise_interruption(error)
-            raise LocalError(
-                f"the strategy of group {self.group} cannot share out topic {topic}: {reason(error)}"
-            ) from error
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
         """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""

@@ -15,7 +15,8 @@ from typing import Final
 from bolide import plugins
 from bolide.client.messages.arguments import check_callable
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ArgumentError, ConfigError
+from bolide.client.messages.user_code import raise_interruption
+from bolide.errors import ArgumentError, ConfigError, LocalError, reason
 
 Strategy = Callable[[str, str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 """``strategy(group, client_id, queues, client_ids)`` returns the queues of `client_id`, one of `client_ids`."""
@@ -117,3 +118,15 @@ def find_strategy(name: str | Strategy) -> Strategy:
     except ConfigError as error:
         raise ArgumentError(str(error), "strategy") from None
     return found
+
+
+def shared_out(
+    strategy: Strategy, group: str, client_id: str, queues: list[MessageQueue], clients: list[str]
+) -> list[MessageQueue]:
+    """Return the queues of a topic that `client_id` gets. Raises `LocalError` if the strategy raises."""
+    try:
+        return list(strategy(group, client_id, queues, clients))
+    except BaseException as error:
+        raise_interruption(error)
+        topic = queues[0].topic if queues else ""
+        raise LocalError(f"the strategy of group {group} cannot share out topic {topic}: {reason(error)}") from error

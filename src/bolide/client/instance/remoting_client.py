@@ -91,13 +91,15 @@ class RemotingClient:
         """Ask one name server, the next one when it cannot be reached. Raises the last server's error."""
         servers = await self.name_servers.known()
         failure: BolideError | None = None
-        for _ in range(len(servers)):
-            address = servers[self._namesrv % len(servers)]
+        first = self._namesrv
+        for number in range(first, first + len(servers)):  # each once, whatever other calls do to the shared place
+            address = servers[number % len(servers)]
             try:
                 answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)
             except (ConnectionLost, RequestTimeout, ProtocolError) as error:
                 failure = error
-                self._namesrv += 1
+                if self._namesrv == number:
+                    self._namesrv += 1
             except ResponseError as error:
                 self.troubles.name_servers_answer()
                 raise not_a_name_server(error, address) from None

@@ -140,13 +140,15 @@ class Etcd:
         """The answer of the first member that has one. A question that a member may have got is not asked again."""
         body = msgspec.json.encode(request)
         why = ""
-        for _ in range(len(self._members)):
-            member = self._members[self._at % len(self._members)]
+        first = self._at
+        for number in range(first, first + len(self._members)):  # each once, whatever other questions do to `_at`
+            member = self._members[number % len(self._members)]
             try:
                 status, data = await post(self._world, member, f"/v3/{what}", body, self._seconds)
                 return _decoded(status, data, kind, member)
             except ExchangeFailed as error:
-                self._at += 1
+                if self._at == number:
+                    self._at += 1
                 why = str(error)
                 if error.sent:
                     break
