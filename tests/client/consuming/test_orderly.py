@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
+
+import pytest
 
 from bolide.client import MessageQueue, ReceivedMessage
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
+from bolide.remoting.compression import COMPRESSED_FLAG
 from proof.kit.waiting import until
-from tests.client.consumer_parts import consumer
+from tests.client.consumer_parts import Q0, consumer
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -91,3 +95,31 @@ async def test_a_lock_taken_for_nothing_is_given_back(broker: ScriptedBroker) ->
     async with push:
         assert push.assignment() == []
         await until(lambda: len(broker.requests(codes.UNLOCK_BATCH_MQ)) >= 2, "the locks given back")
+
+
+@pytest.mark.parametrize("batch", [0, 4])
+@pytest.mark.parametrize("damage", ["compression", "codec"])
+async def test_a_body_that_cannot_be_read_becomes_a_dead_letter(
+    damage: str, batch: int, broker: ScriptedBroker
+) -> None:
+    push = consumer(broker, orderly=True, orderly_pause=0.001, codec="json")
+    seen: list[object] = []
+
+    def read(given: Any) -> None:
+        messages = given if batch else [given]
+        seen.extend([message.value for message in messages])
+
+    push.subscribe("T", "*", read, batch=batch)
+    flag = COMPRESSED_FLAG if damage == "compression" else 0
+
+    def fill() -> None:
+        for body, sys_flag in ((b"1", 0), (b"{", flag), (b"2", 0)):
+            broker.store("T", 0, body, "", sys_flag)
+
+    broker.on_loop(fill)
+    async with push:
+        await until(lambda: push.position(Q0) == 3, "all messages to end")
+    assert seen == [1, 2]
+    copy = broker.requests(codes.SEND_MESSAGE_V2)[0]
+    assert (copy.body, copy.ext()["b"]) == (b"{", "%RETRY%G")
+    assert int(copy.ext()["j"]) > int(copy.ext()["l"]) == 16  # which the broker takes for a dead letter

@@ -1,7 +1,8 @@
 """Orderly consumption: one listener call at a time per queue, in the order of offsets (ConsumeMessageOrderlyService).
 
 A queue may be read only while this client holds its lock at the broker; a message that fails is retried in place, so
-later messages do not overtake it.
+later messages do not overtake it. A message whose body cannot be inflated or decoded becomes a dead letter after 16
+retries, also in a consumer without a limit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from bolide.client.consuming.consumption import ConsumeSetup, listens_for
 from bolide.client.consuming.locks import LOCK_LIVES, HeldLocks
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.consuming.send_back import send_to_retry_topic
+from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES, send_to_retry_topic
 from bolide.client.messages.listener import DEAD_LETTER, PIECE
 from bolide.client.messages.received import ReceivedMessage
 from bolide.errors import BolideError
@@ -95,9 +96,14 @@ class OrderlyConsumption:
         waiting = process_queue.waiting
         call = self._call_of(waiting[0])
         messages = [waiting.popleft()]
-        for _ in range(min((call.batch or PIECE) - 1, len(waiting))):
+        size = call.batch or PIECE
+        if messages[0].reconsume_times and not messages[0].readable:
+            size = 1
+        for _ in range(min(size - 1, len(waiting))):
             if self._call_of(waiting[0]) is not call:
                 break
+            if messages[0].reconsume_times and not waiting[0].readable:
+                break  # it may be why this batch failed: it gets a call for itself
             messages.append(waiting.popleft())
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -123,11 +129,14 @@ class OrderlyConsumption:
     async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
         """Count a failed try; True when it was the last and the message went to the retry topic or dead letters."""
         message.reconsume_times += 1
-        spent = self._max_times >= 0 and message.reconsume_times > self._max_times
+        limit = self._max_times
+        if limit < 0 and not message.readable:  # no later try can succeed, so the queue would stop
+            limit = DEFAULT_MAX_RECONSUME_TIMES
+        spent = limit >= 0 and message.reconsume_times > limit
         if not spent and level != DEAD_LETTER:
             return False
         try:
-            await send_to_retry_topic(self._member, message, self._max_times if spent else 0)
+            await send_to_retry_topic(self._member, message, limit if spent else 0)
             return True
         except BolideError as error:
             log.warning("%r is out of tries and could not be sent away: %s", message, error)

@@ -17,6 +17,7 @@ from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
+from bolide.remoting.errors import CompressionError, CompressionMissing
 
 _Value = TypeVar("_Value")
 
@@ -65,6 +66,17 @@ class ReceivedMessage:
         if not isinstance(value, kind):
             raise CodecError(f"the value of {self!r} is {type(value).__name__}, not {kind.__name__}")
         return value
+
+    @property
+    def readable(self) -> bool:
+        """Whether the body can be inflated, and decoded if the consumer has a codec. True if only a package is missing."""
+        try:
+            _ = self.body if self.codec is None else self.value
+        except CompressionMissing:
+            return True
+        except (CodecError, CompressionError):
+            return False
+        return True
 
     @property
     def properties(self) -> dict[str, str]:
