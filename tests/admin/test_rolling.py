@@ -11,10 +11,13 @@ import pytest
 
 from bolide.admin.drain import only_at
 from bolide.admin.rolling import Rolling, RollingStep, StepFailed, StepKind, restart_plan
-from bolide.client import BolideError, Message, NoQueue
+from bolide.client import BolideError, Message, NoQueue, ResponseError
+from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
+from bolide.remoting import codes
+from bolide.remoting.bodies.route import ClusterInfo
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PushConsumer
@@ -157,6 +160,56 @@ async def test_what_a_failed_restart_leaves_behind_is_said(tmp_path: Path) -> No
         assert not await writable(admin, "broker-a")
         with pytest.raises(StepFailed, match=r"broker-b: .* has not started again after 0 s"):
             await Rolling(admin, nothing, 0.0, 0.0, said.append).take(await restart_plan(admin, ["broker-b"]))
+
+
+class Turbulent(Admin):
+    """Every query fails a few times: the brokers are changing their roles, the name server is restarting."""
+
+    def __init__(self, namesrv: str) -> None:
+        super().__init__(namesrv)
+        self.busy = self.lost = 0
+
+    async def broker_runtime(self, broker: str) -> dict[str, str]:
+        if self.busy:
+            self.busy -= 1
+            raise ResponseError("this slave gives up what its master does not have: ask again", codes.SYSTEM_BUSY)
+        return await super().broker_runtime(broker)
+
+    async def cluster_info(self) -> ClusterInfo:
+        if self.lost:
+            self.lost -= 1
+            raise ConnectionLost("the connection was lost")
+        return await super().cluster_info()
+
+
+async def test_broker_that_rejects_a_query_is_restarted(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, running), Turbulent(names.address) as admin:
+
+        async def restart(step: RollingStep) -> None:
+            await running.pop(step.broker_name).stop()
+            running[step.broker_name] = await started(
+                tmp_path, names, step.broker_name, int(step.address.split(":")[1])
+            )
+            admin.busy = admin.lost = 1
+
+        step = RollingStep("broker-a", StepKind.RESTART, running["broker-a"].address, 0)
+        admin.busy = 1
+        assert await Rolling(admin, restart, PROCESS_PATIENCE, 0.0, lambda text: None).take([step]) == 1
+        admin.busy = 1
+        with pytest.raises(StepFailed, match=r"rejects the query of its figures after 0 s \(this slave gives up"):
+            await Rolling(admin, restart, 0.0, 0.0, lambda text: None).take([step])
+
+
+async def test_broker_that_is_down_is_not_restarted(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, running), Admin(names.address) as admin:
+
+        async def never(step: RollingStep) -> None:
+            raise AssertionError("no process to restart")
+
+        step = RollingStep("broker-a", StepKind.RESTART, running["broker-a"].address, 0)
+        await running.pop("broker-a").stop()
+        with pytest.raises(StepFailed, match="does not answer: start it first"):
+            await Rolling(admin, never, PROCESS_PATIENCE, 0.0, lambda text: None).take([step])
 
 
 async def test_topics_of_one_set_alone_take_no_messages_meanwhile(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bolide.admin.client import Admin
 from bolide.admin.cluster import MemberRow
 from bolide.admin.drain import only_at
 from bolide.admin.joining import behind, controlled_members
-from bolide.client.messages.errors import NoQueue
+from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.errors import BolideError, LocalError
 from bolide.layout.names import MASTER_ID
 
@@ -153,9 +153,7 @@ class Rolling:
             await self._until(step, lambda: self._leads(step), "is not the registered master")
             self._told(f"{name}: {step.address} is the master of epoch {epoch}")
         else:
-            before = await self._booted(step.address)
-            if not before:
-                raise StepFailed(f"{name}: {step.address} does not answer: start it first")
+            before = await self._started_at(step)
             self._told(f"{name}: restarting {step.address}")
             await self._restart(step)
             await self._until(step, lambda: self._is_another(step, before), "has not started again")
@@ -163,21 +161,43 @@ class Rolling:
             self._told(f"{name}: {step.address} is back, with all of its log")
 
     async def _until(self, step: RollingStep, done: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+        """Ask until `done` returns true. A query that fails is a query without an answer yet."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._seconds
-        while not await done():
+        while True:
+            failure = ""
+            try:
+                if await done():
+                    return
+            except StepFailed:
+                raise
+            except BolideError as error:
+                failure = f" ({error})"
             if loop.time() >= end:
                 raise StepFailed(
-                    f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s: look into its log, and "
-                    f"run this command again once the set is whole"
+                    f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s{failure}: look into its "
+                    f"log, and run this command again once the set is whole"
                 )
             await asyncio.sleep(LOOK_S)
 
+    async def _started_at(self, step: RollingStep) -> str:
+        """Return when the process of a broker started. Raises `StepFailed` if no process listens there."""
+        found: list[str] = []
+
+        async def answers() -> bool:
+            try:
+                found.append(await self._booted(step.address))
+            except ResponseError:
+                raise  # A broker that rejects a request runs: one that changes its role rejects all of them.
+            except BolideError as error:
+                raise StepFailed(f"{step.broker_name}: {step.address} does not answer: start it first") from error
+            return True
+
+        await self._until(step, answers, "rejects the query of its figures")
+        return found[0]
+
     async def _booted(self, address: str) -> str:
-        try:
-            return (await self._admin.broker_runtime(address)).get("bootTimestamp", "")
-        except BolideError:
-            return ""
+        return (await self._admin.broker_runtime(address)).get("bootTimestamp", "")
 
     async def _is_another(self, step: RollingStep, before: str) -> bool:
         booted = await self._booted(step.address)
@@ -189,7 +209,4 @@ class Rolling:
 
     async def _has_all(self, step: RollingStep) -> bool:
         """Registered again, with its master's log, and under a controller in the set of those in sync."""
-        try:
-            return await behind(self._admin, step.broker_name, step.broker_id) == 0
-        except BolideError:
-            return False
+        return await behind(self._admin, step.broker_name, step.broker_id) == 0
