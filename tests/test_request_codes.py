@@ -53,7 +53,7 @@ def test_the_page_has_every_code_once() -> None:
 
 
 async def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
-    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, client):
+    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable="true") as (node, client):
         found = await answered(client)
         fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}", PATIENCE)
         try:

@@ -124,7 +124,7 @@ def make_set(
             "bindAddress": BEHIND,
             "brokerIP1": WORLD,
             "brokerIP2": BETWEEN,
-            "fastPortEnable": True,
+            "fastPortEnable": "true",
             "slaveReadEnable": True,
             "slaveTimeout": 1_000,
             "haSendHeartbeatInterval": 1_000,

@@ -39,7 +39,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "mapped_file_size_timer_log": 1 << 12,
     "enable_consume_queue_ext": True,
     "enable_calc_filter_bit_map": True,
-    "fast_port_enable": True,
+    "fast_port_enable": "true",
     "enable_lmq": True,
     "enable_multi_dispatch": True,
     "enable_property_filter": True,

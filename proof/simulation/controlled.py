@@ -113,7 +113,7 @@ class ControlledReplicas(Replicas):
             "broker_name": name,
             "controller_addr": ";".join(f"{ip}:{PORT}" for ip in controllers),
             "in_sync_replicas": int(self._wanted["in_sync"]),
-            "fast_port_enable": bool(self._wanted["fast_port"]),
+            "fast_port_enable": "true" if self._wanted["fast_port"] else "false",
         }
 
     def figures(self) -> dict[str, int]:

@@ -126,7 +126,11 @@ class Replicas:
         nodes = self.sets[name]
         if len(nodes) == 1:
             return drawn
-        drawn |= {"broker_name": name, "slave_read_enable": True, "fast_port_enable": bool(self._wanted["fast_port"])}
+        drawn |= {
+            "broker_name": name,
+            "slave_read_enable": True,
+            "fast_port_enable": "true" if self._wanted["fast_port"] else "false",
+        }
         if self.masters[name] != node:
             return {**drawn, "broker_role": "SLAVE", "broker_id": nodes.index(node) or len(nodes)}
         in_sync = int(self._wanted["in_sync"])

@@ -53,7 +53,7 @@ def test_a_broker_that_others_reach_says_that_nobody_has_to_sign() -> None:
 
 
 def test_a_log_that_others_reach_is_named() -> None:
-    reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": True}
+    reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": "true"}
     (line,) = BrokerOptions.of(**reached, ha_listen_port=10912).warnings
     assert line.startswith("haListenPort = 10912: slaves sign nothing there")
     (line,) = BrokerOptions.of(**reached, broker_role="SYNC_MASTER").warnings

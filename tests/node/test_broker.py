@@ -171,7 +171,7 @@ async def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_
 
 
 async def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
-    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable=True) as (node, _client):
+    async with broker(tmp_path, listen_port=reserve_port(-2), fast_port_enable="true") as (node, _client):
         fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}", PATIENCE)
         assert (await fast.request(send_request(), PATIENCE)).code == 0
         refused = await fast.request(pull_request(), PATIENCE)

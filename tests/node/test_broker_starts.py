@@ -135,7 +135,7 @@ async def test_a_broker_whose_start_or_stop_fails_at_any_call_leaves_nothing(tmp
         faults = Faults(faults.fails_at + 1)
         shutil.rmtree(store, ignore_errors=True)
         shutil.copytree(model, store)
-        settings = options(store, listen_port=first, fast_port_enable=True, **small)
+        settings = options(store, listen_port=first, fast_port_enable="true", **small)
         node = BrokerNode(settings, world=FaultyWorld(faults))
         before = (threads(), descriptors())
         try:
@@ -177,7 +177,7 @@ async def test_a_taken_fast_port_leaves_nothing_and_is_named(tmp_path: Path) -> 
     with socket.socket() as other:
         other.bind(("127.0.0.1", port - 2))
         other.listen()
-        node = BrokerNode(options(tmp_path, listen_port=port, fast_port_enable=True))
+        node = BrokerNode(options(tmp_path, listen_port=port, fast_port_enable="true"))
         said = await leaves_nothing(node.start, CannotListen)
     assert f"cannot listen on 127.0.0.1:{port - 2} (the fast port, listenPort - 2): address already in use" in said
     assert not accepts(port)

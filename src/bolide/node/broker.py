@@ -42,6 +42,7 @@ from bolide.node.plugins.topic_plugins import TopicPicks
 from bolide.node.ports.addresses import announced_ip, host_port
 from bolide.node.ports.connection_limit import connections_of, max_connections
 from bolide.node.ports.daemon_port import DaemonPort
+from bolide.node.ports.fast_port import fast_port
 from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
@@ -143,9 +144,9 @@ class BrokerNode:
             DaemonPort(world, options.place.bind_address, options.place.listen_port, listen_setting(options))
         )
         self.port = self._ports[0].number
-        if options.place.fast_port_enable:
-            setting = "the fast port, listenPort - 2"
-            self._ports.append(DaemonPort(world, options.place.bind_address, self.port - 2, setting))
+        fast = fast_port(options, self.port, world, self._log)
+        if fast is not None:
+            self._ports.append(fast)
         self.monitoring = made_monitoring(options.process, options.place.bind_address, world, life)
         self._joining = joining = Joining(options, world, self.port, self._log)
         life.callback(joining.close_port)

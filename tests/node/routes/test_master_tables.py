@@ -95,7 +95,7 @@ def plain(**more: Any) -> Answers:
 
 async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> None:
     port = reserve_port(-2)
-    async with broker(tmp_path / "master", listen_port=port, fast_port_enable=True) as (node, _):
+    async with broker(tmp_path / "master", listen_port=port, fast_port_enable="true") as (node, _):
         parts, now = node.parts, node.clock.now()
         for number in range(2100):
             parts.topics.put(TopicConfig(f"T{number}", 2, 3), now)

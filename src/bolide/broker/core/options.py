@@ -199,8 +199,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
         elif not self.is_slave and place.broker_id != MASTER_ID:
             text = f"a broker with brokerRole = {place.broker_role} is a master"
             found.append(f"brokerId = {place.broker_id} is taken as 0: {text}")
-        if self._closed_fast_port:
-            found.append(f"fastPortEnable = false: {self._closed_fast_port}")
+        if place.fast_port_enable == "false" and self.use_of_fast_port:
+            found.append(f"fastPortEnable = false: {self.use_of_fast_port}")
         reachable = place.bind_address not in LOOPBACK
         guarded = self.access.authentication_enabled or self.access.acl_enable
         if not guarded and reachable:
@@ -217,10 +217,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
         return tuple(found)
 
     @property
-    def _closed_fast_port(self) -> str:
-        """What brokers of RocketMQ in the same set miss without a fast port here; nothing where they miss nothing."""
-        if self.place.fast_port_enable:
-            return ""
+    def use_of_fast_port(self) -> str:
+        """Return why RocketMQ's brokers of this set need the fast port, or "" if they do not."""
         text = "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
         if self.serves_log:
             return text

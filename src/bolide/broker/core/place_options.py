@@ -32,8 +32,13 @@ class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 10911
     fast_port_enable: Annotated[
-        bool, PLACE("Also listen on listenPort - 2, which serves no pulls. RocketMQ always does.", java=OURS)
-    ] = False
+        Literal["", "true", "false"],
+        PLACE(
+            "Whether to listen on listenPort - 2, too, which serves no pulls. Empty: on a broker that serves its log "
+            "to slaves or may act as a master, for RocketMQ's brokers use it. RocketMQ always listens there.",
+            java=OURS,
+        ),
+    ] = ""
     store_path_root_dir: Annotated[str, FILES("Folder of the store.")] = "~/store"
     store_path_commit_log: Annotated[
         str, FILES("Only commitlog/ under the root is accepted.", java="commitlog/ under the root")

@@ -1,0 +1,37 @@
+"""The fast port of a broker, `listenPort` - 2 (RocketMQ's VIP channel).
+
+Slaves of RocketMQ query the topics of their master at this port, and a master of RocketMQ that returns queries the
+timer's state of its slave there. RocketMQ has no setting for the port, so a configuration that was written for it has
+no line about it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.node.ports.daemon_port import CannotListen, DaemonPort
+from bolide.world.contract import World
+
+DISTANCE: Final = 2
+
+
+def fast_port(options: BrokerOptions, port: int, world: World, log: logging.Logger) -> DaemonPort | None:
+    """Bind the fast port of the broker at `port`, or return None if it needs none.
+
+    Raises `CannotListen` if `fastPortEnable` is set to true. If it is not set, a port that is taken is logged: only
+    brokers of RocketMQ need it, and the set may be without them.
+    """
+    wanted = options.place.fast_port_enable
+    if wanted == "false" or (not wanted and not options.use_of_fast_port):
+        return None
+    try:
+        if port <= DISTANCE:  # Port 0 would be any free port.
+            raise CannotListen(f"listenPort = {port} leaves no fast port, which is two below it: choose a higher port")
+        return DaemonPort(world, options.place.bind_address, port - DISTANCE, "the fast port, listenPort - 2")
+    except CannotListen as error:
+        if wanted:
+            raise
+        log.warning("%s. Without it %s; fastPortEnable = false ends this warning", error, options.use_of_fast_port)
+        return None
