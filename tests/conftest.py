@@ -47,7 +47,7 @@ settings.load_profile("bolide")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this suite."""
-    missing = "Java, Maven, Spark or etcd"
+    missing = "Java, Maven, Spark, etcd or promtool"
     parser.addoption("--skip-optional", action="store_true", help=f"skip tests whose {missing} is missing")
     parser.addoption("--long", choices=long_tests.CHOICES, default="all", help="which of the tests marked long to run")
     parser.addoption("--again", action="store_true", help="run failed tests a second time at the end, each alone")

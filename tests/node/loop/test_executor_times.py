@@ -22,3 +22,9 @@ def test_how_long_sends_wait_and_how_many_fail_is_counted(world: World) -> None:
     world.turn()
     assert world.executor.stats.put_failed == 1 and sum(times.counts) == 3
     world.files.full = False
+    world.do(SENDS, world.store_one())
+    world.executor.refuse_parked("this broker is no master any more")
+    assert world.executor.stats.put_failed == 1, "the disk took it"
+    world.do(SENDS, world.store_one())
+    world.executor.flush_failed(OSError("no sync"))
+    assert world.executor.stats.put_failed == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.core.names import is_system_group
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.machine.node_world import RealNodeWorld
@@ -42,6 +43,7 @@ OF_JAVA: dict[str, set[str]] = {
     "rocketmq_messages_in_total": {"is_system", "topic"},
     "rocketmq_messages_out_total": {"consumer_group", "is_system", "topic"},
     "rocketmq_processor_watermark": {"processor"},
+    "rocketmq_send_to_dlq_messages_total": {"consumer_group", "topic"},
     "rocketmq_storage_dispatch_behind_bytes": {"storage_medium", "storage_type"},
     "rocketmq_storage_flush_behind_bytes": {"storage_medium", "storage_type"},
     "rocketmq_storage_size_bytes": {"storage_medium", "storage_type"},
@@ -51,7 +53,7 @@ OF_JAVA: dict[str, set[str]] = {
     "rocketmq_topic_number": set(),
 }
 """Labels of a Java 5.5.0 broker with metricsExporterType = PROM, without message_type and those that all have; and
-rocketmq_half_messages, which it serves once there are some."""
+rocketmq_half_messages and rocketmq_send_to_dlq_messages_total, which it serves once there are some."""
 
 
 async def test_figures_follow_what_happens(tmp_path: Path) -> None:
@@ -76,6 +78,11 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
     assert value(now, "rocketmq_messages_in_total", topic="T", is_system="false", **who) == 5
     assert value(now, "rocketmq_throughput_in_total", topic="T") == node.store.end_offset
     assert value(now, "rocketmq_messages_out_total", topic="T", consumer_group="g", **who) == 5
+    dead = {"topic": "%DLQ%g", "consumer_group": "g"}
+    assert value(now, "rocketmq_send_to_dlq_messages_total", **dead, **who) == 0, "before its first dead letter"
+    assert value(now, "bolide_backward_commits_total", consumer_group="g") == 0
+    internal = {labels["consumer_group"] for labels, _ in now["rocketmq_send_to_dlq_messages_total"]} - {"g"}
+    assert not any(map(is_system_group, internal))
     assert value(now, "rocketmq_consumer_lag_messages", **of_group, **who) == 3
     assert value(now, "rocketmq_consumer_lag_latency_milliseconds", **of_group) > 0
     assert value(now, "rocketmq_consumer_inflight_messages", **of_group) == 3

@@ -52,6 +52,7 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
         found = await scraped(port_of(node))
         assert value(found, "bolide_controller_sets") == 1
         assert value(found, "bolide_controller_sets_without_master") == 0
+        assert value(found, "bolide_controller_has_master", **SET) == 1
         assert value(found, "bolide_controller_replicas", **SET) == 2
         assert value(found, "bolide_controller_in_sync_replicas", **SET) == 2
         assert value(found, "bolide_controller_master_epoch", **SET) == 1

@@ -335,8 +335,8 @@ class Executor:
         self._log.flush_failed(error)
 
     def refuse_parked(self, text: str) -> None:
-        """Nobody can say any more that the log holds what sends wait for: refuse them."""
-        self._log.refuse_parked(text)
+        """Refuse the sends that wait: this broker is no longer their master. Its disk has not failed."""
+        self._log.refuse_parked(text, failed=False)
 
     # ---- effects, time, connections
 

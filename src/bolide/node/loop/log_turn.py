@@ -131,14 +131,16 @@ class LogTurn:
         if not self.failed:
             self.failed = True
             self._store.stop_writing(str(error))
-            self.refuse_parked(f"the log could not be synced: {error}")
+            self.refuse_parked(f"the log could not be synced: {error}", failed=True)
             self._host.store_failed(error)
             self._host.another_turn()
 
-    def refuse_parked(self, text: str) -> None:
-        """Nobody can say any more that the log holds what sends wait for: refuse them."""
+    def refuse_parked(self, text: str, *, failed: bool) -> None:
+        """Nobody can say any more that the log holds what sends wait for: refuse them. `failed` counts them as failed
+        writes, which a planned hand-over is not."""
         for entry in self._parked.take_all():
-            self._stats.put_failed += entry.sends
+            if failed:
+                self._stats.put_failed += entry.sends
             self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
 
     def answer_late(self, now: int) -> None:

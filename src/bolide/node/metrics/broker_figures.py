@@ -71,14 +71,6 @@ class BrokerFigures:
             labels = {"topic": topic, "is_system": yes(is_internal_topic(topic))}
             families.counter("rocketmq_messages_in_total", "Messages stored.", tally.messages, **labels)
             families.counter("rocketmq_throughput_in_total", "Bytes of messages stored.", tally.size, **labels)
-            if topic.startswith(DLQ_PREFIX):
-                families.counter(
-                    "rocketmq_send_to_dlq_messages_total",
-                    "Messages that went to a dead letter queue.",
-                    tally.messages,
-                    topic=topic,
-                    consumer_group=topic.removeprefix(DLQ_PREFIX),
-                )
         for topic, tally in list(stats.topic_copies.items()):
             labels = {"topic": topic, "is_system": yes(is_internal_topic(topic))}
             families.counter("bolide_messages_copied_total", "Messages copied.", tally.messages, **labels)
@@ -91,9 +83,7 @@ class BrokerFigures:
             families.counter(
                 "rocketmq_throughput_out_total", "Bytes of messages given to consumers.", tally.size, **labels
             )
-        for group, commits in list(stats.backward_commits.items()):
-            text = "Commits that moved an offset back."
-            families.counter("bolide_backward_commits_total", text, commits, consumer_group=group)
+        self._troubles_of_groups(families)
         families.counter("bolide_puts_failed_total", "Sends whose write failed.", stats.put_failed)
         families.counter("bolide_pulls_total", "Pulls that came in.", stats.pulls)
         families.counter("bolide_reads_found_total", "Reads of a queue that gave messages.", stats.pulls_found)
@@ -102,6 +92,26 @@ class BrokerFigures:
         families.counter("bolide_request_errors_total", "Requests that raised an error.", stats.handler_errors)
         families.counter("bolide_bad_frames_total", "Connections that broke the protocol.", stats.bad_frames)
         families.counter("bolide_connections_opened_total", "Connections that were accepted.", stats.connections)
+
+    def _troubles_of_groups(self, families: Families) -> None:
+        """Counters from which alerts take an increase. They begin at 0 for every group: Prometheus sees no increase in
+        a series that begins with its first burst."""
+        stats = self._source.parts.stats
+        puts, commits = dict(stats.topic_puts), dict(stats.backward_commits)
+        groups = {name for name in list(self._source.parts.groups.table) if not is_system_group(name)}
+        buried = {topic.removeprefix(DLQ_PREFIX) for topic in puts if topic.startswith(DLQ_PREFIX)}
+        for group in sorted(groups | buried):
+            topic = DLQ_PREFIX + group
+            families.counter(
+                "rocketmq_send_to_dlq_messages_total",
+                "Messages that went to a dead letter queue.",
+                puts[topic].messages if topic in puts else 0,
+                topic=topic,
+                consumer_group=group,
+            )
+        for group in sorted(groups | commits.keys()):
+            text = "Commits that moved an offset back."
+            families.counter("bolide_backward_commits_total", text, commits.get(group, 0), consumer_group=group)
 
     def _clients(self, families: Families) -> None:
         clients = self._source.parts.clients
@@ -249,7 +259,7 @@ class BrokerFigures:
             lag = replicas.lag_ms(now)
             families.gauge(
                 "bolide_replication_lag_seconds",
-                "Time since this slave had all of its master's log; -1 = never.",
+                "Time since this slave had all of its master's log, 0 while it has; -1 = never.",
                 lag * MILLI if lag >= 0 else -1,
             )
 

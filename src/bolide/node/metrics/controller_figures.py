@@ -77,6 +77,9 @@ class ControllerFigures:
         families.gauge("bolide_controller_sets_without_master", "Those that have no master.", without)
         for one in sets:
             labels = {"cluster": one.cluster, "broker_set": one.name}
+            families.gauge(
+                "bolide_controller_has_master", "1 while a set has one.", int(one.master is not None), **labels
+            )
             families.gauge("bolide_controller_replicas", "Brokers of a set.", len(one.replicas), **labels)
             families.gauge("bolide_controller_in_sync_replicas", "Those in sync.", len(one.in_sync), **labels)
             families.gauge("bolide_controller_master_epoch", "Epoch of its master.", one.master_epoch, **labels)

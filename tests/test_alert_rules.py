@@ -1,0 +1,174 @@
+"""The alert rules of deploy/prometheus, evaluated by promtool: each fires on the series of its trouble and is silent on
+those of ordinary operation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.node.controller.etcds import SKIP_OPTIONAL
+
+ROOT = Path(__file__).parent.parent
+RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
+MINUTES: Final = 60
+B: Final = '{cluster="C",node_type="broker",node_id="b"}'
+C: Final = '{cluster="C",broker_set="b",node_type="controller",node_id="127.0.0.1:9878",group="bolide"}'
+G: Final = '{cluster="C",node_id="b",consumer_group="g",topic="%s",is_system="false"}'
+DLQ: Final = "rocketmq_send_to_dlq_messages_total" + G % "%DLQ%g"
+LAG: Final = "rocketmq_consumer_lag_messages" + G % "T"
+AGE: Final = "rocketmq_consumer_lag_latency_milliseconds" + G % "T"
+SLAVE: Final = '{cluster="C",node_id="b",slave="10.0.0.2:41000"}'
+
+
+def bucket(name: str, bound: str) -> str:
+    return f'{name}_bucket{{cluster="C",node_id="b",le="{bound}"}}'
+
+
+def slow(name: str, bound: str, beyond: str) -> dict[str, str]:
+    """2 % of what is counted take longer than `bound`."""
+    return {bucket(name, bound): "0+98x60", bucket(name, beyond): "0+100x60", bucket(name, "+Inf"): "0+100x60"}
+
+
+def quick(name: str, bound: str, beyond: str) -> dict[str, str]:
+    """One in 1,000 takes longer."""
+    return {bucket(name, bound): "0+999x60", bucket(name, beyond): "0+1000x60", bucket(name, "+Inf"): "0+1000x60"}
+
+
+Series = dict[str, str]
+CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
+    "BolideDown": (
+        [{'up{job="bolide-broker",instance="b:5557"}': "0x60"}],
+        [
+            {'up{job="bolide-broker",instance="b:5557"}': "1x58 0 1", 'up{job="other",instance="x:1"}': "0x60"},
+        ],
+    ),
+    "BolideStoreFailed": ([{"bolide_store_failed" + B: "0x58 1x1"}], [{"bolide_store_failed" + B: "0x60"}]),
+    "BolideTakesNoMessages": ([{"bolide_store_writable" + B: "1x57 0x3"}], [{"bolide_store_writable" + B: "1x60"}]),
+    "BolideDiskFills": (
+        [
+            {"bolide_disk_free_bytes" + B: "100-1x60", "bolide_disk_size_bytes" + B: "110x60"},
+            {"bolide_disk_free_bytes" + B: "10x60", "bolide_disk_size_bytes" + B: "110x60"},
+        ],
+        [{"bolide_disk_free_bytes" + B: "100x60", "bolide_disk_size_bytes" + B: "110x60"}],
+    ),
+    "BolideUnknownToNameServers": (
+        [{"bolide_name_servers_reached" + B: "1x60", "bolide_name_servers" + B: "2x60"}],
+        [{"bolide_name_servers_reached" + B: "2x58 1 2", "bolide_name_servers" + B: "2x60"}],
+    ),
+    "BolideSendsAreSlow": (
+        [slow("bolide_send_seconds", "0.2", "1")],
+        [quick("bolide_send_seconds", "0.2", "1"), slow("bolide_send_seconds", "0.1", "0.2")],
+    ),
+    "BolideSendsFail": (
+        [{"bolide_puts_failed_total" + B: "0x55 1+1x4"}],
+        [{"bolide_puts_failed_total" + B: "7x60"}],
+    ),
+    "BolideTablesAreNotWritten": (
+        [{"bolide_table_write_failures_total" + B: "0x50 1+1x9"}],
+        [{"bolide_table_write_failures_total" + B: "0x55 1x4"}],
+    ),
+    "BolideLoopIsSlow": (
+        [slow("bolide_turn_seconds", "0.1", "1")],
+        [quick("bolide_turn_seconds", "0.1", "1")],
+    ),
+    "BolideGroupLags": ([{LAG: "100001x60"}], [{LAG: "0x50 200000x5 0x4"}]),
+    "BolideGroupIsLate": ([{AGE: "0+60000x60"}], [{AGE: "500000x60"}]),
+    "BolideDeadLetters": (
+        [
+            {DLQ: "0x55 12x4"},
+            {DLQ: "_x55 12x4"},  # a group that came and failed between two scrapes
+            {DLQ: "_x55 0 12x3"},
+        ],
+        [
+            {DLQ: "0x60"},
+            {DLQ: "12x60"},
+            {DLQ: "12x50 0x9"},  # the broker has restarted
+            {DLQ: "_x55 0x4"},  # a new group
+        ],
+    ),
+    "BolideSlaveLags": (
+        [
+            {"bolide_replication_lag_bytes" + SLAVE: "0x50 70000000x9"},
+            {"bolide_replication_lag_seconds" + B: "0x50 61x9"},
+        ],
+        [{"bolide_replication_lag_bytes" + SLAVE: "1000x60", "bolide_replication_lag_seconds" + B: "-1x60"}],
+    ),
+    "BolideConnectionsRunOut": (
+        [{"bolide_connections" + B: "95x60", "bolide_connections_limit" + B: "100x60"}],
+        [{"bolide_connections" + B: "80x60", "bolide_connections_limit" + B: "100x60"}],
+    ),
+    "BolideNoControllerLeads": (
+        [{"bolide_controller_leads" + C: "0x60"}],
+        [{"bolide_controller_leads" + C: "0x60", "bolide_controller_leads" + C.replace("9878", "9879"): "1x60"}],
+    ),
+    "BolideControllerKeepsNothing": (
+        [{"bolide_controller_store_reached" + C: "0x60"}],
+        [{"bolide_controller_store_reached" + C: "1x60"}],
+    ),
+    "BolideSetWithoutMaster": (
+        [{"bolide_controller_has_master" + C: "1x57 0x3"}],
+        [{"bolide_controller_has_master" + C: "1x60"}],
+    ),
+    "BolideReplicaOutOfSync": (
+        [{"bolide_controller_in_sync_replicas" + C: "2x50 1x9", "bolide_controller_replicas" + C: "2x60"}],
+        [{"bolide_controller_in_sync_replicas" + C: "2x57 1x1 2", "bolide_controller_replicas" + C: "2x60"}],
+    ),
+}
+"""For each rule: the series of cases in which it fires within an hour, and of those in which it does not."""
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    found = subprocess.run(
+        [ROOT / "tools" / "ensure_promtool.sh"], stdout=subprocess.PIPE, encoding="utf-8", timeout=300, check=False
+    )
+    if found.returncode and SKIP_OPTIONAL in os.environ:
+        pytest.skip("needs promtool")
+    assert found.returncode == 0, "needs promtool, or leave such tests out with --skip-optional"
+    return found.stdout.strip()
+
+
+def checked(promtool: str, folder: Path, cases: list[tuple[str, Series, bool]]) -> str:
+    """What promtool says of cases of (rule, series, whether it fires after an hour)."""
+    tests: list[dict[str, Any]] = []
+    for alert, series, fires in cases:
+        query = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})'
+        samples = [{"labels": "{}", "value": 1}] if fires else []
+        tests.append(
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [{"expr": query, "eval_time": f"{MINUTES}m", "exp_samples": samples}],
+            }
+        )
+    file = folder / "rules_test.yml"
+    whole = {"rule_files": [str(RULES)], "evaluation_interval": "15s", "tests": tests}
+    file.write_text(json.dumps(whole), encoding="utf-8")
+    done = subprocess.run(
+        [promtool, "test", "rules", str(file)], capture_output=True, encoding="utf-8", timeout=120, check=False
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_every_rule_has_series_in_which_it_fires_and_in_which_it_does_not() -> None:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    assert sorted(CASES) == sorted(rule["alert"] for group in groups for rule in group["rules"])
+    assert all(firing and silent for firing, silent in CASES.values())
+
+
+def test_rules_fire_and_are_silent(promtool: str, tmp_path: Path) -> None:
+    cases = [(alert, series, True) for alert, (firing, _) in CASES.items() for series in firing]
+    cases += [(alert, series, False) for alert, (_, silent) in CASES.items() for series in silent]
+    assert checked(promtool, tmp_path, cases) == ""
+
+
+def test_a_case_that_does_not_hold_is_found(promtool: str, tmp_path: Path) -> None:
+    (firing, *_), (silent, *_) = CASES["BolideStoreFailed"]
+    assert checked(promtool, tmp_path, [("BolideStoreFailed", firing, False)])
+    assert checked(promtool, tmp_path, [("BolideStoreFailed", silent, True)])
