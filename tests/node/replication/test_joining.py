@@ -48,6 +48,21 @@ async def test_slave_counts_copied_messages(tmp_path: Path) -> None:
         assert alone.parts.stats.put_messages == 0
 
 
+async def test_an_idle_slave_that_has_all_does_not_lag(tmp_path: Path) -> None:
+    beat = 60_000
+    async with (
+        master(tmp_path / "a") as first,
+        slave(tmp_path / "b", first, ha_send_heartbeat_interval=beat) as second,
+    ):
+        side = second.parts.inspection.replicas
+        await send(first, 3)
+        await same(first, second)
+        await until(lambda: side.lag_ms(second.clock.now()) == 0, "the slave has all")
+        now = second.clock.now()
+        assert side.lag_ms(now + beat) == 0, "the master is idle"
+        assert side.lag_ms(now + 3 * beat) > 2 * beat, "the master is silent"
+
+
 async def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
     async with master(tmp_path / "m", slave_timeout=100) as of:
         assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}

@@ -22,6 +22,8 @@ from bolide.world.contract import World
 
 CONNECT_TIMEOUT_S: Final = 5.0
 WRITE_HIGH: Final = 64 * 1024
+HEARTBEATS: Final = 2
+"""Heartbeats of a master that may be missing before what it said last is too old."""
 
 
 class LoopParts(NamedTuple):
@@ -63,7 +65,10 @@ class LinkToMaster(Service):
         self._follows = False
         self._read_at = 0
         self._wrote_at = 0
+        self._has_all = False
+        """Whether the master's log was here when the master last said where it ends."""
         self._had_all_at = 0
+        self._heartbeat = pace.heartbeat
         self._retry_s = pace.heartbeat / 1000  # 5 s, as in RocketMQ
         self.woken: Service = self
         """Whose `due` is asked again when a connection begins."""
@@ -205,5 +210,15 @@ class LinkToMaster(Service):
         )
 
     def lag_ms(self, now: int) -> int:
-        """How long ago all of the master's log was here, as far as its transfers tell; -1 when none has told."""
+        """Time since all of the master's log was here, in ms, 0 while it is, -1 if it never was.
+
+        An idle master says only in its heartbeats where its log ends. The slave lags once two of them are missing."""
+        if self._has_all and now - self._had_all_at <= HEARTBEATS * self._heartbeat:
+            return 0
         return now - self._had_all_at if self._had_all_at else -1
+
+    def _told_end(self, has_all: bool, now: int) -> None:
+        """The master said where its log ends."""
+        self._has_all = has_all
+        if has_all:
+            self._had_all_at = now

@@ -80,8 +80,7 @@ class MasterLink(LinkToMaster):
         except BolideError as error:
             self._end(str(error))
             return
-        if session.has_all:
-            self._had_all_at = now
+        self._told_end(session.has_all, now)
         if session.compared and not self._follows:
             self._follows, self._said = True, ""
             self._log.info("follows the master %s from offset %d", connection.remote, session.end - len(piece.data))

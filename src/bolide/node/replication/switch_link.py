@@ -143,8 +143,7 @@ class SwitchLink(LinkToMaster):
         confirmed = min(session.confirm, int(self._raw.end))
         if session.follows and confirmed > store.replicated_offset:
             store.replicated_offset = confirmed
-        if session.follows and session.confirm <= int(self._raw.end):
-            self._had_all_at = now
+        self._told_end(session.follows and session.confirm <= int(self._raw.end), now)
         self._another_turn()
 
     # ---- turns and time
