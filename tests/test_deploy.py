@@ -25,6 +25,7 @@ from bolide.node.process.exit_codes import BAD_CONFIG, STORE_FAILED
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
+from bolide.version import VERSION
 from proof.kit.processes import ChildProcess
 from proof.kit.waiting import PATIENCE
 from tests.node.brokers import options, pull_request, send_request
@@ -178,6 +179,15 @@ def test_units_are_what_systemd_takes(name: str, tmp_path: Path) -> None:
         [sys.executable, "-m", "bolide", command.split()[0], "--help"], capture_output=True, text=True, check=True
     )
     assert all(option in told.stdout for option in options_given)
+    # ProtectSystem=strict: all else is read-only, and a daemon replaces the file of its settings.
+    told_paths = dict(re.findall("^(StateDirectory|LogsDirectory|ReadWritePaths)=(.*)$", text, re.MULTILINE))
+    assert Path(command.split()[command.split().index("-c") + 1]).parent == Path(told_paths["ReadWritePaths"])
+    writable = [told_paths["ReadWritePaths"], f"/var/lib/{told_paths['StateDirectory']}"]
+    writable.append(f"/var/log/{told_paths['LogsDirectory']}")
+    pages = [text, (DEPLOY.parent / "docs" / "monitor.md").read_text(encoding="utf-8")]
+    named = re.findall(r"(?<=[ :=])/(?:var|etc)/[\w./-]+", "\n".join(pages))
+    named = [path for path in named if "bolide/" in path or f"{name}/" in path]
+    assert named and all(path.startswith(tuple(f"{each}/" for each in writable)) for path in named), named
     if shutil.which("systemd-analyze") is None:
         return
     unit = tmp_path / f"{name}.service"
@@ -191,7 +201,34 @@ def manifests(name: str) -> dict[str, dict[str, Any]]:
     return {each["kind"]: each for each in yaml.safe_load_all(text)}
 
 
-@pytest.mark.parametrize(("name", "store"), [("namesrv", False), ("broker", True)])
+@pytest.mark.parametrize("path", sorted((DEPLOY / "kubernetes").glob("*.yaml")), ids=lambda path: path.stem)
+def test_manifests_name_this_version_and_give_probes_three_seconds(path: Path) -> None:
+    for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        pod = each.get("spec", {}).get("template", {}).get("spec", {"containers": []})
+        for container in pod["containers"]:
+            assert container["image"] == f"bolide:{VERSION}"
+            probes = {kind: probe for kind, probe in container.items() if kind.endswith("Probe")}
+            assert {"livenessProbe", "readinessProbe"} <= probes.keys()
+            assert {probe["timeoutSeconds"] for probe in probes.values()} == {3}
+
+
+def test_the_console_of_a_manifest_starts_with_its_arguments() -> None:
+    found = manifests("console")
+    pod = found["Deployment"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]
+    told = subprocess.run(
+        [sys.executable, "-m", "bolide", "console", "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(word in told.stdout for word in container["args"] if word.startswith("--"))
+    assert all(each["name"] in told.stdout for each in container["env"])
+    assert container["readinessProbe"]["httpGet"]["path"] == "/login"
+    (port,) = found["Service"]["spec"]["ports"]
+    assert container["args"][-1].endswith(f":{port['port']}") and container["ports"][0]["containerPort"] == port["port"]
+
+
+@pytest.mark.parametrize(("name", "store"), [("namesrv", False), ("controller", False), ("broker", True)])
 def test_a_manifest_runs_a_daemon_that_serves_what_it_is_asked_for(name: str, store: bool) -> None:
     found = manifests(name)
     one = found["StatefulSet"]["spec"]
@@ -211,7 +248,8 @@ def test_a_manifest_runs_a_daemon_that_serves_what_it_is_asked_for(name: str, st
     )  # fmt: skip
     given = {row["key"]: row["value"] for row in json.loads(shown.stdout) if row["origin"].startswith("variable")}
     assert len(given) == len(variables) and "warning" not in shown.stderr.lower(), shown.stderr
-    assert ports == {name: int(listen.rpartition(":")[2]), "metrics": 5557 if store else 5558}
+    metrics = {"broker": 5557, "namesrv": 5558, "controller": 5559}[name]
+    assert ports == {name: int(listen.rpartition(":")[2]), "metrics": metrics}
     probes = {container[kind]["httpGet"]["path"] for kind in container if kind.endswith("Probe")}
     assert probes == {"/healthz", "/readyz"}
     (mount,) = container["volumeMounts"]
@@ -235,7 +273,13 @@ def test_the_image_is_the_one_that_the_manifests_run() -> None:
     (user,) = re.findall(r"^USER (\d+)$", text, re.MULTILINE)
     (volume,) = re.findall(r"^VOLUME (\S+)$", text, re.MULTILINE)
     (command,) = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
-    for name in ("namesrv", "broker"):
+    ignored = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert "*" in ignored, "only what is listed is copied"
+    assert all((DEPLOY.parent / line[1:]).exists() for line in ignored if line.startswith("!"))
+    assert f"bolide:{VERSION}" in text and "BOLIDE_BUILD=yes" in text
+    extras = re.findall(r"whl\)\[([a-z,]+)\]", text)
+    assert extras and {"acl", "console", "metrics"} <= set(extras[0].split(","))
+    for name in ("namesrv", "controller", "broker"):
         pod = manifests(name)["StatefulSet"]["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsUser"] == int(user)
         assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == volume
