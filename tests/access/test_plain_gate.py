@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bolide.access.plain_accounts import BadAccounts, read_accounts
+from bolide.access.plain_accounts import BadAccounts, Perm, read_accounts
 from bolide.access.plain_gate import PlainGate
 from bolide.access.users import Credentials
 from bolide.remoting.bodies.base import encode_body
@@ -212,3 +212,22 @@ def test_a_file_that_cannot_be_taken_is_refused_without_its_secrets(file: bytes,
         read_accounts([("plain_acl.yml", file)])
     assert why in str(refused.value)
     assert "secret-of-s" not in str(refused.value)
+
+
+@pytest.mark.parametrize("after", [b"\t", b" \t ", b"\t# the key", b"   "])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_blanks_and_tabs_after_a_value_are_not_part_of_it(after: bytes, end: bytes) -> None:
+    data = FILE.replace(b"12345678\n", b"12345678" + after + b"\n").replace(b"=PUB\n", b"=PUB" + after + b"\n")
+    accounts = read_accounts([("f", data.replace(b"\n", end))])
+    assert accounts.by_key["seller1"].secret == "12345678"
+    assert accounts.by_key["seller1"].perms["orders"] is Perm.PUB
+
+
+def test_tab_within_a_value_is_part_of_it() -> None:
+    accounts = read_accounts([("f", FILE.replace(b"12345678", b"1234 \t5678"))])
+    assert accounts.by_key["seller1"].secret == "1234 \t5678"
+
+
+def test_tab_as_indentation_is_rejected() -> None:
+    with pytest.raises(BadAccounts, match="f is no YAML at line"):
+        read_accounts([("f", FILE.replace(b"  secretKey", b"\tsecretKey"))])

@@ -41,8 +41,8 @@ class AccessOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key)
     acl_folder: Annotated[
         str,
         ACCESS(
-            "Folder of `plain_acl.yml` and of the folder `acl/` with further files; RocketMQ's is `conf`. Changes "
-            "count within seconds.",
+            "Folder of `plain_acl.yml` and of the folder `acl/` with further files; empty: the folder "
+            "`conf` in the variable ROCKETMQ_HOME, as in RocketMQ. Changes count within seconds.",
             java=OURS,
         ),
     ] = ""
@@ -96,7 +96,9 @@ class AccessOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key)
                 "plain_acl.yml, the other keeps users of its own"
             )
         if self.acl_enable and not self.acl_folder.strip():
-            raise ConfigError("aclEnable = true needs aclFolder: the folder with plain_acl.yml")
+            raise ConfigError(
+                "aclEnable = true needs aclFolder, the folder with plain_acl.yml: set it, or the variable ROCKETMQ_HOME"
+            )
         _ = self.free_codes, self.first_user, self.inner_credentials
 
     @property

@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from functools import cache
+from typing import Any, Final, TypeAlias
 
 from bolide.access.addresses import BadAddress, Matches, matcher
 from bolide.errors import ConfigError
@@ -106,7 +107,7 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
     except ImportError:
         raise ConfigError("aclEnable = true needs PyYAML: pip install 'bolide[acl]'") from None
     try:
-        found = yaml.load(data, Loader=yaml.BaseLoader)
+        found = yaml.load(data, Loader=_loader())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise BadAccounts(f"{name} is no YAML{'' if mark is None else f' at line {mark.line + 1}'}") from None
@@ -117,6 +118,27 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise BadAccounts(f"{name} is not a table of names and values")
     return found
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's BaseLoader, with tabs after plain values as SnakeYAML 1.30 reads them: blanks, which end no value."""
+    import yaml
+
+    class Loader(yaml.BaseLoader):
+        def scan_plain_spaces(self, indent: int, start_mark: object) -> Any:
+            length = 0
+            while self.peek(length) in (" ", "\t"):
+                length += 1
+            blanks = self.prefix(length)
+            if "\t" not in blanks:
+                return super().scan_plain_spaces(indent, start_mark)
+            self.forward(length)
+            if self.peek() in "\0\r\n\x85\u2028\u2029":
+                return super().scan_plain_spaces(indent, start_mark)
+            return [blanks]
+
+    return Loader
 
 
 def _account(row: Yaml, where: str) -> Account:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.declaration import java_key
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
@@ -44,6 +46,25 @@ def test_the_variables_of_rocketmq_name_servers_where_no_setting_does(tmp_path: 
         loaded = load_options(BrokerOptions, {}, file, environ)
         assert (loaded.options.registration.namesrv_addr, loaded.origins["namesrvAddr"]) == (addr, origin)
     assert load_options(NamesrvOptions, {}, None, javas).warnings == []
+
+
+@pytest.mark.parametrize("kind", [BrokerOptions, NamesrvOptions, ControllerOptions])
+def test_variables_of_other_daemons_do_not_warn(kind: type[Struct]) -> None:
+    """The daemons of `bolide standalone` share an environment."""
+    shared = {"BOLIDE_NAMESRV_ADDR": "a:1", "BOLIDE_CONTROLLER_STORE": "file:/x", "BOLIDE_KV_CONFIG_PATH": "/kv"}
+    assert load_options(kind, {}, None, shared).warnings == []
+
+
+def test_acl_folder_is_below_the_home_of_rocketmq(tmp_path: Path) -> None:
+    home = {"ROCKETMQ_HOME": "/opt/rocketmq"}
+    loaded = load_options(BrokerOptions, {"aclEnable": True}, None, home)
+    assert loaded.options.access.acl_folder == "/opt/rocketmq/conf"
+    assert loaded.origins["aclFolder"] == "variable ROCKETMQ_HOME"
+    given = load_options(BrokerOptions, {"aclEnable": True, "aclFolder": "/etc/acl"}, None, home)
+    assert given.options.access.acl_folder == "/etc/acl"
+    assert load_options(BrokerOptions, {}, None, home).options.access.acl_folder == ""
+    with pytest.raises(ConfigError, match="needs aclFolder, .* or the variable ROCKETMQ_HOME"):
+        load_options(BrokerOptions, {"aclEnable": True}, None, {})
 
 
 def test_unknown_keys_warn(tmp_path: Path) -> None:

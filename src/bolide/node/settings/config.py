@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from bolide.access.options import SECRET_SETTINGS
+from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.declaration import options_of, settings_of, text_of
 from bolide.errors import ConfigError
+from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.unkept import OF_BROKERS, UNKEPT, refuse_unkept
 from bolide.node.settings.without_effect import warnings_of, without_effect
 from bolide.remoting.properties_text import read_properties_utf8
@@ -28,6 +31,9 @@ PREFIX: Final = "BOLIDE_"
 OFF: Final = frozenset({"", "false"})
 NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL", "BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"})
 """Variables that begin alike and belong to the build, or to clients."""
+DAEMONS: Final = (BrokerOptions, NamesrvOptions, ControllerOptions)
+"""Daemons of one machine, and those of `bolide standalone`, often share an environment: what names a setting of one
+is no mistake at the others."""
 
 ALIASES: Final = {
     "useTLS": "tlsEnable",
@@ -89,13 +95,14 @@ def load_options(
         else:
             warnings.append(f"{path}: the key {key!r} is not known here and has no effect")
     by_variable = {variable_name(key): key for key in known if key in settings or key not in OF_BROKERS}
+    of_others = {variable_name(key) for other in DAEMONS for key in settings_of(other)}
     for name in sorted(variables):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
         named = by_variable.get(name)
-        if named is None:
+        if named is None and name not in of_others:
             warnings.append(f"the variable {name} names no setting of this daemon and has no effect")
-        else:
+        elif named is not None:
             texts[named], origins[named] = variables[name], f"variable {name}"
     for written, given in (flags or {}).items():
         if given is None:
@@ -104,12 +111,24 @@ def load_options(
         if key not in known:
             raise ConfigError(f"{written} is not a setting of this daemon: bolide config show lists them")
         texts[key], origins[key] = text_of(given), "flag"
+    _default_acl_folder(texts, origins, settings, variables)
     refuse_unkept({key: text for key, text in texts.items() if key not in settings}, origins)
     # What is switched off, or left empty, promises nothing that a warning would have to take back.
     asked = {key: origins[key] for key, text in texts.items() if key in idle and text.strip().lower() not in OFF}
     warnings += warnings_of(asked, kind)
     options = options_of(kind, texts, origins)
     return Loaded(options, {key: origins[key] for key in settings}, warnings)
+
+
+def _default_acl_folder(
+    texts: dict[str, str], origins: dict[str, str], settings: Container[str], variables: Mapping[str, str]
+) -> None:
+    """Take `aclFolder` from ROCKETMQ_HOME if it is not set, as RocketMQ 4.9 does (docs/protocol/acl.md 2)."""
+    if "aclFolder" not in settings or "aclFolder" in texts or texts.get("aclEnable", "").strip().lower() != "true":
+        return
+    home = variables.get("ROCKETMQ_HOME", "")
+    if home:
+        texts["aclFolder"], origins["aclFolder"] = os.path.join(home, "conf"), "variable ROCKETMQ_HOME"
 
 
 def load_daemon(
