@@ -14,6 +14,7 @@ import pytest
 from bolide.errors import ConfigError
 from bolide.node.process.daemon import run_daemon
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
+from bolide.store.disk.files import DiskFull
 from bolide.store.errors import StoreDamaged
 
 
@@ -22,12 +23,18 @@ class Scripted:
 
     address = "127.0.0.1:1"
 
-    def __init__(self, fails: BaseException | None = None, ends: BaseException | None = None, signals: int = 0) -> None:
+    def __init__(
+        self,
+        fails: BaseException | None = None,
+        ends: BaseException | None = None,
+        signals: int = 0,
+        unclean: BaseException | None = None,
+    ) -> None:
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
         self.stops = 0
         self.reloads = 0
-        self._fails, self._ends, self._signals = fails, ends, signals
+        self._fails, self._ends, self._signals, self._unclean = fails, ends, signals, unclean
 
     async def start(self) -> None:
         if self._fails is not None:
@@ -40,6 +47,8 @@ class Scripted:
 
     async def stop(self) -> None:
         self.stops += 1
+        if self._unclean is not None:
+            raise self._unclean
 
     async def reload(self) -> None:
         self.reloads += 1
@@ -92,6 +101,19 @@ def test_what_ends_a_daemon_is_its_status(
     assert status_of(make) == status
     assert capsys.readouterr().out == "ready broker x 127.0.0.1:1\n"
     assert nodes[0].stops == 1
+
+
+@pytest.mark.parametrize(
+    ("ends", "status"), [(None, FAILED), (OSError(errno.EIO, "no sync"), STORE_FAILED)], ids=["signal", "failed store"]
+)
+def test_a_stop_that_cannot_write_is_one_sentence(
+    ends: BaseException | None, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = Scripted(ends=ends, signals=0 if ends else signal.SIGTERM, unclean=DiskFull("cannot write /s/index/1"))
+    assert status_of(lambda: node) == status
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert record.getMessage().startswith("broker x could not write everything at its stop")
+    assert record.getMessage().endswith("cannot write /s/index/1") and record.exc_info is None
 
 
 class Input:

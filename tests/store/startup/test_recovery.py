@@ -8,6 +8,7 @@ from bolide.layout.checkpoint import decode_checkpoint
 from bolide.store.disk.checkpoint_file import load_checkpoint
 from bolide.store.disk.files import FileFailed
 from bolide.store.options import StoreOptions
+from bolide.store.startup.recovery import RecoveryReport
 from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ASYNC, ROOT, SHAPE, Machine, message, missing, units_agree
 
@@ -352,3 +353,17 @@ def test_a_kill_after_a_checkpoint_leaves_each_key_in_the_index_once() -> None:
     for sent in machine.acknowledged:
         found = machine.store.index.query("T", sent.put.properties.uniq_key, 64, 0, 1 << 60)
         assert found == [sent.at.physical_offset]
+
+
+def test_sentence_leaves_out_what_did_not_happen() -> None:
+    report = RecoveryReport()
+    assert report.sentence() == "it has no messages yet"
+    report.log_end = 500
+    assert report.sentence() == "opened after a clean stop, its log ends at 500"
+    report.abnormal, report.records, report.scanned_from, report.truncated_bytes = True, 3, 40, 7
+    assert report.sentence() == (
+        "opened after a crash, its log ends at 500, 3 records read from 40, 7 torn bytes wiped"
+    )
+    torn = RecoveryReport()
+    torn.truncated_bytes = 9
+    assert torn.sentence() == "opened after a clean stop, its log ends at 0, 9 torn bytes wiped"

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from bolide.errors import BolideError
 from bolide.node.logs.logs import start_logging
-from bolide.node.process.exit_codes import STOPPED, STORE_FAILED, of_failed_start
+from bolide.node.process.exit_codes import FAILED, STOPPED, STORE_FAILED, of_failed_start
 from bolide.node.process.heap import keep_freed_memory
 
 log = logging.getLogger("bolide.node")
@@ -92,13 +92,23 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: 
     for wait in (*waits, hangups):
         wait.cancel()
     log.info("%s stops", name)
-    await node.stop()
+    unclean = await _stop(node, name)
     if reader is not None:
         reader.close()
     if node.failure is None:
-        return STOPPED
+        return FAILED if unclean else STOPPED
     tell(str(node.failure))
     return STORE_FAILED
+
+
+async def _stop(node: Node, name: str) -> bool:
+    """Stop the node. Return whether something could not be written: the next start repairs it as after a crash."""
+    try:
+        await node.stop()
+    except (BolideError, OSError) as error:
+        log.error("%s could not write everything at its stop, so its next start reads more of its log: %s", name, error)
+        return True
+    return False
 
 
 def on_hangup(stop: Callable[[], object]) -> asyncio.Event:

@@ -56,13 +56,18 @@ class RecoveryReport:
         self.last_store_timestamp: int = 0
 
     def sentence(self) -> str:
-        """One line for the log."""
+        """Return one line for the log, without what did not happen."""
+        found = {
+            f"{self.records} records read from {self.scanned_from}": self.records,
+            f"{self.dispatched} dispatched again": self.dispatched,
+            f"{self.truncated_bytes} torn bytes wiped": self.truncated_bytes,
+            f"{len(self.deleted_files)} files deleted": len(self.deleted_files),
+        }
+        did = [text for text, count in found.items() if count]
+        if not self.log_end and not did:
+            return "it has no messages yet"
         how = "after a crash" if self.abnormal else "after a clean stop"
-        return (
-            f"store started {how}: log ends at {self.log_end}, {self.records} records read from {self.scanned_from}, "
-            f"{self.dispatched} dispatched again, {self.truncated_bytes} torn bytes wiped, "
-            f"{len(self.deleted_files)} files deleted"
-        )
+        return ", ".join([f"opened {how}, its log ends at {self.log_end}", *did])
 
 
 @final
