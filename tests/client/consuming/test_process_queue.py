@@ -122,3 +122,37 @@ async def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     assert not waiting.done()  # one of one
     queue.limit(1000, 100, 2000, 2, -1, 1)
     await waiting
+
+
+def test_messages_given_out_leave_the_cache_and_are_committed_when_consumed() -> None:
+    queue = process_queue()
+    queue.max_count = 2
+    messages = [message(offset) for offset in range(4)]
+    queue.add(messages[:2])
+    queue.give_out(messages[:1])
+    queue.give_out(messages[1:2])
+    assert (queue.cached_count, queue.cached_bytes, queue.limit_reached(), queue.commit_offset) == (0, 0, "", 0)
+    assert not queue.moved_to(9), "what is given out is not consumed"
+    queue.add(messages[2:])
+    assert queue.restart_at(4, 3) == 0
+    assert [queue.consumed(), queue.commit_offset] == [2, 2]
+    queue.give_out(messages[2:])
+    queue.clear()
+    assert queue.commit_offset == -1
+
+
+def test_messages_that_nobody_received_return_to_the_front_of_the_cache() -> None:
+    queue = process_queue()
+    messages = [message(offset) for offset in range(4)]
+    queue.add(messages)
+    queue.waiting.extend(messages[2:])
+    queue.give_out(messages[:2])
+    queue.take_back(messages[1:2])
+    assert (list(queue.waiting), queue.cached_count, queue.commit_offset) == (messages[1:], 3, 0)
+    assert queue.consumed() == 1, "the first one was received"
+    queue.take_back(messages[:1])
+    assert queue.commit_offset == 1, "what is consumed stays away"
+    queue.give_out([queue.waiting.popleft()])
+    queue.clear()
+    queue.take_back(messages[1:2])
+    assert (list(queue.waiting), queue.cached_count) == ([], 0)

@@ -212,3 +212,18 @@ async def test_seek_to_a_time(bolide_broker: Broker) -> None:
             assert [message.body for message in await consumer.poll()] == [b"after"]
         await consumer.seek_to_time(first - 60_000, [queue])
         assert (await consumer.poll())[0].body == b"before"
+
+
+async def test_a_consumer_that_never_commits_gets_more_than_its_cache_holds(broker: ScriptedBroker) -> None:
+    async with pull_consumer(broker, auto_commit=False, max_cached=2, pull_batch=1) as consumer:
+        await consumer.assign([Q0])
+        fill(broker, 40)
+        seen: list[int] = []
+        while len(seen) < 20:
+            found = await consumer.poll(60)
+            assert found, "a poll returns nothing while messages are left"
+            seen += [message.queue_offset for message in found]
+        assert seen == list(range(20))
+        assert await consumer.committed(Q0) == -1
+        await consumer.commit()
+        assert await consumer.committed(Q0) == 20

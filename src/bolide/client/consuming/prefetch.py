@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,6 +33,8 @@ from bolide.layout.names import MASTER_ID
 
 log = logging.getLogger("bolide.client")
 
+POLLS_KEPT: Final = 16
+"""Polls whose messages can be given back: threads that share a consumer have that many at once."""
 PULL_FAILED_PAUSE: Final = 1.0
 
 
@@ -59,7 +62,8 @@ class Prefetch:
         self._filters = filters
         self._arrived = asyncio.Event()
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
-        self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
+        self._delivered: set[ProcessQueue] = set()
+        self._polls: deque[list[tuple[ProcessQueue, list[ReceivedMessage]]]] = deque(maxlen=POLLS_KEPT)
         self._paused = PausedQueues()
         self._turn = 0
 
@@ -88,6 +92,7 @@ class Prefetch:
             if process_queue.waiting and queue not in self._paused
         ]
         taken: list[ReceivedMessage] = []
+        parts: list[tuple[ProcessQueue, list[ReceivedMessage]]] = []
         self._turn += 1
         for step in range(len(process_queues)):
             process_queue = process_queues[(self._turn + step) % len(process_queues)]
@@ -95,25 +100,31 @@ class Prefetch:
             count = min(max_messages - len(taken), len(waiting))
             messages = [waiting.popleft() for _ in range(count)]
             if messages:
-                self._delivered.setdefault(process_queue, []).extend(messages)
+                process_queue.give_out(messages)
+                self._delivered.add(process_queue)
+                parts.append((process_queue, messages))
                 taken += messages
+        if parts:
+            self._polls.append(parts)
         return taken
 
     def give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Put messages that a poll returned, and its caller did not receive, back to their place in the queues held."""
+        """Put messages that a poll returned, and its caller did not receive, back to their place in the queues held.
+
+        Only for one of the last polls: nothing remembers all messages that were returned since the last commit.
+        """
         back = set(map(id, messages))
-        for process_queue, delivered in self._delivered.items():
-            returned = [message for message in delivered if id(message) in back]
-            self._delivered[process_queue] = [message for message in delivered if id(message) not in back]
-            process_queue.waiting.extendleft(reversed(returned))
+        for poll in self._polls:
+            for process_queue, returned in poll:
+                process_queue.take_back([message for message in returned if id(message) in back])
         self._arrived.set()
 
     def consumed(self) -> None:
         """What was returned so far is consumed."""
-        delivered, self._delivered = self._delivered, {}
-        for process_queue, messages in delivered.items():
-            if messages and not process_queue.dropped:
-                self.member.store.update(process_queue.queue, process_queue.done(messages))
+        delivered, self._delivered = self._delivered, set()
+        for process_queue in delivered:
+            if not process_queue.dropped:
+                self.member.store.update(process_queue.queue, process_queue.consumed())
 
     def end(self) -> None:
         """Let a poll that waits return."""
@@ -135,7 +146,7 @@ class Prefetch:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self._delivered.pop(process_queue, None)
+        self._delivered.discard(process_queue)
         process_queue.clear()
         process_queue.next_offset = offset
         self._start(process_queue)
@@ -155,7 +166,7 @@ class Prefetch:
 
     async def lost(self, process_queue: ProcessQueue) -> None:
         """A queue goes to another member: what was delivered and not committed is delivered again there."""
-        self._delivered.pop(process_queue, None)
+        self._delivered.discard(process_queue)
         task = self._pulls.pop(process_queue, None)
         if task is not None:
             task.cancel()
@@ -205,7 +216,7 @@ class Prefetch:
         if result.status is PullStatus.OFFSET_ILLEGAL:
             process_queue.next_offset = offset = process_queue.restart_at(asked, result.next_offset)
             log.warning("%s is read on from offset %d", process_queue.queue, offset)
-            self._delivered.pop(process_queue, None)
+            self._delivered.discard(process_queue)
             process_queue.clear()
             self.member.store.update(process_queue.queue, offset)
             return

@@ -42,6 +42,7 @@ class ProcessQueue:
         self._order: deque[int] = deque()
         self._done: set[int] = set()
         self._last = -1
+        self._returned = -1
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -58,6 +59,8 @@ class ProcessQueue:
     @property
     def commit_offset(self) -> int:
         """The offset a successor must start at; -1 when nothing is known yet."""
+        if self._returned >= 0:
+            return self._returned
         return self._order[0] if self._order else self._last + 1 if self._last >= 0 else -1
 
     @property
@@ -97,9 +100,36 @@ class ProcessQueue:
             self._note_room()
         return self.commit_offset
 
+    def give_out(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Remove the oldest messages from the cache, because a poll returns them. `commit_offset` stays at the first of
+        them until `consumed`. Flow control does not count them, as in RocketMQ's lite pull consumer: a caller who never
+        commits would never get more than the cache holds."""
+        if messages and self._returned < 0:
+            self._returned = messages[0].record.queue_offset
+        self.done(messages)
+
+    def take_back(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Return messages of one `give_out` to the front of the cache, because nobody received them. Those that were
+        consumed meanwhile, or that `clear` forgot, stay away."""
+        back = [message for message in messages if 0 <= self._returned <= message.record.queue_offset]
+        if not back:
+            return
+        if back[0].record.queue_offset == self._returned:
+            self._returned = -1
+        self._order.extendleft(message.record.queue_offset for message in reversed(back))
+        self.waiting.extendleft(reversed(back))
+        self.cached_bytes += sum([len(message.record.body) for message in back])
+        self._empty.clear()
+        self._note_room()
+
+    def consumed(self) -> int:
+        """Mark all messages that polls returned as consumed. Returns the offset to commit."""
+        self._returned = -1
+        return self.commit_offset
+
     def moved_to(self, offset: int) -> bool:
         """Nothing was found up to `offset`: with nothing cached that is the offset to commit; True if it is."""
-        if self._order:
+        if self._order or self._returned >= 0:
             return False
         self._last = offset - 1
         return True
@@ -118,7 +148,7 @@ class ProcessQueue:
         self._done.clear()
         self.waiting.clear()
         self.cached_bytes = 0
-        self._last = -1
+        self._last = self._returned = -1
         self._empty.set()
         self._note_room()
 
