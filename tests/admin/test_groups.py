@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bolide.admin.drain import left_at
 from bolide.admin.groups import _age_of
 from bolide.client import Message, ResponseError
 from bolide.remoting.bodies.stats import QueueTimeSpan
@@ -117,3 +118,17 @@ async def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) ->
             return [each.client_id for each in (await admin.producers()).get("P", [])]
 
         await until_answered(connected, [producer.options.client_id])
+
+
+async def test_offset_beyond_the_end_hides_no_lag_of_other_queues(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        results = [await producer.send(Message(TOPIC, b"x")) for _ in range(6)]
+        await admin.create_group("beyond")
+        first, second = sorted({result.queue for result in results})
+        await admin.set_group_offset("beyond", first, 0)
+        await admin.set_group_offset("beyond", second, 5000)
+        progress = await admin.consumer_progress("beyond", TOPIC)
+        assert [each.lag for each in progress.queues] == [3, 0]
+        assert (progress.lag, (await admin.lag_of_groups())["beyond"]) == (3, 3)
+        (left,) = [each for each in await left_at(admin, first.broker_name) if each.group == "beyond"]
+        assert left.messages == 3

@@ -65,7 +65,7 @@ async def left_at(admin: Admin, broker: str) -> list[Left]:
             for stats in of_topics:
                 for queue, place in stats.offset_table.items():
                     key = group, queue.topic
-                    lags[key] = lags.get(key, 0) + place.broker_offset - place.consumer_offset
+                    lags[key] = lags.get(key, 0) + place.lag
     left = [Left(group, topic, lag) for (group, topic), lag in sorted(lags.items()) if lag > 0]
     runtime = await admin.broker_runtime(address)
     waiting = 0

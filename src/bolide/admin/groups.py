@@ -44,8 +44,8 @@ class QueueProgress:
 
     @property
     def lag(self) -> int:
-        """Messages left."""
-        return self.broker_offset - self.consumer_offset
+        """Number of messages left, or 0 if the offset of the group is beyond the end of the queue."""
+        return max(0, self.broker_offset - self.consumer_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class GroupCalls(AdminCalls):
             for each in told.consume_stats_list:
                 for group, of_topics in each.items():
                     places = [place for stats in of_topics for place in stats.offset_table.values()]
-                    lag = sum(place.broker_offset - place.consumer_offset for place in places)
+                    lag = sum(place.lag for place in places)
                     found[group] = found.get(group, 0) + lag
         return dict(sorted(found.items()))
 

@@ -15,6 +15,12 @@ class OffsetWrapper(Body):
     pull_offset: Int64 = 0
     last_timestamp: Int64 = 0
 
+    @property
+    def lag(self) -> int:
+        """Messages not consumed. 0 if the offset is beyond the end of the queue: a negative lag in a sum would hide the
+        lag of other queues."""
+        return max(0, self.broker_offset - self.consumer_offset)
+
 
 class ConsumeStats(Body):
     """Answer to GET_CONSUME_STATS."""
