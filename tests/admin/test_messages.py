@@ -61,3 +61,19 @@ async def test_a_member_processes_a_message_when_told(bolide_broker: Broker) -> 
             assert (done.consume_result, seen[-1:]) == ("CR_SUCCESS", [b"again"])
             with pytest.raises(ResponseError, match="not online"):
                 await admin.consume_directly("direct", "another", message)
+
+
+@pytest.mark.parametrize("key", ["a\u3000b", "A\u00a042", "a\tb", "x\x85y"])
+async def test_key_with_another_blank_is_found_as_it_was_sent(bolide_broker: Broker, key: str) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        await producer.send(Message(TOPIC, b"x", keys=[key, "second"]))
+        for each in (key, "second"):
+            assert [message.keys for message in await admin.messages_by_key(TOPIC, each)] == [[key, "second"]]
+
+
+async def test_key_of_another_topic_with_the_same_hash_is_not_found(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        for topic in ("Aa", "BB"):
+            await admin.create_topic(topic, queues=1)
+            await producer.send(Message(topic, topic.encode(), keys="k"))
+        assert [message.body for message in await admin.messages_by_key("Aa", "k")] == [b"Aa"]

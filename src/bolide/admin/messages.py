@@ -74,7 +74,7 @@ class MessageCalls(AdminCalls):
         until = MAX_TIME if end is None else moment_ms("end", end)
         found = await self._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
         return sorted(
-            (message for message in found if key in message.keys),  # the index compares hashes
+            (message for message in found if key in message.keys),
             key=lambda message: (message.store_timestamp, message.queue_offset),
         )
 
@@ -94,7 +94,8 @@ class MessageCalls(AdminCalls):
         for name, address in (await self.topic_readers(topic)).items():
             answer = await self.ask(address, codes.QUERY_MESSAGE, ext, accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND))
             if answer.code == codes.SUCCESS:
-                found += received_messages(answer.body, name)
+                # The index compares the hash of topic and key, which messages of other topics may share.
+                found += [each for each in received_messages(answer.body, name) if each.record.topic == topic]
         return found
 
     async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from bolide.dispatch.sql92 import MAX_LENGTH, MAX_OPERATIONS, EvaluationError, Sql92Error, compile_sql92
 from bolide.errors import PeerError
 from bolide.layout.hashes import java_hash
+from bolide.layout.words import TAG_SEPARATOR, split_tags
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
@@ -56,10 +57,10 @@ def compile_tags(text: str) -> Compiled:
     """`*` or nothing for every message, or tags separated by `||`; blanks are the tag of none. Raises ValueError."""
     if text in ("", SUB_ALL):
         return Compiled(None)
-    parts = text.split("||")
+    parts = text.split(TAG_SEPARATOR)
     if not any(parts):
         raise ValueError("there is nothing between the || of the tags: name tags, or * for all")
-    return Compiled({int(java_hash(tag.strip())) for tag in parts if tag.strip()})
+    return Compiled({int(java_hash(tag)) for tag in split_tags(text)})
 
 
 def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = MAX_OPERATIONS) -> Compiled:

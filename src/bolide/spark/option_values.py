@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from bolide.layout.words import java_trim
 from bolide.spark.errors import OptionError
 
 _TRUE: Final = frozenset({"true", "1", "yes"})
@@ -39,7 +40,7 @@ def true_or_false(name: str, text: str) -> bool:
 
 def comma_names(name: str, text: str) -> tuple[str, ...]:
     """An option that lists names; raises OptionError if it is empty."""
-    names = tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
+    names = tuple(part for part in map(java_trim, text.replace(";", ",").split(",")) if part)
     if not names:
         raise OptionError(f"option {name} is empty; give at least one name")
     return names

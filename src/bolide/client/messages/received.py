@@ -16,6 +16,7 @@ from bolide.layout.message_id import host_text, offset_message_id
 from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.record import Record, decode_records
+from bolide.layout.words import split_keys
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 from bolide.remoting.errors import CompressionError, CompressionMissing
 
@@ -100,7 +101,7 @@ class ReceivedMessage:
     @property
     def keys(self) -> list[str]:
         """The business keys."""
-        return (self.get_property(names.KEYS) or "").split()
+        return split_keys(self.get_property(names.KEYS) or "")
 
     @property
     def queue(self) -> MessageQueue:

@@ -8,6 +8,7 @@ from typing import Any
 from bolide.client.messages.arguments import check_text
 from bolide.errors import ArgumentError
 from bolide.layout.hashes import java_hash
+from bolide.layout.words import java_trim, split_tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ def subscription(topic: str, expression: str | Selector, now: int) -> Subscripti
     """The subscription for what a user wrote; blank means all. Raises `ArgumentError` for tags without any tag."""
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
-    text = check_text("expression", expression).strip()
+    text = java_trim(check_text("expression", expression))
     if text in ("", "*"):
         return Subscription(topic, "*", "TAG", now)
-    tags = frozenset(tag.strip() for tag in text.split("||") if tag.strip())
+    tags = frozenset(split_tags(text))
     if not tags:
         raise ArgumentError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *", "expression")
     return Subscription(topic, text, "TAG", now, tags)

@@ -20,6 +20,7 @@ from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.layout import property_names as names
 from bolide.layout.sysflag import TRANSACTION_PREPARED
+from bolide.layout.words import split_keys
 from bolide.version import VERSION
 
 SCOPE: Final = "bolide.client"
@@ -121,7 +122,7 @@ def _attributes(operation: str, topic: str, tags: str, keys: Sequence[str]) -> d
 
 
 def _send_attributes(group: str, message: Message) -> Mapping[str, Any]:
-    found = _attributes(SEND, message.topic, message.tags, message.keys_text.split())
+    found = _attributes(SEND, message.topic, message.tags, split_keys(message.keys_text))
     found["messaging.message.body.size"] = len(message.body)
     found["messaging.rocketmq.client_group"] = group
     found["messaging.rocketmq.message.type"] = "normal"

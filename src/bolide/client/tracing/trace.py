@@ -11,6 +11,7 @@ from typing import Final
 
 from bolide.client.messages.send_result import DEFAULT_REGION
 from bolide.errors import ProtocolError
+from bolide.layout.words import split_keys
 
 FIELD: Final = "\x01"
 LINE: Final = "\x02"
@@ -69,7 +70,7 @@ def encode_trace(context: TraceContext) -> str:
 
 def trace_keys(context: TraceContext) -> set[str]:
     """What the trace of a step is found by: the ids of its messages and their keys."""
-    return {key for bean in context.beans for key in (bean.message_id, *bean.keys.split()) if key}
+    return {key for bean in context.beans for key in (bean.message_id, *split_keys(bean.keys)) if key}
 
 
 def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:

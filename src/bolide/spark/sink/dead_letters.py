@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bolide.layout.words import split_keys
 from bolide.spark.sink.messages import Refusal, Task
 from bolide.spark.source.rows import EARLIEST_MS, LATEST_MS
 from bolide.spark.synced_folders import sync_folder
@@ -121,7 +122,7 @@ def _row(refusal: Refusal, task: Task) -> dict[str, Any]:
     made.update(
         topic=refusal.topic,
         body=body.encode() if isinstance(body, str) else body,
-        keys=keys.split() if isinstance(keys, str) else keys,
+        keys=split_keys(keys) if isinstance(keys, str) else keys,
         deliver_time=_time(values.get("deliver_time")),
         born_timestamp=_time(values.get("born_timestamp")),
         reason=refusal.reason,

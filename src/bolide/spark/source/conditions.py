@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from bolide.layout.words import java_trim
 from bolide.spark.source.row_filters import EVERY_TAG, MAX_OFFSET
 
 Narrowing: TypeAlias = dict[str, str]
@@ -71,7 +72,7 @@ def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
         return _fewer(option, [str(value) for value in term.values], given, ",")
     if term.column == "tags" and term.operator in ("EqualTo", "In"):
         values = [str(value) for value in term.values]
-        if any(not v or v != v.strip() or "|" in v or v == EVERY_TAG for v in values):
+        if any(not v or v != java_trim(v) or "|" in v or v == EVERY_TAG for v in values):
             return None
         return _fewer("tags", values, given, "||")
     if term.column == "keys" and term.operator == "ArrayContains" and "keys" not in given:
@@ -85,12 +86,12 @@ def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
 
 def _fewer(option: str, values: list[str], given: Mapping[str, str], separator: str) -> Narrowing | None:
     """The values that were also allowed before; None if none is left, which no option can express."""
-    if separator == "," and any(not v or set(v) & set(",; ") for v in values):
+    if separator == "," and any(not v or v != java_trim(v) or set(v) & set(",; ") for v in values):
         return None
     before = given.get(option, "")
     if separator == ",":
         before = before.replace(";", ",")
-    allowed = [part.strip() for part in before.split(separator) if part.strip() and part.strip() != EVERY_TAG]
+    allowed = [part for part in map(java_trim, before.split(separator)) if part and part != EVERY_TAG]
     left = [value for value in dict.fromkeys(values) if not allowed or value in allowed]
     return {option: f" {separator} ".join(left) if separator == "||" else separator.join(left)} if left else None
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.layout.words import java_trim, split_tags
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, moment, whole_number
 
@@ -69,6 +70,6 @@ def read_filters(given: Mapping[str, str]) -> RowFilters:
 
 def tag_names(text: str) -> tuple[str, ...]:
     """The tags of an expression such as `A || B`; none for every tag, as RocketMQ reads it."""
-    if text.strip() in ("", EVERY_TAG):
+    if java_trim(text) in ("", EVERY_TAG):
         return ()
-    return tuple(dict.fromkeys(name.strip() for name in text.split("||") if name.strip()))
+    return tuple(dict.fromkeys(split_tags(text)))

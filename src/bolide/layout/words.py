@@ -1,0 +1,29 @@
+"""Separators of the texts in properties and subscriptions, with RocketMQ's rules for blanks.
+
+RocketMQ separates keys with the ASCII space only (MessageConst's KEY_SEPARATOR). It trims tags with Java's `String.trim`,
+which removes characters up to U+0020. Python's `split()` and `strip()` also take tabs, no-break spaces and U+3000 for
+blanks, so they would make another key or tag of one that contains such a character.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KEY_SEPARATOR: Final = " "
+TAG_SEPARATOR: Final = "||"
+_JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
+
+
+def split_keys(text: str) -> list[str]:
+    """Return the keys of a KEYS property, in their order."""
+    return [key for key in text.split(KEY_SEPARATOR) if key]
+
+
+def java_trim(text: str) -> str:
+    """Java's `String.trim`."""
+    return text.strip(_JAVA_BLANKS)
+
+
+def split_tags(text: str) -> list[str]:
+    """Return the tags of an expression such as ``TagA || TagB``, in their order."""
+    return [tag for tag in map(java_trim, text.split(TAG_SEPARATOR)) if tag]
