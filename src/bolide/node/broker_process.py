@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
@@ -14,6 +13,7 @@ from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.settings.config import load_daemon
 from bolide.node.settings.in_force import log_settings
+from bolide.world.home import expanded
 
 log = logging.getLogger("bolide.node")
 
@@ -45,4 +45,4 @@ def run_broker(
 
 def kept_settings(options: BrokerOptions) -> str:
     """The file in which a broker that is started without one keeps changes made while it runs."""
-    return str(Path(options.place.store_path_root_dir).expanduser() / "config" / "broker.conf")
+    return str(expanded(options.place.store_path_root_dir) / "config" / "broker.conf")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from pathlib import Path
 
 from bolide import plugins
 from bolide.broker.core.effects import Effects
@@ -19,11 +18,12 @@ from bolide.node.machine.machine_use import store_resources
 from bolide.node.machine.node_world import NodeWorld
 from bolide.store.message_store import MessageStore
 from bolide.store.startup.recovery import RecoveryReport
+from bolide.world.home import expanded
 
 
 def store_root(options: BrokerOptions) -> str:
     """Return the folder of the store."""
-    return str(Path(options.place.store_path_root_dir).expanduser())
+    return str(expanded(options.place.store_path_root_dir))
 
 
 def consumer_filters(options: BrokerOptions, effects: Effects, now: int) -> ConsumerFilters:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bolide.errors import ConfigError
@@ -41,6 +40,7 @@ from bolide.store.errors import StoreDamaged
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
+from bolide.world.home import expanded
 
 if TYPE_CHECKING:
     from bolide.node.metrics.monitoring import Monitoring
@@ -198,7 +198,7 @@ class NamesrvNode:
         return edited(data.decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
 
     def _kv_path(self) -> str:
-        return str(Path(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}").expanduser())
+        return str(expanded(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}"))
 
     def _stored(self) -> bytes:
         """The keys and values on disk, b"" when there are none. Raises `StoreDamaged` when they cannot be read."""
@@ -256,4 +256,4 @@ def run_namesrv(
 
 def kept_settings(options: NamesrvOptions) -> str:
     """The file in which a name server that is started without one keeps changes made while it runs."""
-    return str(Path(options.config_store_path or f"{FOLDER}/namesrv.conf").expanduser())
+    return str(expanded(options.config_store_path or f"{FOLDER}/namesrv.conf"))

@@ -12,7 +12,6 @@ import logging
 import signal
 import socket
 import time
-from pathlib import Path
 from typing import Any, Final
 
 from bolide.broker.core.options import BrokerOptions
@@ -21,6 +20,7 @@ from bolide.node.logs.logs import start_logging
 from bolide.node.process.daemon import new_runner, on_hangup
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
 from bolide.node.processes import Child
+from bolide.world.home import expanded
 
 log = logging.getLogger("bolide.standalone")
 
@@ -80,7 +80,7 @@ def plan(
         raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MAX_BROKERS}")
     if not 1 <= replicas <= MAX_REPLICAS:
         raise ConfigError(f"--replicas {replicas} is not allowed: it must be 1 to {MAX_REPLICAS}")
-    root = Path(store).expanduser().resolve()
+    root = expanded(store).resolve()
     controller_port = namesrv_port + 1 if namesrv_port else free_port(host)
     namesrv_port = namesrv_port or free_port(host)
     folder_of_names = root / "namesrv"

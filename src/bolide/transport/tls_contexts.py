@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bolide.errors import ConfigError
+from bolide.world.home import expanded
 
 
 class RenewedContext:
@@ -20,7 +21,7 @@ class RenewedContext:
 
     def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
         self._make = make
-        self._paths = tuple(Path(path).expanduser() for path in paths if path)
+        self._paths = tuple(expanded(path) for path in paths if path)
         self._seen = self._marks()
         self.context = make()
         """For new connections; open ones keep theirs."""
@@ -132,7 +133,7 @@ def load_trust(context: ssl.SSLContext, key: str, path: str) -> None:
 
 def pem_file(key: str, path: str) -> str:
     """The path of an existing file. Raises `ConfigError`."""
-    full = Path(path).expanduser()
+    full = expanded(path)
     if not full.is_file():
         raise ConfigError(f"{key} = {path!r} is not a file: give the path of a PEM file")
     return str(full)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from bolide.client import MessageQueue
-from bolide.client.consuming.offset_store import BrokerOffsets
+from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.remoting import codes
@@ -176,3 +180,39 @@ async def test_first_commits_wait_no_longer_than_one_for_a_broker_that_does_not_
         finally:
             await instance.release()
     assert len(ended) == 4 and max(ended) <= 1, "the others are sent together once the first has waited in vain"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 200, b"null", b'{"offsetTable":{{"bro'])
+async def test_backup_replaces_a_damaged_file(tmp_path: Path, damaged: bytes) -> None:
+    store = FileOffsets("me", "G", tmp_path)
+    assert store.path is not None
+    store.update(QUEUE, 5)
+    await store.persist([QUEUE], True)
+    store.path.with_suffix(".json.bak").write_bytes(store.path.read_bytes())
+    store.path.write_bytes(damaged)
+    assert await FileOffsets("me", "G", tmp_path).load(QUEUE) == 5
+
+
+HOMELESS = """
+import asyncio
+from bolide.client import MessageQueue
+from bolide.client.consuming.offset_store import FileOffsets
+
+async def main():
+    store = FileOffsets("me", "G")
+    queue = MessageQueue("T", "b", 0)
+    store.update(queue, 5)
+    await store.persist([queue], True)
+    print(await store.load(queue))
+
+asyncio.run(main())
+"""
+
+
+def test_user_without_a_home_folder_keeps_offsets_in_memory() -> None:
+    # Asking for the user of a number that has no account fails as it does in a container.
+    program = "import pwd\ndef nobody(number): raise KeyError(number)\npwd.getpwuid = nobody\n" + HOMELESS
+    env = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+    assert "offsets of group G are not stored, because this user has no home folder" in done.stderr

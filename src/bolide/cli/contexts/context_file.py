@@ -18,6 +18,7 @@ from bolide.cli.terminal.secret import check_private
 from bolide.client.instance.environment_credentials import ACCESS_KEY, SECRET_KEY
 from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
 from bolide.errors import ArgumentError, ConfigError
+from bolide.world.home import expanded
 
 LONGEST: Final = 1 << 20
 """Bytes of the file that are read at most."""
@@ -51,13 +52,16 @@ class Contexts(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 def place() -> Path:
     """The file."""
     home = os.environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(home) if os.path.isabs(home) else Path.home() / ".config"
+    folder = Path(home) if os.path.isabs(home) else expanded("~/.config")
     return folder / "bolide" / "contexts.json"
 
 
 def read_contexts() -> Contexts:
     """All contexts; none without a file. Raises `ConfigError` for a file that others may read, or that is damaged."""
-    path = place()
+    try:
+        path = place()
+    except ConfigError:  # a user without a home folder has no contexts
+        return Contexts()
     try:
         check_private(path)
         with path.open("rb") as opened:

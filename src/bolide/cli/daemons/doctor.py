@@ -16,6 +16,7 @@ import typer
 
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.world.home import expanded
 
 OK = "ok"
 WARN = "warning"
@@ -133,7 +134,7 @@ def disk(store: Path | None) -> list[Diagnosis]:
     from bolide.broker.core.options import BrokerOptions
     from bolide.store.disk.files import RealFiles
 
-    folder = (store or Path(BrokerOptions().place.store_path_root_dir)).expanduser().absolute()
+    folder = expanded(store or Path(BrokerOptions().place.store_path_root_dir)).absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = [room(folder, RealFiles().disk_use(str(folder)))]

@@ -231,11 +231,25 @@ def _table(queue: MessageQueue) -> Table:
     return queue.topic, queue.broker_name
 
 
+def _default_folder() -> Path | None:
+    """Return Java's folder, or None for a user without a home folder, as in a container."""
+    try:
+        return Path.home() / ".rocketmq_offsets"
+    except RuntimeError:
+        return None
+
+
 class FileOffsets:
     """Progress in ``<folder>/<client id>/<group>/offsets.json`` of this machine, for broadcasting."""
 
     def __init__(self, client_id: str, group: str, folder: Path | None = None, world: World = THE_WORLD) -> None:
-        self.path = (folder or Path.home() / ".rocketmq_offsets") / client_id / group / "offsets.json"
+        folder = folder or _default_folder()
+        self.path = folder and folder / client_id / group / "offsets.json"
+        if self.path is None:
+            log.warning(
+                "offsets of group %s are not stored, because this user has no home folder: set HOME or offset_folder",
+                group,
+            )
         self._offsets: dict[MessageQueue, int] = {}
         self._stored: dict[MessageQueue, int] | None = None
         self._files = world.files
@@ -275,25 +289,30 @@ class FileOffsets:
             stored = {**before, **changed}
             if stored == before:
                 return
+            if self.path is None:
+                self._stored = stored
+                return
             try:
-                await self._in_thread(self._save, stored)
+                await self._in_thread(self._save, self.path, stored)
             except (OSError, BolideError) as error:
                 log.warning("offsets are not stored in %s: %s", self.path, error)
             else:
                 self._stored = stored
 
     def _read(self) -> dict[MessageQueue, int]:
-        for path in (self.path, self.path.with_suffix(".json.bak")):
+        for path in (self.path, self.path.with_suffix(".json.bak")) if self.path else ():
             try:
                 data = self._files.read_file(str(path))
                 if data is None:
                     continue
+                if not data:  # a crash may leave this of a file; Java's client takes the backup, too
+                    raise ValueError("it is empty")
                 table = queue_map(json_body(data).get("offsetTable"))
                 return {queue: int(offset) for queue, offset in table.items()}
             except (OSError, ValueError, TypeError, AttributeError, BolideError) as error:
                 log.warning("offsets in %s cannot be read: %s", path, error)
         return {}
 
-    def _save(self, stored: dict[MessageQueue, int]) -> None:
-        self._files.make_dir(str(self.path.parent))
-        self._files.write_file(str(self.path), b'{"offsetTable":%b}' % queue_map_text(stored))
+    def _save(self, path: Path, stored: dict[MessageQueue, int]) -> None:
+        self._files.make_dir(str(path.parent))
+        self._files.write_file(str(path), b'{"offsetTable":%b}' % queue_map_text(stored))

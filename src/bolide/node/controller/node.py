@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bolide.controller.consensus import ConsensusStore, LeadershipLost, Member, StoreUnavailable
@@ -46,6 +45,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
+from bolide.world.home import expanded
 
 if TYPE_CHECKING:
     from bolide.node.metrics.monitoring import Monitoring
@@ -282,7 +282,7 @@ class ControllerNode:
 
 def absolute(path: str) -> str:
     """A path from the root."""
-    return str(Path(path).expanduser().absolute())
+    return str(expanded(path).absolute())
 
 
 async def ended(task: asyncio.Task[None]) -> None:
@@ -312,4 +312,4 @@ def run_controller(
 
 def kept_settings(options: ControllerOptions) -> str:
     """The file in which a controller that is started without one keeps changes made while it runs."""
-    return str(Path(options.config_store_path or f"{FOLDER}/controller.conf").expanduser())
+    return str(expanded(options.config_store_path or f"{FOLDER}/controller.conf"))

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from bolide.errors import ConfigError
 from bolide.node.logs.log_options import LogOptions
+from bolide.world.home import expanded
 
 log = logging.getLogger("bolide.node")
 
@@ -130,7 +131,7 @@ class FileLog(QueueHandler):
 
 def log_file(options: LogOptions) -> FileLog:
     """The handler for the file that is set. Raises ConfigError if it cannot be written, or is another daemon's."""
-    path = os.path.expanduser(options.log_file)
+    path = str(expanded(options.log_file))
     try:
         return FileLog(RotatedFile(path, options.log_file_size, options.log_file_age, options.log_file_count))
     except BlockingIOError:

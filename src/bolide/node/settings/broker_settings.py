@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bolide.broker.core.options import BrokerOptions
 from bolide.declaration import values_in
 from bolide.errors import ConfigError
 from bolide.node.settings.config import shown
+from bolide.world.home import expanded
 
 
 def listen_setting(options: BrokerOptions) -> str:
@@ -22,9 +21,9 @@ def conf_of(options: BrokerOptions) -> dict[str, str]:
 
 def check_log_folder(options: BrokerOptions) -> None:
     """Raise `ConfigError` when storePathCommitLog names another folder than the one that is used."""
-    used = Path(options.place.store_path_root_dir).expanduser() / "commitlog"
+    used = expanded(options.place.store_path_root_dir) / "commitlog"
     wanted = options.place.store_path_commit_log
-    if wanted and Path(wanted).expanduser().resolve() != used.resolve():
+    if wanted and expanded(wanted).resolve() != used.resolve():
         raise ConfigError(
             f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
             f"is {used.resolve()}; leave it out"
