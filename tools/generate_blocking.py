@@ -275,7 +275,7 @@ def method(
     if node.returns is not None:
         imports.learn(module, node.returns)
     head = f"    def {name}({arguments}) -> {returns}:\n{doc}"
-    how = "run" if isinstance(node, ast.AsyncFunctionDef) else "call"
+    how = "leave" if name == "close" else "run" if isinstance(node, ast.AsyncFunctionDef) else "call"
     if returns == "Self":
         return f"{head}        self._loop.{how}(lambda: {native})\n        return self\n"
     keyword = "" if returns == "None" else "return "
@@ -296,7 +296,7 @@ CONTEXT = """    def __enter__(self) -> Self:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+        self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused

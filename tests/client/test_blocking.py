@@ -256,3 +256,60 @@ def test_transactions_and_requests_block() -> None:
             assert producer.request(Message("T", b"abc"), 60).body == b"cba"
             assert producer.send_in_transaction(Message("U", b"x"), False).state is TransactionState.ROLLBACK
             assert producer.send_in_transaction(Message("U", b"x"), True).state is TransactionState.COMMIT
+
+
+LEAVES = """
+import os, sys, warnings
+warnings.simplefilter("ignore")  # forking beside threads is what this is about
+from bolide.client import Message
+from bolide.client.blocking import Producer, PullConsumer
+with Producer("P", sys.argv[1]) as producer, PullConsumer("G", sys.argv[1]) as consumer:
+    consumer.subscribe("T")
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    producer.send(Message("T", b"parent"))
+sys.exit(code)
+"""
+
+NATIVE_LEAVES = """
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore")
+from bolide.client import Message, Producer, PushConsumer
+
+async def main():
+    consumer = PushConsumer("G", sys.argv[1])
+    consumer.subscribe("T", "*", print)
+    async with Producer("P", sys.argv[1]) as producer, consumer:
+        child = os.fork()
+        if child == 0:
+            try:
+                await producer.close()
+                await consumer.close()
+            finally:
+                os._exit(7)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        await producer.send(Message("T", b"parent"))
+    sys.exit(code)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("program", [LEAVES, NATIVE_LEAVES], ids=["blocking", "native"])
+def test_forked_child_leaves_the_clients_of_its_parent_alone(program: str) -> None:
+    with ScriptedBroker() as broker:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        found = subprocess.run(
+            [sys.executable, "-c", program, broker.address],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=PROCESS_PATIENCE,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (7, "")
+        groups = [sorted(command.ext().items()) for command in broker.requests(codes.UNREGISTER_CLIENT)]
+        assert len(groups) == 2, "the child has left a group of its parent"

@@ -59,7 +59,7 @@ class Admin:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+        self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
@@ -73,7 +73,7 @@ class Admin:
 
     def close(self) -> None:
         """Close the connections. A second call does nothing."""
-        self._loop.run(lambda: self._native.close())
+        self._loop.leave(lambda: self._native.close())
 
     def cluster_info(self) -> ClusterInfo:
         """All clusters, brokers and their addresses."""

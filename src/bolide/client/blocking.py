@@ -99,7 +99,7 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+        self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
@@ -118,7 +118,7 @@ class Producer:
 
     def close(self) -> None:
         """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
-        self._loop.run(lambda: self._native.close())
+        self._loop.leave(lambda: self._native.close())
 
     @property
     def in_flight(self) -> int:
@@ -226,7 +226,7 @@ class TransactionProducer(Producer):
 
     def close(self) -> None:
         """As in `Producer`. A transaction that is still open is asked about at another producer of the group."""
-        self._loop.run(lambda: self._native.close())
+        self._loop.leave(lambda: self._native.close())
 
     def send_in_transaction(
         self, message: Message, argument: Any = None, *, queue: QueueChoice | None = None, timeout: float | None = None
@@ -318,7 +318,7 @@ class PushConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+        self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
@@ -379,7 +379,7 @@ class PushConsumer:
         In a listener of this consumer it returns immediately, and the consumer closes in the background once that
         listener has returned.
         """
-        self._loop.run(lambda: self._native.close())
+        self._loop.leave(lambda: self._native.close())
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
@@ -523,7 +523,7 @@ class PullConsumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+        self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
@@ -544,7 +544,7 @@ class PullConsumer:
 
     def close(self) -> None:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
-        self._loop.run(lambda: self._native.close())
+        self._loop.leave(lambda: self._native.close())
 
     def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.

@@ -1,8 +1,8 @@
 """Separators of the texts in properties and subscriptions, with RocketMQ's rules for blanks.
 
-RocketMQ separates keys with the ASCII space only (MessageConst's KEY_SEPARATOR). It trims tags with Java's `String.trim`,
-which removes characters up to U+0020. Python's `split()` and `strip()` also take tabs, no-break spaces and U+3000 for
-blanks, so they would make another key or tag of one that contains such a character.
+RocketMQ separates keys with the ASCII space only (MessageConst's KEY_SEPARATOR). It trims tags with Java's
+`String.trim`, which removes characters up to U+0020. Python's `split()` and `strip()` also take tabs, no-break spaces
+and U+3000 for blanks, so they would make another key or tag of one that contains such a character.
 """
 
 from __future__ import annotations

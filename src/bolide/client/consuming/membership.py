@@ -9,7 +9,7 @@ from bolide.client.consuming.offset_queries import OffsetQueries
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
-from bolide.client.instance.process_id import process_id
+from bolide.client.instance.process_id import is_parents, process_id
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.start_from import StartFrom, start_name
@@ -62,6 +62,12 @@ class GroupMembership:
         if process_id() != self._pid:
             instance.check_process()
         return instance
+
+    @property
+    def in_child(self) -> bool:
+        """Whether this is a forked child of the process that started the client. The child must not close it: it would
+        leave the group through the connections of its parent."""
+        return is_parents(self._pid)
 
     @property
     def store(self) -> GroupOffsets:

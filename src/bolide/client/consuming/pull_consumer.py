@@ -122,6 +122,8 @@ class PullConsumer(Consumer):
         await self._close(self.auto_commit)
 
     async def _close(self, commit: bool) -> None:
+        if self._member.in_child:
+            return
         self._closed = True
         self._closing()
         self._prefetch.end()

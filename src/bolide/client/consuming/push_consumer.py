@@ -232,6 +232,8 @@ class PushConsumer(Consumer):
         In a listener of this consumer it returns immediately, and the consumer closes in the background once that
         listener has returned.
         """
+        if self._member.in_child:
+            return
         self._closed = True
         self._closing()
         if not is_within(self._consumption):

@@ -99,6 +99,12 @@ class LoopThread:
             self._loop.call_soon_threadsafe(take_back)
             raise
 
+    def leave(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine that closes a client. A forked child returns at once, because the client is its
+        parent's: an error would replace the exception that ends the child, such as SystemExit in a `with` block."""
+        if os.getpid() == self.pid:
+            self.run(work)
+
     def call(self, work: Callable[[], T]) -> T:
         """Run a function on the loop's thread and return its result."""
         self._check()

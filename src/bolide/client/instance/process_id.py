@@ -12,6 +12,11 @@ def process_id() -> int:
     return _pid
 
 
+def is_parents(pid: int) -> bool:
+    """Whether a client that was started in process `pid` is the parent's, seen from a forked child; 0: not started."""
+    return pid not in (0, _pid)
+
+
 def _forked() -> None:
     global _pid
     _pid = os.getpid()

@@ -14,6 +14,7 @@ from typing import Final, Self, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_count, check_group, check_objects, check_seconds, check_several
@@ -148,6 +149,8 @@ class Producer(MessageSender, Closeable):
 
     async def close(self) -> None:
         """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
+        if is_parents(self._pid):
+            return  # what a forked child sends here would leave by the connections of its parent
         self._closed = True
         self._closing()
         async with self._lock:
