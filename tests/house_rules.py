@@ -185,7 +185,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "node/processes.py": ({"create_subprocess_exec", "signal"}, "starts processes"),
     "node/settings/config.py": ({"open", "os"}, "reads the settings before there is a node"),
     "node/standalone.py": ({"signal", "socket", "time"}, "starts processes and finds ports for them"),
-    "transport/blocking.py": ({"create_connection", "socket", "time"}, "serves Spark's workers, which have no loop"),
+    "transport/blocking.py": ({"getaddrinfo", "socket", "time"}, "serves Spark's workers, which have no loop"),
     "transport/reasons.py": ({"os", "socket"}, "names errors"),
 }
 """Files of these rooms that reach past the world, what they may use, and why."""

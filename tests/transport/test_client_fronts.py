@@ -239,3 +239,15 @@ def test_addresses() -> None:
     assert split_addresses(" a:1 ; b:2,c:3;") == ("a:1", "b:2", "c:3")
     with pytest.raises(ConfigError, match="empty"):
         split_addresses(" ; ")
+
+
+def test_connection_that_closes_before_any_answer_asks_for_tls(front: Front) -> None:
+    with echo_peer() as (address, _):
+        front.connect(address)
+        (outcome,) = front.ask(make_request(CLOSE, 0))
+        assert "does the port require TLS" in str(outcome)
+        front.connect(address)
+        assert bodies(front.ask(make_request(ECHO, 0, body=b"x"))) == [b"x"]
+        (outcome,) = front.ask(make_request(CLOSE, 0))
+        assert isinstance(outcome, ConnectionLost)
+        assert "TLS" not in str(outcome)

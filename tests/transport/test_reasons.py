@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of
+from bolide.transport.reasons import cannot_connect, is_tls_alert, no_connection_in_time, reason_of
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_a_failed_handshake_asks_whether_tls_is_expected() -> None:
     assert str(refused) == "cannot connect to h:1: connection refused"
     assert "is TLS expected" in str(no_connection_in_time("h:1", 3.0, encrypted=True))
     assert str(no_connection_in_time("h:1", 3.0)) == "h:1 did not accept a connection within 3 s"
+
+
+def test_tls_alert_is_recognised() -> None:
+    assert is_tls_alert(bytes.fromhex("15030300020246"))
+    assert not is_tls_alert(b"\x00\x00\x00\x15")

@@ -19,7 +19,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
-from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of, tls_failed
+from bolide.transport.reasons import cannot_connect, is_tls_alert, lost, no_connection_in_time, reason_of, tls_failed
 
 CONNECT_TIMEOUT: Final = 3.0
 MAX_FRAME: Final = 16 * 1024 * 1024
@@ -76,6 +76,7 @@ class ClientConnection:
         self._on_request = on_request
         self._waiting: dict[int, Pending] = {}
         self._opaque = 0
+        self._answered = False
 
     @classmethod
     def connect(
@@ -90,7 +91,7 @@ class ClientConnection:
         """Connect to ``host:port``. Raises `ConnectionLost` if that fails or takes longer than `timeout` seconds."""
         host, port = split_address(address)
         try:
-            sock = socket.create_connection((host, port), timeout)
+            sock = _connected(host, port, timeout)
         except TimeoutError:
             raise no_connection_in_time(address, timeout) from None
         except OSError as error:
@@ -174,11 +175,12 @@ class ClientConnection:
         except TimeoutError:
             return
         except OSError as error:
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {reason_of(error)}"))
+            self._end(self._lost_by(f"lost: {reason_of(error)}"))
             return
-        if not data:
-            self._end(ConnectionLost(f"the connection to {self.address} was closed by the peer"))
+        if not data or (not self._answered and is_tls_alert(data)):
+            self._end(self._lost_by("closed by the peer"))
             return
+        self._answered = True
         try:
             commands = self._core.receive(data)
         except FrameError as error:
@@ -203,7 +205,11 @@ class ClientConnection:
                 self._socket.sendall(buffer)
         except OSError as error:
             # A frame may have left in part: nothing that follows on this connection could be understood.
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {reason_of(error)}"))
+            self._end(self._lost_by(f"lost: {reason_of(error)}"))
+
+    def _lost_by(self, reason: str) -> ConnectionLost:
+        encrypted = isinstance(self._socket, ssl_module.SSLSocket)
+        return lost(self.address, reason, answered=self._answered, encrypted=encrypted)
 
     def _next_opaque(self) -> int:
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
@@ -216,6 +222,33 @@ class ClientConnection:
         waiting, self._waiting = self._waiting, {}
         for pending in waiting.values():
             pending.settle(None, error)
+
+
+def _connected(host: str, port: int, timeout: float) -> socket.socket:
+    """Return a connected socket that blocks. The addresses share the `timeout` in seconds, one after the other.
+
+    Raises `OSError` of the first address if none can be reached.
+    """
+    end = time.monotonic() + timeout
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    left = list(dict.fromkeys((family, kind, protocol, place) for family, kind, protocol, _, place in found))
+    failure: OSError | None = None
+    while left:
+        family, kind, protocol, address = left.pop(0)
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(max(0.001, (end - time.monotonic()) / (len(left) + 1)))
+            sock.connect(address)
+            sock.settimeout(timeout)
+        except OSError as error:
+            sock.close()
+            failure = failure or error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure or OSError("the name has no address")
 
 
 class ConnectionPool:

@@ -18,7 +18,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
-from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of
+from bolide.transport.reasons import cannot_connect, is_tls_alert, lost, no_connection_in_time, reason_of
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -54,6 +54,7 @@ class ClientConnection(asyncio.Protocol):
         self._waiting: dict[int, tuple[float, float, Done]] = {}
         """By opaque: when it was asked, when it is late, and who is told."""
         self._heard_at = self._loop.time()
+        self._answered = False
         self._unheard_from: float | None = None
         """When the first of the requests was asked that timed out while nothing was heard."""
         self._opaque = 0
@@ -182,6 +183,10 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with bytes of the peer."""
         self._heard_at = self._loop.time()
+        if not self._answered and is_tls_alert(data):
+            self._abort(self._lost_by("closed"))
+            return
+        self._answered = True
         try:
             commands = self._core.receive(data)
         except FrameError as error:
@@ -210,8 +215,12 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio once the socket is closed."""
         reason = f": {reason_of(exc)}" if isinstance(exc, OSError) else f": {exc!r}" if exc is not None else ""
-        self._end(ConnectionLost(f"the connection to {self.address} was lost{reason}"))
+        self._end(self._lost_by(f"lost{reason}"))
         self._lost.set()
+
+    def _lost_by(self, reason: str) -> ConnectionLost:
+        encrypted = self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
+        return lost(self.address, reason, answered=self._answered, encrypted=encrypted)
 
     def pause_writing(self) -> None:
         """Called by asyncio when too many bytes wait for the peer."""

@@ -29,6 +29,19 @@ def no_connection_in_time(address: str, timeout: float, encrypted: bool = False)
     return ConnectionLost(f"{address} did not accept a connection within {timeout:g} s{hint}")
 
 
+def lost(address: str, reason: str, *, answered: bool, encrypted: bool) -> ConnectionLost:
+    """The error for a connection that was lost. `answered` is whether the peer ever sent anything: a port that requires
+    TLS closes a plain connection without a word, or with an alert (record type 21)."""
+    plain = " before any answer: does the port require TLS, which this client does not use?"
+    hint = "" if answered or encrypted else plain
+    return ConnectionLost(f"the connection to {address} was {reason}{hint}")
+
+
+def is_tls_alert(data: bytes) -> bool:
+    """Whether the first bytes of a peer are a TLS alert (RFC 8446 5.1): type 21, major version 3."""
+    return data[:2] == b"\x15\x03"
+
+
 def reason_of(error: OSError) -> str:
     """What went wrong, without the address or the place in OpenSSL's sources."""
     if isinstance(error, ssl.SSLCertVerificationError):

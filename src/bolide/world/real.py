@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from bolide.world.clocks import now_ms
+from bolide.world.connecting import connected
 from bolide.world.contract import BoundPort, SmallFiles, Worker
 
 T = TypeVar("T")
@@ -104,6 +106,14 @@ def bound_sockets(places: list[Any]) -> list[socket.socket]:
     return made
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
     """A socket bound as asyncio binds it. Raises `OSError`."""
     made = socket.socket(family, kind, protocol)
@@ -189,7 +199,17 @@ class RealWorld:
     async def connect(self, make: Callable[[], P], host: str, port: int, tls: ssl.SSLContext | None) -> P:
         """Connect by TCP, and by TLS where a context is given."""
         made: Any = make  # asyncio's stubs want a protocol of theirs
-        _, protocol = await asyncio.get_running_loop().create_connection(made, host, port, ssl=tls)
+        loop = asyncio.get_running_loop()
+        if _is_address(host):
+            _, protocol = await loop.create_connection(made, host, port, ssl=tls)
+        else:
+            sock = await connected(host, port)
+            try:
+                name = host if tls is not None else None
+                _, protocol = await loop.create_connection(made, sock=sock, ssl=tls, server_hostname=name)
+            except BaseException:
+                sock.close()
+                raise
         found: P = protocol
         return found
 
