@@ -122,3 +122,30 @@ def test_shown_programs_import_only_what_is_public() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bolide.client"):
                 assert node.module in ("bolide.client", "bolide.client.blocking"), f"{path.name} imports {node.module}"
+
+
+WITHOUT_EXTRAS = """
+import importlib.abc, inspect, sys
+class Hide(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("opentelemetry", "prometheus_client"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hide())
+from bolide.client import *
+import bolide.client
+assert Producer and inspect.getmembers(bolide.client)
+for name in ("OpenTelemetry", "PrometheusMetrics"):
+    try:
+        getattr(bolide.client, name)
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_star_import_needs_no_extra_and_a_name_that_does_says_which() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [
+        f'run pip install "bolide[{extra}]"' in line
+        for extra, line in zip(("otel", "metrics"), done.stdout.splitlines(), strict=True)
+    ] == [True, True]

@@ -7,7 +7,9 @@ notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
 from bolide.client.consuming import strategies
 from bolide.client.consuming.activity import Activity
@@ -88,17 +90,35 @@ __all__ = [
 ]  # fmt: skip
 
 
+_EXTRAS: Final = {
+    "OpenTelemetry": ("bolide.client.tracing.otel", "opentelemetry", "otel"),
+    "PrometheusMetrics": ("bolide.client.tracing.prometheus", "prometheus_client", "metrics"),
+}
+"""Module of each name that needs an extra, the package that it imports, and the extra."""
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
+
+
+# A star import takes every name of __all__, and would fail without the extra.
+__all__ = [name for name in __all__ if name not in _EXTRAS or _installed(_EXTRAS[name][1])]
+
+
 def __getattr__(name: str) -> Any:
-    if name == "OpenTelemetry":
-        from bolide.client.tracing.otel import OpenTelemetry
-
-        return OpenTelemetry
-    if name == "PrometheusMetrics":
-        from bolide.client.tracing.prometheus import PrometheusMetrics
-
-        return PrometheusMetrics
     if name == "run":
         from bolide.client.worker import run
 
         return run
+    if name in _EXTRAS:
+        module, _, extra = _EXTRAS[name]
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f'{name} needs an extra of Bolide: run pip install "bolide[{extra}]" ({error})'
+            ) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -142,3 +142,11 @@ async def test_second_member_with_the_same_id_is_rejected_whatever_its_options(b
             await PullConsumer("G", broker.address, heartbeat_interval=10).start()
         async with PullConsumer("G", broker.address, heartbeat_interval=10, instance_name="second"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"), [({"access_key": "a"}, "secret_key"), ({"secret_key": "s"}, "access_key")]
+)
+def test_one_credential_without_the_other_is_rejected(given: dict[str, str], missing: str) -> None:
+    with pytest.raises(ArgumentError, match=f"{missing} is missing"):
+        ClientOptions.of("127.0.0.1:9876", **given)  # type: ignore[arg-type]  # all values are texts

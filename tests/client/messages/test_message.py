@@ -42,6 +42,8 @@ def test_bodies() -> None:
         (Message("T", b"x", properties={"a": ""}), "empty"),
         (Message("T", b"x", properties={"a\x01": "b"}), "0x01"),
         (Message("T", b"x", tags="a\x02b"), "0x01"),
+        (Message("T", b"x", tags="A || B"), "one tag"),
+        (Message("T", b"x", keys=["order 17", "x"]), "contains a space"),
         (Message("T", b"x", delay_level=19), "19"),
         (Message("T", b"x", properties={"a": "é" * 16384}), "32767"),
     ],
@@ -84,3 +86,7 @@ def test_properties_text_reads_back() -> None:
         "__SHARDINGKEY": "s",
         "p": "q",
     }
+
+
+def test_keys_of_a_text_may_be_several() -> None:
+    assert parse_properties(properties_text(Message("T", b"x", keys="a b"), "ID"))["KEYS"] == "a b"

@@ -13,6 +13,7 @@ from bolide.client.instance.unique_id import default_client_id
 from bolide.client.messages.arguments import check_method, check_seconds
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.messages.namespace import check_namespace
+from bolide.errors import ArgumentError
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -105,6 +106,11 @@ class ClientOptions:
             check_method("hooks", hook, "after", "call, answer")
         if unit:
             hooks = (UnitHook(), *hooks)
+        if bool(access_key) != bool(secret_key):
+            missing = "secret_key" if access_key else "access_key"
+            raise ArgumentError(
+                f"access_key and secret_key go together, {missing} is missing: give both or neither", missing
+            )
         if not access_key and not any(isinstance(hook, AclHook) for hook in hooks):
             access_key, secret_key = environment_credentials()
         if access_key:

@@ -38,7 +38,11 @@ class ResponseError(PeerError):
 
 
 class TopicNotFound(ResponseError):
-    """No broker serves the topic, and none may create it."""
+    """No broker serves the topic, and none may create it. Not retriable: somebody has to create the topic."""
+
+    def __init__(self, message: str, code: int = codes.TOPIC_NOT_EXIST, remark: str = "") -> None:
+        super().__init__(message, code, remark)
+        vars(self).update(retriable=False)
 
 
 class SendFailed(LocalError):
@@ -85,7 +89,8 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
 
 def worth_retry(error: BolideError) -> bool:
     """Whether another broker may take what this one did not (RocketMQ's rule for producers)."""
-    return error.retriable or error.closes_connection
+    refused = isinstance(error, ResponseError) and error.code in codes.RETRIED_CODES
+    return error.retriable or error.closes_connection or refused
 
 
 def not_a_name_server(error: ResponseError, address: str) -> ResponseError:

@@ -16,7 +16,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from bolide.client.messages.arguments import check_count
 from bolide.client.messages.codec import CodecError
+from bolide.client.messages.message import MAX_DELAY_LEVEL
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.user_code import raise_interruption
 
@@ -51,10 +53,12 @@ BatchListener = Callable[[list[ReceivedMessage]], Outcome | int | Awaitable[Outc
 class RetryLater(Exception):
     """Raised by a listener to have a message tried again after a delay of its own choice (level 1 to 18).
 
-    `DEAD_LETTER` (-1) gives up at once: the message goes to the group's dead letter queue.
+    `DEAD_LETTER` (-1) gives up at once: the message goes to the group's dead letter queue. Raises `ArgumentError` for a
+    level that does not exist.
     """
 
     def __init__(self, delay_level: int = BROKER_CHOOSES) -> None:
+        check_count("delay_level", delay_level, DEAD_LETTER, MAX_DELAY_LEVEL)
         super().__init__(f"retry with delay level {delay_level}")
         self.delay_level = delay_level
 

@@ -23,6 +23,7 @@ from bolide.layout.limits import (
     MAX_PROPERTIES_LENGTH,
 )
 from bolide.layout.property_names import RESERVED
+from bolide.layout.words import KEY_SEPARATOR, TAG_SEPARATOR
 
 MAX_DELAY_LEVEL: Final = 18
 
@@ -33,11 +34,11 @@ MAX_FLAG: Final = 2**31
 class Message:
     """One message: a topic and a body, and what brokers and consumers select by.
 
-    `keys` are indexed for search, one or several; `delay_level` 1 to 18 delivers later (1 s to 2 h); messages with
-    the same `sharding_key` go to the same queue; `wait_stored` False lets the broker answer before the flush. A
-    producer with a codec takes a `value` in place of the body. `light_queues` are names of light queues (LMQ) it also
-    enters. `delay` (seconds or a timedelta) or `deliver_at` (ms since 1970, or a datetime with a zone) deliver at any
-    time the broker allows: three days ahead.
+    `keys` are indexed for search, several in a list or separated by spaces. `delay_level` 1 to 18 delivers later (1 s
+    to 2 h). Messages with the same `sharding_key` go to the same queue. `wait_stored` False lets the broker answer
+    before the flush. A producer with a codec takes a `value` in place of the body. `light_queues` are names of light
+    queues (LMQ) it also enters. `delay` (seconds or a timedelta) or `deliver_at` (ms since 1970, or a datetime with a
+    zone) deliver at any time the broker allows: three days ahead.
     """
 
     topic: str
@@ -86,11 +87,17 @@ def properties_text(message: Message, unique_id: str) -> str:
     count = 4  # separators, if no name or value holds one
     try:
         if message.tags:
+            if TAG_SEPARATOR in message.tags:
+                raise MessageRefused(
+                    f"tag {shown(message.tags)} contains {TAG_SEPARATOR}, which separates the tags of a subscription:"
+                    " a message has one tag",
+                    "tags",
+                )
             parts += ("TAGS\x01", message.tags, "\x02")
             count += 2
         keys = message.keys
         if keys:
-            parts += ("KEYS\x01", keys if isinstance(keys, str) else " ".join(keys), "\x02")
+            parts += ("KEYS\x01", keys if isinstance(keys, str) else _joined(keys), "\x02")
             count += 2
         if message.delay_level:
             check_delay_level(message.delay_level)
@@ -133,6 +140,17 @@ def properties_text(message: Message, unique_id: str) -> str:
             f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body", "properties"
         )
     return text
+
+
+def _joined(keys: Iterable[str]) -> str:
+    """The keys as they travel. Raises `MessageRefused` for one that would become several."""
+    listed = list(keys)
+    for key in listed:
+        if KEY_SEPARATOR in key:
+            raise MessageRefused(
+                f"key {shown(key)} contains a space, which separates keys: use another character in its place", "keys"
+            )
+    return KEY_SEPARATOR.join(listed)
 
 
 def check_delay_level(level: int) -> None:

@@ -70,7 +70,10 @@ class ReceivedMessage:
 
     @property
     def readable(self) -> bool:
-        """Whether the body can be inflated, and decoded if the consumer has a codec. True if only a package is missing."""
+        """Whether the body can be inflated, and decoded if the consumer has a codec.
+
+        True if only a package is missing.
+        """
         try:
             _ = self.body if self.codec is None else self.value
         except CompressionMissing:
