@@ -132,3 +132,20 @@ async def test_offset_beyond_the_end_hides_no_lag_of_other_queues(bolide_broker:
         assert (progress.lag, (await admin.lag_of_groups())["beyond"]) == (3, 3)
         (left,) = [each for each in await left_at(admin, first.broker_name) if each.group == "beyond"]
         assert left.messages == 3
+
+
+async def test_members_with_different_subscriptions_are_noticed(
+    bolide_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with clients(bolide_broker) as (admin, _):
+        first = PushConsumer("G", bolide_broker.namesrv_addr, instance_name="one")
+        first.subscribe(TOPIC, "A", lambda message: None)
+        second = PushConsumer("G", bolide_broker.namesrv_addr, instance_name="two")
+        second.subscribe(TOPIC, "B || C", lambda message: None)
+        async with first:
+            assert await admin.different_subscriptions("G") == {}
+            async with second:
+                await until(lambda: "subscribes to topic T by" in caplog.text, "the warning of a member")
+                assert await admin.different_subscriptions("G") == {
+                    TOPIC: {first.client_id: "A", second.client_id: "B || C"}
+                }

@@ -239,6 +239,12 @@ class Admin:
         """The members of a group with their subscriptions; None if no member is connected."""
         return self._loop.run(lambda: self._native.consumer_connections(group))
 
+    def different_subscriptions(self, group: str) -> dict[str, dict[str, str | None]]:
+        """Return the topics that the members of a group subscribe to differently, each with the expression of every
+        member by client id; None for a member that does not subscribe. Brokers keep one subscription for a group, so
+        such members lose messages. Members that do not report their state are left out."""
+        return self._loop.run(lambda: self._native.different_subscriptions(group))
+
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
         """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.producer_connections(group, topic))

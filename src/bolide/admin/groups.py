@@ -24,6 +24,7 @@ from bolide.remoting.bodies.clients import (
     ProducerConnection,
     ProducerInfo,
     ProducerTableInfo,
+    SubscriptionData,
 )
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from bolide.remoting.bodies.running import ConsumerRunningInfo
@@ -67,6 +68,12 @@ def _age_of(span: QueueTimeSpan) -> int:
     and the oldest message is the first one not consumed."""
     now = span.delay_time - 1
     return now - span.min_time_stamp if now >= span.max_time_stamp > 0 else max(span.delay_time, 0)
+
+
+def _expression_of(subscribed: SubscriptionData) -> str:
+    if (subscribed.expression_type or "TAG") == "TAG":
+        return " || ".join(sorted(subscribed.tags_set)) or "*"
+    return f"{subscribed.expression_type} {subscribed.sub_string}"
 
 
 class GroupCalls(AdminCalls):
@@ -218,6 +225,26 @@ class GroupCalls(AdminCalls):
         if merged is not None:
             merged.connection_set = [seen[client_id] for client_id in sorted(seen)]
         return merged
+
+    async def different_subscriptions(self, group: str) -> dict[str, dict[str, str | None]]:
+        """Return the topics that the members of a group subscribe to differently, each with the expression of every
+        member by client id; None for a member that does not subscribe. Brokers keep one subscription for a group, so
+        such members lose messages. Members that do not report their state are left out."""
+        connected = await self.consumer_connections(group)
+        found: dict[str, dict[str, str]] = {}
+        for each in connected.connection_set if connected is not None else ():
+            try:
+                info = await self.consumer_running_info(group, each.client_id)
+            except BolideError:
+                continue
+            found[each.client_id] = {
+                subscribed.topic: _expression_of(subscribed)
+                for subscribed in info.subscription_set
+                if not subscribed.topic.startswith(RETRY_PREFIX)
+            }
+        topics = sorted({topic for of_member in found.values() for topic in of_member})
+        by_topic = {topic: {member: of_member.get(topic) for member, of_member in found.items()} for topic in topics}
+        return {topic: members for topic, members in by_topic.items() if len(set(members.values())) > 1}
 
     async def producer_connections(self, group: str, topic: str) -> list[Connection]:
         """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""

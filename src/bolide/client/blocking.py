@@ -26,6 +26,7 @@ from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.messages.codec import CodecChoice
+from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.listener import BatchListener, Listener
 from bolide.client.messages.message import Message
 from bolide.client.messages.moment import Moment
@@ -367,8 +368,8 @@ class PushConsumer:
     def start(self) -> Self:
         """Join the group; returns with the first share of queues held. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when a
-        broker refuses an SQL expression.
+        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when
+        brokers refuse an SQL expression or the group.
         """
         self._loop.run(lambda: self._native.start())
         return self
@@ -432,6 +433,11 @@ class PushConsumer:
         the queue is not assigned, or in a listener of this consumer.
         """
         self._loop.run(lambda: self._native.seek(queue, offset))
+
+    @property
+    def refusal(self) -> ResponseError | None:
+        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        return self._native.refusal
 
     def committed(self, queue: MessageQueue) -> int:
         """The group's stored offset of a queue, -1 if there is none."""
@@ -537,7 +543,7 @@ class PullConsumer:
 
     def start(self) -> Self:
         """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
-        `ResponseError` when a broker refuses an SQL expression.
+        `ResponseError` when brokers refuse an SQL expression or the group.
         """
         self._loop.run(lambda: self._native.start())
         return self
@@ -575,7 +581,8 @@ class PullConsumer:
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages, [] when none came within `timeout` seconds.
 
-        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
+        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues, and
+        `ResponseError` in place of [] while brokers refuse the group or its expression.
         """
         return self._loop.run(lambda: self._native.poll(timeout, max_messages), self._native._give_back)
 
@@ -618,6 +625,11 @@ class PullConsumer:
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
         self._loop.call(lambda: self._native.resume(queues))
+
+    @property
+    def refusal(self) -> ResponseError | None:
+        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        return self._native.refusal
 
     def committed(self, queue: MessageQueue) -> int:
         """The group's stored offset of a queue, -1 if there is none."""

@@ -80,13 +80,14 @@ def show(
     """Show a group's lag in each queue, and its connected members."""
     with boundary():
 
-        async def ask(admin: Any) -> tuple[Any, Any, Any]:
+        async def ask(admin: Any) -> tuple[Any, Any, Any, Any]:
             progress, connected = await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
             if not progress.queues and connected is None:
                 await must_exist(admin, group)
-            return progress, connected, await admin.lag_times(group, topic) if progress.lag > 0 else {}
+            different = await admin.different_subscriptions(group) if connected is not None else {}
+            return progress, connected, await admin.lag_times(group, topic) if progress.lag > 0 else {}, different
 
-        progress, connected, ages = call(namesrv, ask)
+        progress, connected, ages, different = call(namesrv, ask)
         clients = [] if connected is None else connected.connection_set
         rows = [
             (
@@ -109,6 +110,7 @@ def show(
                     "lag": progress.lag,
                     "queues": output.json_rows(columns, rows),
                     "clients": [{"client_id": each.client_id, "address": each.client_addr} for each in clients],
+                    "different_subscriptions": different,
                 }
             )
             return
@@ -117,6 +119,13 @@ def show(
             "Connected", ("Client", "Address", "Language", "Version"),
             [(each.client_id, each.client_addr, each.language, each.version) for each in clients], False,
         )  # fmt: skip
+        for name, members in different.items():
+            listed = ", ".join(f"{member} by {text or 'nothing'}" for member, text in members.items())
+            output.note(
+                f"warning: members subscribe to topic {output.printable(name)} differently"
+                f" ({output.printable(listed)}):"
+                " brokers use one subscription for all members, so messages are lost; make them the same"
+            )
 
 
 @app.command()

@@ -27,6 +27,8 @@ QUEUES_S: Final = 30.0
 """Seconds between two checks for new queues of a topic."""
 ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
+LOOK_S: Final = 0.5
+"""Seconds between two looks whether the group is refused, or idle for long enough."""
 SUSPEND_S: Final = 10.0
 """Seconds a broker holds a pull."""
 
@@ -174,16 +176,20 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
     model = "broadcasting" if reading.broadcast else "clustering"
     consumer = PushConsumer(reading.group, reading.namesrv, model=model, start_from=reading.start, concurrency=1)
     consumer.subscribe(reading.topic, _expression(reading), listen)
+    loop = asyncio.get_running_loop()
     async with consumer:
+        last = loop.time()
         while not printing.done.is_set():
             printing.heard.clear()
             waits = [asyncio.ensure_future(event.wait()) for event in (printing.done, printing.heard)]
-            finished, pending = await asyncio.wait(
-                waits, timeout=reading.idle or None, return_when=asyncio.FIRST_COMPLETED
-            )
+            finished, pending = await asyncio.wait(waits, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
             for task in pending:
                 task.cancel()
-            if not finished:
+            if finished:
+                last = loop.time()
+            elif consumer.refusal is not None:
+                raise consumer.refusal
+            elif reading.idle and loop.time() - last >= reading.idle:
                 printing.done.set()
         consumer.pause()
 

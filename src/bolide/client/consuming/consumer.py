@@ -15,7 +15,7 @@ from bolide.client.consuming.offset_store import GroupOffsets, group_offsets
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_queues
-from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
@@ -76,6 +76,11 @@ class Consumer(Closeable, ABC):
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
         self._member.instance.check_loop()
+
+    @property
+    def refusal(self) -> ResponseError | None:
+        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        return self._member.refusal(some=True) if self._started else None
 
     # -- offsets
 

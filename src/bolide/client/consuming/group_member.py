@@ -16,13 +16,21 @@ from bolide.client.consuming.consumer_stats import ConsumerStats
 from bolide.client.consuming.flow_control import CachedMessages, FlowControl
 from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVELY, GroupMembership, Serve
 from bolide.client.consuming.offset_store import GroupOffsets
+from bolide.client.consuming.other_subscriptions import OtherSubscriptions
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.strategies import Strategy, shared_out
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.process_id import process_id
 from bolide.client.instance.protocol_json import json_body
-from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
+from bolide.client.messages.errors import (
+    ClientStateError,
+    NoQueue,
+    ResponseError,
+    TopicNotFound,
+    raise_again,
+    refusal_of,
+)
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
@@ -74,6 +82,18 @@ class GroupMember(GroupMembership):
         self._round = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
         self._unreachable = False
+        self._refusals: dict[str, ResponseError] = {}
+        """By topic: why a broker refuses the group."""
+        self._others = OtherSubscriptions(group)
+
+    def refusal(self, *, some: bool = False) -> ResponseError | None:
+        """Return why brokers refuse all queues held, or with `some` any of them; without queues, why there are none."""
+        if self.owned:
+            refusals = [queue.refusal for queue in self.owned.values()]
+            return next(filter(None, refusals), None) if some or all(refusals) else None
+        heartbeats = self._instance.heartbeats.refusals if self._instance is not None else {}
+        of_client = filter(None, map(refusal_of, heartbeats.values()))
+        return next(iter(self._refusals.values()), None) or next(of_client, None)
 
     def rebalance_soon(self) -> None:
         """Run a round now."""
@@ -104,6 +124,7 @@ class GroupMember(GroupMembership):
         """Want a topic no more and give its queues back."""
         topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
+        self._refusals.pop(topic, None)
         self.stats.forget(topic)
         async with self._round:
             await self._apply(topic, [])
@@ -125,7 +146,7 @@ class GroupMember(GroupMembership):
     async def join(self, queues: QueueOwner, store: Callable[[ClientInstance], GroupOffsets]) -> None:
         """Enter the group: routes, heartbeat, and the first round of rebalance; `queues` reads what it brings.
 
-        Raises `ClientStateError`, and `ResponseError` for an expression that a broker refuses.
+        Raises `ClientStateError`, and `ResponseError` for an expression or a group that brokers refuse.
         """
         instance = ClientInstance.acquire(self.options)
         try:
@@ -143,6 +164,8 @@ class GroupMember(GroupMembership):
             await check_expressions(instance, self.group, self.subscriptions.values())
             await instance.heartbeats.send()
             complete = await self.rebalance()
+            if not complete and (refusal := self.refusal()) is not None:
+                raise refusal
         except BaseException:
             await asyncio.shield(self.leave())
             raise
@@ -208,6 +231,7 @@ class GroupMember(GroupMembership):
                     what = f"rebalance of {self.group} for topic {topic} failed"
                     self.instance.troubles.begin(("rebalance", self.group, topic), what, error)
                     self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
+                    self._note_refusal(topic, error)
                     complete = False
                 else:
                     self.instance.troubles.over(("topic", self.group, topic))
@@ -217,6 +241,11 @@ class GroupMember(GroupMembership):
             if moved:
                 await self._tell_anew(moved)
         return complete
+
+    def _note_refusal(self, topic: str, error: BolideError) -> None:
+        refusal = refusal_of(error)
+        if refusal is not None:
+            self._refusals[topic] = refusal
 
     async def _tell_anew(self, moved: list[Subscription]) -> None:
         """If members subscribe to a topic differently, a broker uses the newest subscription: send this one again."""
@@ -234,6 +263,8 @@ class GroupMember(GroupMembership):
         clients = await member_ids(self.instance, self.group, list(route.brokers)) if queues else []
         if not clients:
             return False  # as long as it is not known what is there to share, and by whom, nothing changes
+        if len(clients) > 1 and topic != self.retry_topic:
+            await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers))
         clients.sort(key=java_order)
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
@@ -245,6 +276,7 @@ class GroupMember(GroupMembership):
         """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
         wanted = set(mine)
         changed = False
+        self._refusals.pop(topic, None)
         for queue in [queue for queue in self.owned if queue.topic == topic and queue not in wanted]:
             await self._give_back(queue)
             changed = True
@@ -258,6 +290,7 @@ class GroupMember(GroupMembership):
             except BolideError as error:
                 self.instance.troubles.begin(("take", queue), f"queue {queue} is not taken yet", error)
                 self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
+                self._note_refusal(topic, error)
                 taken = False
             else:
                 self.instance.troubles.over(("take", queue))
@@ -275,6 +308,8 @@ class GroupMember(GroupMembership):
         async with self._round:
             for topic in dict.fromkeys(queue.topic for queue in [*self.owned, *queues]):
                 if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
+                    if topic in self._refusals:
+                        raise_again(self._refusals[topic])
                     raise NoQueue(f"not all queues of topic {topic} could be taken, see the log")
 
     async def _give_back(self, queue: MessageQueue) -> None:

@@ -25,6 +25,7 @@ from bolide.client.consuming.pull import (
     pull,
 )
 from bolide.client.messages.codec import Codec
+from bolide.client.messages.errors import raise_again, refusal_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Subscription
@@ -70,20 +71,28 @@ class Prefetch:
     # -- for polls
 
     async def messages(self, timeout: float, max_messages: int) -> list[ReceivedMessage]:
-        """Up to `max_messages`; [] when none came within `timeout` seconds, or when the consumer has ended."""
+        """Up to `max_messages`; [] when none came within `timeout` seconds, or when the consumer has ended.
+
+        Raises `ResponseError` in place of [] if brokers refuse the group or its expression; at once if all do.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while True:
             messages = self._take(max_messages)
             left = deadline - loop.time()
-            if messages or self.ended or left <= 0:
+            if messages or self.ended:
                 return messages
+            refusal = self.member.refusal(some=left <= 0)
+            if refusal is not None:
+                raise_again(refusal)
+            if left <= 0:
+                return []
             self._arrived.clear()
             try:
                 async with asyncio.timeout(left):
                     await self._arrived.wait()
             except TimeoutError:
-                return []
+                continue
 
     def _take(self, max_messages: int) -> list[ReceivedMessage]:
         process_queues = [
@@ -195,11 +204,15 @@ class Prefetch:
                 result = await pull(self.member.instance, request)
             except BolideError as error:
                 self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
+                process_queue.refusal = refusal_of(error)
+                if process_queue.refusal is not None:
+                    self._arrived.set()
                 moved = await moved_after(self.member.instance, request, error)
                 process_queue.suggested_broker = MASTER_ID
                 if not moved:
                     await asyncio.sleep(PULL_FAILED_PAUSE)
                 continue
+            process_queue.refusal = None
             if self.member.instance.troubles.open:
                 self.member.instance.troubles.over(("pull", queue))
             if result.messages:

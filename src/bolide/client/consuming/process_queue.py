@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 
@@ -26,6 +27,8 @@ class ProcessQueue:
         self.queue = queue
         self.orderly = orderly
         self.dropped = False
+        self.refusal: ResponseError | None = None
+        """Why the last pull was refused, until one is answered."""
         self.locked = False
         self.locked_at = 0.0
         self.next_offset = -1

@@ -107,7 +107,7 @@ class PullConsumer(Consumer):
 
     async def start(self) -> Self:
         """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
-        `ResponseError` when a broker refuses an SQL expression.
+        `ResponseError` when brokers refuse an SQL expression or the group.
         """
         async with self._lock:
             if self._closed:
@@ -196,7 +196,8 @@ class PullConsumer(Consumer):
     async def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages, [] when none came within `timeout` seconds.
 
-        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
+        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues, and
+        `ResponseError` in place of [] while brokers refuse the group or its expression.
         """
         self._check_running()
         check_seconds("timeout", timeout, zero=True)

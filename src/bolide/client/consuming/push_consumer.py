@@ -197,8 +197,8 @@ class PushConsumer(Consumer):
     async def start(self) -> Self:
         """Join the group; returns with the first share of queues held. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when a
-        broker refuses an SQL expression.
+        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when
+        brokers refuse an SQL expression or the group.
         """
         async with self._lock:
             if self._closed:

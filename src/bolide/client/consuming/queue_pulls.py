@@ -27,7 +27,7 @@ from bolide.client.consuming.pull import (
     pull,
 )
 from bolide.client.messages.codec import Codec
-from bolide.client.messages.errors import ClientStateError, ResponseError
+from bolide.client.messages.errors import ClientStateError, ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import show_origin
 from bolide.errors import BolideError
@@ -187,12 +187,14 @@ class QueuePulls:
             try:
                 result = await pull(member.instance, request)
             except BolideError as error:
+                process_queue.refusal = refusal_of(error)
                 pause = self._pause_after(error, process_queue.queue)
                 moved = await moved_after(member.instance, request, error)
                 process_queue.suggested_broker = MASTER_ID
                 if not moved:
                     await asyncio.sleep(pause)
                 continue
+            process_queue.refusal = None
             if member.instance.troubles.open:
                 member.instance.troubles.over(("pull", process_queue.queue))
             member.store.carried(process_queue.queue)

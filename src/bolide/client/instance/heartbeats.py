@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from bolide.client.instance.members import ConsumerMember, ProducerMember
 from bolide.client.instance.protocol_json import json_text
 from bolide.client.instance.routed_client import RoutedClient
+from bolide.client.messages.errors import ResponseError, response_error
 from bolide.errors import BolideError, RequestTimeout
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
@@ -32,6 +33,8 @@ class Heartbeats:
         self._producers = producers
         self._consumers = consumers
         self._versions: dict[str, int] = {}
+        self.refusals: dict[str, ResponseError] = {}
+        """By broker address: why the last heartbeat was refused."""
         self._lock = asyncio.Lock()
 
     @property
@@ -101,5 +104,9 @@ class Heartbeats:
         answer = await self._client.call_on(connection, codes.HEART_BEAT, None, body, timeout)
         if answer.code == codes.SUCCESS:
             self._versions[connection.address] = answer.version
+            self.refusals.pop(connection.address, None)
         else:
+            self.refusals[connection.address] = response_error(
+                answer.code, answer.remark, "a heartbeat", connection.address
+            )
             log.warning("%s refused the heartbeat (%d): %s", connection.address, answer.code, answer.remark)

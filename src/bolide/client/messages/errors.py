@@ -7,7 +7,7 @@ RocketMQ 5.5.0 (DefaultMQProducer.retryResponseCodes, with SYSTEM_BUSY and GO_AW
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from bolide.client.messages.advice import advice, first_line
 from bolide.errors import ArgumentError, BolideError, LocalError, PeerError
@@ -18,6 +18,12 @@ STALE_ROUTE_CODES: Final = frozenset(
 )
 """A broker that became a slave answers SERVICE_NOT_AVAILABLE in an acting set, else SYSTEM_BUSY. That may also be too
 much to do, so a producer looks again less and less often, and keeps its route until then (`producing/sending.py`)."""
+
+
+REFUSED_CODES: Final = frozenset(
+    {codes.NO_PERMISSION, codes.SUBSCRIPTION_PARSE_FAILED, codes.SUBSCRIPTION_GROUP_NOT_EXIST}
+)
+"""Answers to a consumer that stay the same until somebody changes a permission, the expression or the group."""
 
 
 class ResponseError(PeerError):
@@ -85,6 +91,17 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
         what_to_do = f": {what_to_do}"
     kind = TopicNotFound if code == codes.TOPIC_NOT_EXIST else ResponseError
     return kind(f"{address} answered {asked} with {name} ({code}): {first_line(said)}{what_to_do}", code, said)
+
+
+def refusal_of(error: BaseException) -> ResponseError | None:
+    """Return the error if a consumer gets it until somebody changes something, else None."""
+    return error if isinstance(error, ResponseError) and error.code in REFUSED_CODES else None
+
+
+def raise_again(error: ResponseError) -> NoReturn:
+    """Raise a kept error as a new object, whose traceback does not grow each time."""
+    code = codes.SYSTEM_ERROR if error.code is None else error.code
+    raise type(error)(str(error), code, error.remark) from error
 
 
 def worth_retry(error: BolideError) -> bool:

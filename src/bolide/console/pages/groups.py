@@ -77,9 +77,13 @@ async def group(visit: Visit) -> Response:
         members = await view.cached.get(("members", name), lambda: view.admin.consumer_connections(name))
     except ResponseError:
         members = None
+    different: dict[str, dict[str, str | None]] = {}
+    if members is not None:
+        different = await view.cached.get(("different", name), lambda: view.admin.different_subscriptions(name))
     return visit.page(
-        "group.html", name=name, config=config, progress=progress, by_topic=by_topic, ages=ages or {}, members=members
-    )
+        "group.html", name=name, config=config, progress=progress, by_topic=by_topic, ages=ages or {}, members=members,
+        different=different,
+    )  # fmt: skip
 
 
 async def member(visit: Visit) -> Response:
