@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from bolide.cli.messages.consume import message_fields
+from bolide.cli.messages.produce import message_from_json
+from bolide.client import Message, MessageRefused, ReceivedMessage
+from bolide.client.messages.message import properties_text
+from bolide.layout.properties import format_properties
 from bolide.testing.broker import Broker
 from proof.kit import children
 from proof.kit.waiting import PROCESS_PATIENCE
 from tests.client.patient_blocking import PullConsumer
+from tests.layout.records import record_of
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "kill"])
@@ -70,3 +77,20 @@ def test_an_empty_argument_is_refused_and_not_passed_over(bolide_broker: Broker)
     assert done.stderr == (
         "bolide: message 1: the body for topic Empty is empty, RocketMQ stores no empty messages\n0 sent, 1 failed\n"
     )
+
+
+def test_line_that_consume_printed_becomes_the_same_message_in_another_topic() -> None:
+    properties = {"UNIQ_KEY": "7F", "KEYS": "k1 k2", "TAGS": "A", "__SHARDINGKEY": "s", "shop": "1", "WAIT": "true"}
+    record = record_of("From", b"\xff\x00body", format_properties(properties).encode())
+    line = json.dumps(message_fields(ReceivedMessage(record, "b")))
+    made = message_from_json(line, Message("Copy"))
+    assert (made.topic, made.body, made.tags, made.keys) == ("Copy", b"\xff\x00body", "A", ["k1", "k2"])
+    assert (made.sharding_key, made.properties) == ("s", {"shop": "1"})
+    properties_text(made, "ID")
+
+
+def test_reserved_property_of_a_written_line_stays_an_error() -> None:
+    made = message_from_json('{"body": "x", "topic": "T", "properties": {"UNIQ_KEY": "7F"}}', Message("Copy"))
+    assert made.topic == "T"
+    with pytest.raises(MessageRefused, match="reserved"):
+        properties_text(made, "ID")

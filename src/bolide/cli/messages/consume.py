@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import signal
 import sys
 from contextlib import suppress
@@ -240,7 +241,13 @@ def _expression(reading: Reading) -> Any:
 
 
 def message_fields(message: Any) -> dict[str, Any]:
-    """A message as a JSON object; invalid UTF-8 in a body is shown as escapes."""
+    """A message as a JSON object, which `bolide produce --from-json` takes. Invalid UTF-8 in a body is shown as
+    escapes, and another field has the bytes in base64."""
+    try:
+        message.body.decode()
+        whole = {}
+    except UnicodeDecodeError:
+        whole = {"body_base64": base64.b64encode(message.body).decode()}
     return {
         "topic": message.topic,
         "broker": message.broker_name,
@@ -255,6 +262,7 @@ def message_fields(message: Any) -> dict[str, Any]:
         "store_timestamp": message.store_timestamp,
         "reconsume_times": message.reconsume_times,
         "body": message.body.decode("utf-8", "backslashreplace"),
+        **whole,
     }
 
 

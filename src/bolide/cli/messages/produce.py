@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import signal
 import sys
@@ -20,10 +21,13 @@ from bolide.cli.terminal.lines import lines_of
 from bolide.cli.terminal.moment import FORMS, moment_of
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.errors import ConfigError, ConnectionLost, RequestTimeout
+from bolide.layout import property_names as names
 
 if TYPE_CHECKING:
     from bolide.client.messages.message import Message
 
+_CONSUMED: Final = {"offset_message_id", "queue_offset", "store_timestamp"}
+"""Fields of each line that `bolide consume --json` prints."""
 IN_FLIGHT: Final = 256
 """Messages sent but not answered yet."""
 
@@ -59,7 +63,8 @@ def produce(
     from_json: bool = typer.Option(
         False,
         "--from-json",
-        help='Each line is an object: {"body": "...", "tags": "...", "keys": [...], "properties": {...}, "delay": 5}.',
+        help='Each line is an object: {"body": "...", "tags": "...", "keys": [...], "properties": {...}, "delay": 5}, or a'
+        " line of consume --json.",
     ),
     as_json: bool = JsonFlag,
 ) -> None:
@@ -92,7 +97,11 @@ def produce(
 
 
 def message_from_json(line: str, model: Message) -> Message:
-    """The message that an input line describes; what it leaves out comes from the flags. Raises ConfigError."""
+    """The message that an input line describes; what it leaves out comes from the flags. Raises ConfigError.
+
+    A line that `bolide consume --json` printed is sent to the topic of the command, not to the one it was read from,
+    and without the properties that RocketMQ sets.
+    """
     try:
         given: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -100,6 +109,10 @@ def message_from_json(line: str, model: Message) -> Message:
     if not isinstance(given, dict) or "body" not in given:
         raise ConfigError(f'{line[:60]!r} must be an object with a "body"')
     content, keys, properties = given["body"], given.get("keys") or model.keys, given.get("properties") or {}
+    topic, sharding_key = given.get("topic"), given.get("sharding_key")
+    if given.keys() >= _CONSUMED and isinstance(properties, dict):
+        topic, sharding_key = None, properties.get(names.SHARDING_KEY)
+        properties = {name: value for name, value in properties.items() if name not in names.RESERVED}
     for name in ("topic", "tags", "sharding_key"):
         if not isinstance(given.get(name) or "", str):
             raise ConfigError(f"{name} is {given[name]!r}: give one text")
@@ -111,15 +124,16 @@ def message_from_json(line: str, model: Message) -> Message:
         level, delay = int(given.get("delay_level") or 0), float(given.get("delay") or 0)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError("delay_level and delay must be numbers") from None
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return replace(
         model,
-        topic=given.get("topic") or model.topic,
-        body=_bytes(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)),
+        topic=topic or model.topic,
+        body=_decoded(given["body_base64"]) if "body_base64" in given else _bytes(text),
         tags=given.get("tags") or model.tags,
         keys=keys,
         properties={str(name): str(value) for name, value in properties.items()},
         delay_level=level or model.delay_level,
-        sharding_key=given.get("sharding_key") or model.sharding_key,
+        sharding_key=sharding_key or model.sharding_key,
         delay=delay or model.delay,
     )
 
@@ -217,6 +231,13 @@ def tell(result: Any, as_json: bool) -> None:
     else:
         where = f"{result.queue.broker_name}:{result.queue.queue_id}"
         print(f"{result.message_id} {where} offset {result.queue_offset} {result.status.name}", flush=True)
+
+
+def _decoded(text: object) -> bytes:
+    try:
+        return base64.b64decode(text if isinstance(text, str) else "?", validate=True)
+    except ValueError:
+        raise ConfigError("body_base64 is not base64: give the bytes of the body in that form") from None
 
 
 def _bytes(text: str) -> bytes:
