@@ -6,6 +6,7 @@ import pytest
 
 from bolide.client import Message, MessageQueue, ResponseError
 from bolide.layout.errors import MessageIdError
+from bolide.layout.message_id import encode_host, offset_message_id
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.admin.cluster_of_one import TOPIC, clients
@@ -77,3 +78,13 @@ async def test_key_of_another_topic_with_the_same_hash_is_not_found(bolide_broke
             await admin.create_topic(topic, queues=1)
             await producer.send(Message(topic, topic.encode(), keys="k"))
         assert [message.body for message in await admin.messages_by_key("Aa", "k")] == [b"Aa"]
+
+
+async def test_message_of_a_broker_that_has_moved_is_found_by_its_old_id(bolide_broker: Broker) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        result = await producer.send(Message(TOPIC, b"x"))
+        stored = await admin.message(result.offset_message_id)
+        assert stored is not None
+        elsewhere = offset_message_id(encode_host("127.0.0.9", 1), stored.physical_offset)
+        assert await admin.message(elsewhere) is None, "a record at the same offset is not the message"
+        assert await admin._moved(result.offset_message_id, stored.physical_offset) is not None

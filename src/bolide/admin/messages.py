@@ -12,6 +12,7 @@ from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import subscription
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.errors import MessageIdError
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import TOOLS_GROUP
@@ -43,6 +44,24 @@ class MessageCalls(AdminCalls):
             # A producer's id also decodes to an address: only those of brokers are worth a connection.
             if f"{host}:{port}" in data.broker_addrs.values():
                 return await self._view(f"{host}:{port}", name, offset)
+        return await self._moved(message_id, offset)
+
+    async def _moved(self, message_id: str, offset: int) -> ReceivedMessage | None:
+        """The message of a broker that had another address when it stored the message. A record contains that address,
+        so another broker's record at the same offset is not taken for it."""
+        silent: BolideError | None = None
+        for name, address in (await self.masters()).items():
+            try:
+                found = await self._view(address, name, offset)
+            except (ConnectionLost, RequestTimeout) as error:
+                silent = error  # it may have the message: nobody may say that it is not stored
+                continue
+            except BolideError:  # nothing begins at this offset of its log
+                continue
+            if found is not None and found.offset_message_id == message_id.upper():
+                return found
+        if silent is not None:
+            raise silent
         return None
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
