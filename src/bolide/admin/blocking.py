@@ -213,7 +213,7 @@ class Admin:
         return self._loop.run(lambda: self._native.delete_group(group, remove_offset=remove_offset, cluster=cluster))
 
     def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups except the system's, with their settings (of the first broker that has them)."""
+        """All groups except RocketMQ's own, with their settings (of the first broker that has them)."""
         return self._loop.run(lambda: self._native.groups(cluster=cluster))
 
     def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.messages.errors import NoQueue
+from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.errors import BolideError, ConnectionLost
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
@@ -32,6 +32,8 @@ class BrokerRow:
     address: str
     runtime: Mapping[str, str]
     error: str = ""
+    refused: bool = False
+    """Whether the error is the broker's answer, such as a wrong password, so that it could be reached."""
 
     @property
     def version(self) -> str:
@@ -71,6 +73,8 @@ class ReplicaRow:
     bytes_per_second: int = 0
     error: str = ""
     behind_ms: int | None = None
+    refused: bool = False
+    """Whether the error is the master's answer, such as a wrong password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +107,13 @@ class ClusterCalls(AdminCalls):
                 data = info.broker_addr_table.get(name)
                 for broker_id, address in sorted((data.broker_addrs if data is not None else {}).items()):
                     figures: Mapping[str, str] = {}
-                    error = ""
+                    error, refused = "", False
                     if runtime:
                         try:
                             figures = await self.broker_runtime(address)
                         except BolideError as failure:
-                            error = str(failure)
-                    rows.append(BrokerRow(cluster, name, broker_id, address, figures, error))
+                            error, refused = str(failure), isinstance(failure, ResponseError)
+                    rows.append(BrokerRow(cluster, name, broker_id, address, figures, error, refused))
         return rows
 
     async def replicas(self) -> list[ReplicaRow]:
@@ -119,7 +123,8 @@ class ClusterCalls(AdminCalls):
             try:
                 told = await self.decoded(HARuntimeInfo, address, codes.GET_BROKER_HA_STATUS)
             except BolideError as failure:
-                rows.append(ReplicaRow(name, address, 0, error=str(failure)))
+                refused = isinstance(failure, ResponseError)
+                rows.append(ReplicaRow(name, address, 0, error=str(failure), refused=refused))
                 continue
             lags = await self._slave_lags(address) if told.ha_connection_info else {}
             end = told.master_commit_log_max_offset

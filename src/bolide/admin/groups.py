@@ -15,7 +15,7 @@ from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError
-from bolide.layout.names import RETRY_PREFIX, SYSTEM_GROUP_PREFIX
+from bolide.layout.names import RETRY_PREFIX, is_predefined_group
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.clients import (
@@ -126,11 +126,11 @@ class GroupCalls(AdminCalls):
         return sorted(masters)
 
     async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups except the system's, with their settings (of the first broker that has them)."""
+        """All groups except RocketMQ's own, with their settings (of the first broker that has them)."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
             for name, config in (await self._groups_at(address)).items():
-                if not name.startswith(SYSTEM_GROUP_PREFIX):
+                if not is_predefined_group(name):
                     found.setdefault(name, config)
         return dict(sorted(found.items()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib import import_module
@@ -9,7 +10,7 @@ from types import FrameType
 from typing import Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from bolide.cli.completion import ready_if_asked
 from bolide.cli.terminal import output
@@ -78,10 +79,13 @@ def bolide(
     ),
 ) -> None:
     """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
+    output.errors_as_json(False)  # a verb with --json asks for it when its own options are read
 
 
 def command() -> TyperGroup:
-    """All commands; the help shows flags, which take no value, without a type."""
+    """All commands; the help shows flags, which take no value, without a type, and names of values as words."""
+    if os.environ.get("NO_COLOR"):
+        vars(import_module("typer.rich_utils"))["COLOR_SYSTEM"] = None  # its styles are escapes, too
     whole = typer.main.get_group(load())
     left: list[TyperCommand | TyperGroup] = [whole]
     while left:
@@ -91,6 +95,13 @@ def command() -> TyperGroup:
         for parameter in (*one.params, one.get_help_option(typer.Context(one))):
             if isinstance(parameter, TyperOption) and parameter.is_flag:
                 parameter.metavar = ""
+            elif not isinstance(parameter, TyperOption | TyperArgument):
+                continue
+            elif parameter.metavar is None and parameter.type_descriptor.annotation is str:
+                if isinstance(parameter, TyperOption):
+                    parameter.metavar = "TEXT"
+                else:
+                    vars(parameter).update(display_type_rich=lambda ctx: "")
     return whole
 
 

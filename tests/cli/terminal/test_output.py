@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from typer.testing import CliRunner
 from bolide.cli import main as cli
 from bolide.cli.main import load
 from bolide.cli.terminal import output
+from bolide.cli.terminal.moment import moment_of
 from bolide.cli.terminal.output import FAILED, UNREACHABLE, USAGE
 from bolide.testing.broker import Broker
 from bolide.version import VERSION
@@ -135,7 +140,7 @@ def test_flags_are_shown_without_a_type(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         cli.command()(["topic", "list", "--help"])
     said = capsys.readouterr().out
-    assert "--system" in said and "<str>" in said and "<bool>" not in said
+    assert "--system" in said and "TEXT" in said and "<str>" not in said and "<bool>" not in said
 
 
 def test_the_version_is_an_option_too() -> None:
@@ -160,3 +165,34 @@ def test_span_is_shown_in_units(capsys: pytest.CaptureFixture[str], milliseconds
     assert text in capsys.readouterr().out
     output.table("T", ("Lag time",), [(span,)], True)
     assert json.loads(capsys.readouterr().out) == [{"lag_time": milliseconds}]
+
+
+def test_error_under_json_is_an_object() -> None:
+    done = CliRunner().invoke(load(), ["topic", "show", "nothing", "--json", "--namesrv", NOWHERE])
+    told = json.loads(done.stderr)
+    assert (done.exit_code, told["exit_code"]) == (UNREACHABLE, UNREACHABLE)
+    assert "cannot be reached" in told["error"]
+    done = CliRunner().invoke(load(), ["topic", "show", "nothing", "--namesrv", NOWHERE])
+    assert done.stderr.startswith("bolide: ")
+
+
+def test_times_have_a_zone_and_a_form_that_options_take() -> None:
+    text = str(output.Moment(1_795_868_760_000))
+    assert moment_of("--start", text) == datetime.fromtimestamp(1_795_868_760, UTC)
+
+
+@pytest.mark.parametrize("command", [["group", "show", "--help"], ["version"]])
+def test_no_color_leaves_no_escape(command: list[str]) -> None:
+    environ = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    done = subprocess.run(
+        [sys.executable, "-m", "bolide.cli", *command], capture_output=True, text=True, check=True, env=environ
+    )
+    assert "\x1b" not in done.stdout
+    assert "<str>" not in done.stdout
+
+
+def test_no_color_table_has_no_escape() -> None:
+    program = "from bolide.cli.terminal import output; output.table('T', ('A', 'B'), [('x', 1)], False)"
+    environ = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ)
+    assert "\x1b" not in done.stdout

@@ -51,6 +51,9 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
             output.table(title, (*columns[1:5], *columns[6:]), of_cluster, False)
         if not brokers:
             output.fail("no broker is registered at the name servers: is one running with their address?")
+        refused = [f"{each.broker_name}: {each.error}" for each in brokers if each.refused]
+        if refused:
+            output.fail("; ".join(refused))
         silent = [each.broker_name for each in brokers if each.error]
         if silent:
             output.fail(f"{', '.join(silent)} cannot be reached", output.UNREACHABLE)
@@ -88,7 +91,8 @@ def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
         silent = [each.broker_name for each in found if each.error]
         if silent:
             why = "; ".join(each.error for each in found if each.error)
-            output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas: {why}", output.UNREACHABLE)
+            code = output.FAILED if any(each.refused for each in found) else output.UNREACHABLE
+            output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas: {why}", code)
         late = [each.replica for each in found if not each.in_sync]
         if late:
             output.fail(f"{', '.join(late)} lacks too much of its master's log")

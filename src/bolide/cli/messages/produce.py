@@ -63,8 +63,8 @@ def produce(
     from_json: bool = typer.Option(
         False,
         "--from-json",
-        help='Each line is an object: {"body": "...", "tags": "...", "keys": [...], "properties": {...}, "delay": 5}, or a'
-        " line of consume --json.",
+        help='Each line is an object: {"body": "...", "tags": "...", "keys": [...], "properties": {...}, "delay": 5},'
+        " or a line of consume --json.",
     ),
     as_json: bool = JsonFlag,
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,11 +135,11 @@ def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
 
 
 def _time(timestamp_ms: int) -> str:
-    """A store time for people, in UTC; "-" for 0."""
+    """A store time for people; "-" for 0."""
     if timestamp_ms <= 0:
         return "-"
     try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return str(output.Moment(timestamp_ms))
     except (ValueError, OverflowError):
         return str(timestamp_ms)
 

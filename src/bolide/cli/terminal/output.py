@@ -28,7 +28,25 @@ BROKEN: Final = 4
 PIPE_CLOSED: Final = 141
 """The exit code that shells expect when the reader closed the pipe: 128 + SIGPIPE."""
 
-JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
+
+class _Asked:
+    """Form of the running command's output. Each parse of a command line sets it."""
+
+    as_json = False
+
+
+_asked: Final = _Asked()
+
+
+def errors_as_json(wanted: bool) -> bool:
+    """Set whether errors of the running command are printed as JSON. Returns `wanted`, as typer's callbacks must."""
+    _asked.as_json = wanted
+    return wanted
+
+
+JsonFlag: Final = typer.Option(
+    False, "--json", callback=errors_as_json, help="Print JSON for programs instead of a table for people; errors, too."
+)
 
 
 def printable(value: object) -> str:
@@ -50,10 +68,11 @@ def print_json_line(value: Any) -> None:
 
 
 class Moment(int):
-    """A time in ms since 1970: local time for people, the number in JSON."""
+    """A time in ms since 1970: for people local time with its zone, in a form that options take; the number in JSON."""
 
     def __str__(self) -> str:
-        return datetime.fromtimestamp(self / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        text = datetime.fromtimestamp(self / 1000).astimezone().isoformat(timespec="seconds")
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
 
 
 def moment(milliseconds: int) -> Moment | None:
@@ -119,7 +138,8 @@ def _print_table(
         most += max((cell_len(text) for row in rows for text in (column, row[index])), default=0)
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    console = Output()
+    # Rich keeps bold and italic under NO_COLOR; the variable means no escapes at all (https://no-color.org).
+    console = Output(color_system=None if os.environ.get("NO_COLOR") else "auto")
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, most)
     if not rows or least <= console.width:
@@ -158,8 +178,11 @@ def note(text: str) -> None:
 
 
 def fail(text: str, code: int = FAILED) -> NoReturn:
-    """Print one sentence on standard error and exit."""
-    note(f"bolide: {text}")
+    """Print one sentence on standard error and exit; with --json an object with the sentence and the exit code."""
+    if _asked.as_json:
+        note(json.dumps({"error": text, "exit_code": code}, ensure_ascii=False))
+    else:
+        note(f"bolide: {text}")
     raise typer.Exit(code)
 
 
