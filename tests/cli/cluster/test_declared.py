@@ -142,7 +142,7 @@ def test_offsets_move_from_one_cluster_to_another_that_has_no_users(file: Path) 
             run(old, "topic", "create", "moved", "--queues", "1")
             producer.send(Message("moved", b"x"))
         run(old, "group", "create", "movers")
-        run(old, "offset", "reset", "movers", "moved", "last")
+        run(old, "offset", "reset", "movers", "moved", "last", "--yes")
         exported = json.loads(run(old, "cluster", "export", "--offsets"))
         (broker,) = exported["brokers"].values()
         assert broker["offsets"] == {"movers": {"moved": {"0": 1}}}

@@ -121,7 +121,7 @@ def test_a_group_is_moved_back(line: CommandLine) -> None:
     assert line.run("consume", "Again", "--group", "again", "--count", "2").returncode == 0
     offsets = json.loads(line.run("offset", "show", "again", "Again", "--json").stdout)
     assert [queue["lag"] for queue in offsets] == [0]
-    assert line.run("offset", "reset", "again", "Again", "first").returncode == 0
+    assert line.run("offset", "reset", "again", "Again", "first", "--yes").returncode == 0
     got = line.run("consume", "Again", "--group", "again", "--count", "2")
     assert got.stdout == "first\nsecond\n"
 

@@ -27,7 +27,7 @@ def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
                 producer.send(Message("Lagging", b"x"))
         for group, start in (("ahead", "last"), ("behind", "first")):
             run("group", "create", group)
-            run("offset", "reset", group, "Lagging", start)
+            run("offset", "reset", group, "Lagging", start, "--yes")
         rows = json.loads(run("group", "lag", "--json"))
         assert [(row["group"], row["lag"]) for row in rows] == [("behind", 3), ("ahead", 0)]
         assert rows[0]["lag_time"] > 0 and rows[1]["lag_time"] == 0

@@ -29,7 +29,7 @@ def fill(broker: Broker) -> None:
             producer.send(Message("T", b"x"))
     for group, start in (("from", "last"), ("to", "first")):
         run(broker, "group", "create", group)
-        run(broker, "offset", "reset", group, "T", start)
+        run(broker, "offset", "reset", group, "T", start, "--yes")
 
 
 def test_nothing_changes_without_yes(bolide_broker: Broker) -> None:
@@ -63,3 +63,16 @@ def test_a_group_that_runs_is_refused(bolide_broker: Broker) -> None:
     with consumer:
         done = run(bolide_broker, "offset", "clone", "from", "to", "T", "--yes")
     assert done.exit_code == 1 and "runs of group to is connected" in done.stderr, done.output
+
+
+def test_reset_prints_the_plan_and_changes_nothing_without_yes(bolide_broker: Broker) -> None:
+    fill(bolide_broker)
+    planned = run(bolide_broker, "offset", "reset", "from", "T", "first", "--json")
+    (row,) = json.loads(planned.stdout)
+    assert (row["offset_now"], row["offset_then"], row["again"], row["skipped"]) == (3, 0, 3, 0)
+    assert "--yes" in planned.stderr
+    (row,) = json.loads(run(bolide_broker, "offset", "reset", "to", "T", "last", "--json").stdout)
+    assert (row["offset_now"], row["offset_then"], row["again"], row["skipped"]) == (0, 3, 0, 3)
+    assert (offsets(bolide_broker, "from"), offsets(bolide_broker, "to")) == ([3], [0])
+    assert run(bolide_broker, "offset", "reset", "from", "T", "first", "--yes").exit_code == 0
+    assert offsets(bolide_broker, "from") == [0]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bolide.admin.client import Admin
     from bolide.admin.groups import GroupProgress
     from bolide.client.messages.queue import MessageQueue
+    from bolide.client.messages.start_from import StartFrom
 
 app = typer.Typer()
 
@@ -56,11 +57,19 @@ def reset(
     topic: str = typer.Argument(..., help="Topic."),
     to: str = typer.Argument(..., help=f"first, last, or a time: {FORMS}."),
     namesrv: str = Namesrv,
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Reset a group's offsets; online members switch at once, others when they start."""
+    """Reset a group's offsets: prints the plan, and with --yes carries it out. Online members switch immediately, others
+    when they start."""
     with boundary():
         start = start_of("TO", to)
+        if not yes:
+            planned = call(namesrv, lambda admin: _planned_reset(admin, group, topic, start))
+            columns = ("Broker", "Queue", "Offset now", "Offset then", "Again", "Skipped")
+            output.table(f"Offsets of {group} in {topic}", columns, planned, as_json)
+            output.note(f"nothing is changed: write --yes to reset {group} in {topic}")
+            return
         moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, start))
         rows = [(queue.broker_name, queue.queue_id, offset) for queue, offset in moved.items()]
         output.table(f"New offsets of {group} in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
@@ -92,6 +101,23 @@ def clone(
 
 def _shown(offset: int) -> int | None:
     return offset if offset >= 0 else None
+
+
+async def _planned_reset(admin: Admin, group: str, topic: str, start: StartFrom) -> list[tuple[object, ...]]:
+    """A row for each queue: its place, the offset before and after, messages that the group gets again or skips."""
+    queues = sorted((await admin.topic_route(topic)).read_queues())
+    await must_exist(admin, group)
+
+    async def of(queue: MessageQueue) -> tuple[object, ...]:
+        now = await admin.group_offset(group, queue)
+        if isinstance(start, str):
+            then = await (admin.begin_offset(queue) if start == "first" else admin.end_offset(queue))
+        else:
+            then = await admin.offset_at(queue, start)
+        again, skipped = (max(now - then, 0), max(then - now, 0)) if now >= 0 else (0, 0)
+        return queue.broker_name, queue.queue_id, _shown(now), then, again, skipped
+
+    return list(await asyncio.gather(*(of(queue) for queue in queues)))
 
 
 async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> list[tuple[MessageQueue, int, int]]:
