@@ -48,11 +48,12 @@ class Producer:
     """Sends messages to brokers found through name servers. ``with Producer("group") as producer: ...``
 
     `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
-    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
-    another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
-    trace of each (see `bolide.client.tracing.trace`); `latency_faults` avoids slow and failing brokers for a while;
-    `retry_when_not_safe` sends what was stored, but not flushed or replicated in time, to another broker as well;
-    `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
+    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries without
+    a pause after the first, on another broker if there is one, and 0 means one try; `max_in_flight` bounds the
+    messages sent and not answered; `trace` sends a message trace of each (see `bolide.client.tracing.trace`);
+    `latency_faults` avoids slow and failing brokers for a while; `retry_when_not_safe` sends what was stored, but not
+    flushed or replicated in time, to another broker as well; `codec` makes the body of a message out of its value:
+    ``"json"``, a type, or a `Codec`. Use a producer on the event loop it was started on.
     """
 
     def __init__(
@@ -130,8 +131,9 @@ class Producer:
         """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
 
         `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
-        to a queue is tried once. Raises `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all
-        tries), `RequestTimeout`.
+        to a queue is tried once. Others are tried until `timeout` while a broker is away, busy or not the master any
+        more; a try whose answer was lost may have stored the message, so it can be stored twice. Raises
+        `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         return self._loop.run(lambda: self._native.send(message, queue=queue, timeout=timeout))
 

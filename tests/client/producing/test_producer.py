@@ -134,13 +134,14 @@ async def test_all_tries_used_up_names_the_last_reason_and_a_bound_message_is_tr
 ) -> None:
     broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
     async with Producer("P", broker.address, retries=2) as producer:
-        with pytest.raises(SendFailed, match="failed 3 times") as caught:
-            await producer.send(Message("T", b"x"))
+        with pytest.raises(SendFailed, match=r"failed \d+ times") as caught:
+            await producer.send(Message("T", b"x"), timeout=0.5)
         assert isinstance(caught.value.__cause__, ResponseError)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 3
+        tries = len(broker.requests(codes.SEND_MESSAGE_V2))
+        assert 3 < tries <= 14, "three at once, and then with pauses that double, the last ones halves of what is left"
         with pytest.raises(ResponseError):
             await producer.send(Message("T", b"x", sharding_key="k"))
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 4
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == tries + 1
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
@@ -217,14 +218,14 @@ async def test_a_master_that_is_busy_makes_producers_ask_less_and_less_often(bro
         broker.script[codes.SEND_MESSAGE_V2] = refuse(codes.SYSTEM_BUSY)  # type: ignore[assignment]  # as above
         before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
         began = asyncio.get_running_loop().time()
-        for _ in range(20):
-            sends = [producer.send(Message("T", b"x")) for _ in range(10)]
+        for _ in range(4):
+            sends = [producer.send(Message("T", b"x"), timeout=0.5) for _ in range(10)]
             outcomes = await asyncio.gather(*sends, return_exceptions=True)
-            assert {type(outcome) for outcome in outcomes} == {SendFailed}
+            assert {type(outcome) for outcome in outcomes} <= {SendFailed, RequestTimeout}
         seconds = asyncio.get_running_loop().time() - began
     asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) - before
     assert 1 <= asked <= 6 + seconds, "six in the first second, as their pauses grow, and then one in each"
-    assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1 + 20 * 10 * 3
+    assert len(broker.requests(codes.SEND_MESSAGE_V2)) > 4 * 10 * 3
 
 
 async def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries(broker: ScriptedBroker) -> None:

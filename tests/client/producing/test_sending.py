@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from bolide.client import Message, SendResult
+from bolide.client import Message, ResponseError, SendFailed, SendResult
 from bolide.client.messages.hooks import RpcCall
+from bolide.errors import RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -79,3 +81,64 @@ async def test_an_answer_that_says_nothing_is_an_error(broker: ScriptedBroker) -
         with pytest.raises(ValueError, match="none"):
             await producer.send(Message("T", b"x"))
         assert producer.in_flight == 0
+
+
+class Away:
+    """Answers sends with a code until `times` of them were refused."""
+
+    def __init__(self, broker: ScriptedBroker, code: int, times: int) -> None:
+        self.broker, self.code, self.left = broker, code, times
+
+    def __call__(self, command: Command) -> Command | None:
+        if self.left:
+            self.left -= 1
+            return make_response(command, self.code, "not now")
+        return self.broker.on_send_message_v2(command)
+
+
+@pytest.mark.parametrize("code", [codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE])
+async def test_a_send_uses_its_time_until_the_broker_takes_it(code: int, broker: ScriptedBroker) -> None:
+    async with served(broker) as producer:
+        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, code, 6)
+        assert isinstance(await producer.send(Message("T", b"x")), SendResult)
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 7
+
+
+async def test_a_topic_that_had_a_route_is_waited_for(broker: ScriptedBroker) -> None:
+    async with served(broker) as producer:
+        await producer.send(Message("T", b"x"))
+        topics = set(broker.topics)
+        broker.on_loop(broker.topics.clear)
+        producer.routes.forget(producer.instance, "T")
+        sending = asyncio.get_running_loop().create_task(producer.send(Message("T", b"y")))
+        await until(lambda: len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) > 8, "several looks")
+        broker.on_loop(lambda: broker.topics.update(topics))
+        assert isinstance(await sending, SendResult)
+
+
+async def test_without_a_broker_a_send_fails_after_its_time_and_blames_no_topic(broker: ScriptedBroker) -> None:
+    async with served(broker) as producer:
+        await producer.send(Message("T", b"x"))
+        broker.on_loop(broker.topics.clear)
+        producer.routes.forget(producer.instance, "T")
+        began = producer.loop.time()
+        with pytest.raises(SendFailed, match="no broker serves topic T now, it had a route before"):
+            await producer.send(Message("T", b"y"), timeout=0.5)
+        assert producer.loop.time() - began >= 0.4
+
+
+async def test_a_look_up_that_gets_no_answer_ends_with_the_time_of_the_send(broker: ScriptedBroker) -> None:
+    broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
+    async with served(broker) as producer:
+        with pytest.raises(RequestTimeout, match="the route of topic T was not found within the time allowed"):
+            await producer.send(Message("T", b"x"), timeout=0.1)
+
+
+@pytest.mark.parametrize("bound", [{"retries": 0}, {"sharding_key": "k"}])
+async def test_a_message_that_is_tried_once_is_tried_once(bound: dict[str, Any], broker: ScriptedBroker) -> None:
+    options = {"retries": 0} if "retries" in bound else {}
+    async with served(broker, **options) as producer:
+        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, codes.SERVICE_NOT_AVAILABLE, 99)
+        with pytest.raises(ResponseError):
+            await producer.send(Message("T", b"x", sharding_key=bound.get("sharding_key", "")))
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1

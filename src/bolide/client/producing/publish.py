@@ -80,6 +80,7 @@ class PublishRoutes:
         self.queue_count = queue_count
         """Queues of a topic that is created by sending to it."""
         self._topics: dict[str, TopicQueues] = {}
+        self._seen: set[str] = set()
 
     def topics(self) -> set[str]:
         """Topics sent to so far."""
@@ -94,7 +95,17 @@ class PublishRoutes:
             return known
         if route is None:
             return None
+        return self._entered(instance, topic, route)
+
+    def seen(self, topic: str) -> bool:
+        """Return True if the topic had a route, so that having none now may pass."""
+        return topic in self._seen
+
+    def _entered(self, instance: ClientInstance, topic: str, route: TopicRoute) -> TopicQueues:
         known = self._topics[topic] = TopicQueues(route, instance.world)
+        if len(self._seen) >= KNOWN_KEYS:
+            self._seen.clear()
+        self._seen.add(topic)
         return known
 
     def forget(self, instance: ClientInstance, topic: str) -> None:
@@ -110,6 +121,7 @@ class PublishRoutes:
         known = self._topics.get(topic)
         if known is not None and not known.used:
             del self._topics[topic]
+            self._seen.discard(topic)
         elif known is not None:
             known.used = False
 
@@ -127,5 +139,4 @@ class PublishRoutes:
                 raise missing from None
             # A light queue (LMQ) is a topic that is in no route, with one queue.
             route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
-        known = self._topics[topic] = TopicQueues(route, instance.world)
-        return known
+        return self._entered(instance, topic, route)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from typing import Final
 
 from bolide.client.instance.send_frame import send_frame, send_header
@@ -29,13 +30,18 @@ from bolide.client.messages.send_result import STATUS_OF, SendResult, send_resul
 from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_context import SendContext
-from bolide.errors import BolideError, RequestTimeout, reason
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout, reason
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
 
 LOOK_PATIENCE: Final = 1.0
 """Seconds that the next try waits for the answer who the master is."""
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between tries once every broker had its try; doubled with each, give or take a quarter."""
+PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
+"""Answers of a broker that is too busy for a moment, starts, stops, or is no master any more."""
 
 
 class Sending:
@@ -55,6 +61,7 @@ class Sending:
         "message",
         "message_id",
         "oneway",
+        "pause",
         "producer",
         "properties",
         "queue",
@@ -96,6 +103,8 @@ class Sending:
         # A message bound to a queue is never moved to another by a retry: its order would be lost.
         self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
         self.tries = 0
+        self.pause = FIRST_PAUSE if self.tries_left else math.inf
+        """Seconds before the next try once no tries are left at once; infinite if the message is tried once."""
         self.began = 0.0
         self.queue: MessageQueue | None = None
         self.weak: SendResult | None = None
@@ -142,11 +151,23 @@ class Sending:
         return bound_queue(choice, queues, self.message, self.topic, self.producer.options.namespace)
 
     async def _start_later(self) -> None:
+        routes = self.producer.routes
         try:
-            await self.producer.routes.load(self.producer.instance, self.topic)
+            async with asyncio.timeout_at(self.deadline):
+                await routes.load(self.producer.instance, self.topic)
+        except TimeoutError:
+            self._failed(RequestTimeout(f"the route of topic {self.topic} was not found within the time allowed"))
+        except TopicNotFound as error:
+            self.tries_left = 0  # every name server gives the same answer
+            if routes.seen(self.topic):
+                self._failed(
+                    NoQueue(f"no broker serves topic {self.topic} now, it had a route before: {reason(error)}")
+                )
+            else:
+                self._failed(error)
         except BaseException as error:
-            if isinstance(error, TopicNotFound):
-                self.tries_left = 0  # every name server gives the same answer
+            if not routes.seen(self.topic):
+                self.pause = math.inf  # the first send to a topic shows a wrong address without a delay
             self._ended_by(error)
         else:
             self.tries -= 1  # the try that found no route was none
@@ -162,6 +183,17 @@ class Sending:
             self._ended_by(error)
         else:
             self.start()
+
+    async def _pause_and_start(self, left: float) -> None:
+        """The next try after a pause. The last pauses are halves of the time left, so that all of it is used."""
+        pause = min(self.pause * self.producer.options.world.random.uniform(0.75, 1.25), left / 2)
+        self.pause = min(2 * self.pause, LONGEST_PAUSE)
+        try:
+            await asyncio.sleep(pause)
+        except BaseException as error:
+            self._ended_by(error)
+        else:
+            await self._look_and_start()
 
     async def _connect_and_write(self, address: str) -> None:
         try:
@@ -280,12 +312,16 @@ class Sending:
             if error.refresh_route:
                 producer.routes.forget(producer.instance, self.topic)
             looks = is_busy(error) and producer.instance.may_look(self.topic)
-            if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
+            left = self.deadline - producer.loop.time()
+            if self.tries_left > 0 and worth_retry(error) and left > 0:
                 self.tries_left -= 1
                 if looks:
                     producer.instance.spawn(self._look_and_start(), f"send to {self.topic}")
                 else:
                     self.start()
+                return
+            if is_passing(error) and self.weak is None and left > FIRST_PAUSE and self.pause < math.inf:
+                producer.instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
                 return
             if looks:
                 producer.instance.spawn(producer.instance.look_again(self.topic), f"route of {self.topic}")
@@ -317,6 +353,13 @@ class Sending:
 def is_busy(error: BolideError) -> bool:
     """A broker that became a slave answers as one that has too much to do: only a name server tells them apart."""
     return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
+
+
+def is_passing(error: BolideError) -> bool:
+    """Whether the same send may succeed in a moment: a broker is away, busy, or not the master any more."""
+    return isinstance(error, ConnectionLost | NoQueue) or (
+        isinstance(error, ResponseError) and error.code in PASSING_CODES
+    )
 
 
 def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
