@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import until
+from tests.client.consumer_parts import Q0, Q1, consumer
 from tests.client.patient import PullConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -40,3 +43,19 @@ async def test_a_message_between_two_questions_is_not_passed_over(young: bool, b
             if message.body == b"later":
                 break
     assert seen == ([b"between", b"later"] if young else [b"later"])
+
+
+async def test_a_twin_with_the_same_client_id_is_noticed_and_leaves_nothing_unread(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def twice(command: Command) -> Command:
+        members = sorted(broker.members["G"]) * 2  # a broker lists the members by their connections
+        return make_response(command, codes.SUCCESS, body=json.dumps({"consumerIdList": members}).encode())
+
+    broker.script[codes.GET_CONSUMER_LIST_BY_GROUP] = twice
+    push = consumer(broker)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert push.assignment() == [Q0, Q1]
+    assert "another consumer has the client id" in caplog.text
+    assert "give each its own instance_name" in caplog.text

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from bolide.client import MessageQueue
-from bolide.client.consuming.pull import PullRequest, moved_after, pull
+from bolide.client.consuming.pull import PullRequest, PullStatus, moved_after, pull, pull_or_restart
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from proof.kit.waiting import until, until_answered
-from tests.client.consumer_parts import consumer
+from proof.kit.waiting import PATIENCE, until, until_answered
+from tests.client.consumer_parts import consumer, pull_consumer
 from tests.client.patient import patient
 from tests.client.scripted_broker import ScriptedBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
+THE_FUTURE = 4_000_000_000_000
+"""In ms since 1970: the year 2096."""
 
 
 def nothing(command: Command) -> Command:
@@ -85,3 +90,52 @@ async def test_a_consumer_moves_to_the_replica_and_back() -> None:
             master.addresses = None
             replica.cut()
             await until(lambda: seen == [b"1", b"2", b"3"], "the messages after its return")
+
+
+@pytest.mark.parametrize(
+    ("last_stored", "next_offset"),
+    [(0, 3), (1_000, 0), (THE_FUTURE, 3)],
+    ids=["unknown", "made again", "lost its tail"],
+)
+async def test_a_queue_is_read_from_its_start_only_if_that_is_younger_than_what_was_read(
+    last_stored: int, next_offset: int, broker: ScriptedBroker
+) -> None:
+    for number in range(3):
+        broker.store("T", 0, b"%d" % number, "TAGS\x01other\x02")
+    wanted = Subscription("T", "wanted", "TAG", 0, frozenset({"wanted"}))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
+    try:
+        await instance.fetch_route("T")
+        request = PullRequest("G", QUEUE, 100, wanted, suspend=0.0)
+        result = await pull_or_restart(instance, request, last_stored)
+    finally:
+        await instance.release()
+    assert (result.status, result.next_offset) == (PullStatus.OFFSET_ILLEGAL, next_offset)
+
+
+@pytest.mark.parametrize("kind", ["push", "pull"])
+async def test_a_topic_made_again_under_a_consumer_is_read_completely(kind: str, broker: ScriptedBroker) -> None:
+    seen: list[bytes] = []
+    old, new = [b"old%d" % number for number in range(8)], [b"new%d" % number for number in range(3)]
+    broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in old])
+    member: Any = consumer(broker) if kind == "push" else pull_consumer(broker)
+    member.subscribe("T", "*", *([lambda message: seen.append(message.body)] if kind == "push" else []))
+
+    async def read(count: int) -> None:
+        while len(seen) < count:
+            if kind == "pull":
+                seen.extend([message.body for message in await member.poll(0.05)])
+            else:
+                await asyncio.sleep(0.01)
+
+    def make_again() -> None:
+        broker.stored.clear()
+        for body in new:
+            broker.store("T", 0, body, "")
+
+    async with asyncio.timeout(PATIENCE), member:
+        await read(len(old))
+        broker.on_loop(make_again)
+        broker.cut()
+        await read(len(old) + len(new))
+    assert seen == old + new

@@ -265,12 +265,22 @@ class GroupMember(GroupMembership):
             return False  # as long as it is not known what is there to share, and by whom, nothing changes
         if len(clients) > 1 and topic != self.retry_topic:
             await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers))
-        clients.sort(key=java_order)
+        clients = self._without_twins(sorted(clients, key=java_order))
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
             mine = shared_out(self.strategy, self.group, self.instance.client_id, queues, clients)
         settled = await self._apply(topic, mine)
         return settled and self.instance.client_id in clients
+
+    def _without_twins(self, clients: list[str]) -> list[str]:
+        """Each client id once: two members with one id would leave the share of the second unread."""
+        own, key = self.instance.client_id, ("twin", self.group)
+        if clients.count(own) > 1:
+            twin = ClientStateError(f"another consumer has the client id {own}, so both read the same queues")
+            self.instance.troubles.begin(key, f"group {self.group}: give each its own instance_name", twin)
+        else:
+            self.instance.troubles.over(key)
+        return list(dict.fromkeys(clients))
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
         """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
@@ -338,7 +348,7 @@ class GroupMember(GroupMembership):
                 log.warning("%s is read again from offset %d", queue, offset)
                 fresh = ProcessQueue(queue, self._orderly)
                 fresh.locked, fresh.locked_at = process_queue.locked, process_queue.locked_at
-                fresh.next_offset = offset
+                fresh.next_offset, fresh.last_stored = offset, process_queue.last_stored
                 self.store.update(queue, offset)
                 await self.store.persist([queue], wait=True)
                 self.owned[queue] = fresh

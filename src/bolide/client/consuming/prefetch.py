@@ -22,7 +22,7 @@ from bolide.client.consuming.pull import (
     PullResult,
     PullStatus,
     moved_after,
-    pull,
+    pull_or_restart,
 )
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import raise_again, refusal_of
@@ -201,7 +201,7 @@ class Prefetch:
                 lite=True,
             )
             try:
-                result = await pull(self.member.instance, request)
+                result = await pull_or_restart(self.member.instance, request, process_queue.last_stored)
             except BolideError as error:
                 self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
                 process_queue.refusal = refusal_of(error)

@@ -33,6 +33,8 @@ class ProcessQueue:
         self.locked_at = 0.0
         self.next_offset = -1
         self.last_pull = 0.0
+        self.last_stored = 0
+        """When the newest message pulled was stored, in ms since 1970; 0 if none was pulled."""
         self.last_consume = 0.0
         self.suggested_broker = 0
         self.cached_bytes = 0
@@ -78,6 +80,7 @@ class ProcessQueue:
         self.cached_bytes += sum([len(record.body) for record in records])
         if messages:
             self._last = messages[-1].record.queue_offset
+            self.last_stored = messages[-1].record.store_timestamp
             self._empty.clear()
             self._note_room()
 

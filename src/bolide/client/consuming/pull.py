@@ -12,7 +12,7 @@ from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, received_messages
-from bolide.client.messages.subscription import Subscription
+from bolide.client.messages.subscription import Subscription, subscription
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
@@ -145,6 +145,26 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
         and next_offset == request.offset
         and instance.any_address(queue.broker_name, suggested) == address,
     )
+
+
+async def pull_or_restart(instance: ClientInstance, request: PullRequest, last_stored: int) -> PullResult:
+    """Like `pull`, but for a topic that was deleted and created again the next offset is that of its first message.
+
+    A broker answers an offset beyond the end of the queue with the end, so a new queue would be read from its end. The
+    queue is a new one if its first message is younger than the last one pulled, which was stored at `last_stored` (ms
+    since 1970, 0 if none was pulled). A queue that only lost its tail begins with an older message.
+    """
+    result = await pull(instance, request)
+    moved_back = result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset < request.offset
+    if moved_back and last_stored and result.begin_offset < result.next_offset:
+        everything = subscription(request.queue.topic, "*", instance.world.wall_ms())
+        first = PullRequest(
+            request.group, request.queue, result.begin_offset, everything, 1, 0.0, send_subscription=True
+        )
+        found = (await pull(instance, first)).messages
+        if found and found[0].store_timestamp > last_stored:
+            result.next_offset = found[0].queue_offset
+    return result
 
 
 async def moved_after(instance: ClientInstance, request: PullRequest, error: BolideError) -> bool:

@@ -24,7 +24,7 @@ from bolide.client.consuming.pull import (
     PullResult,
     PullStatus,
     moved_after,
-    pull,
+    pull_or_restart,
 )
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, ResponseError, refusal_of
@@ -185,7 +185,7 @@ class QueuePulls:
                 send_subscription=settings.send_subscription,
             )
             try:
-                result = await pull(member.instance, request)
+                result = await pull_or_restart(member.instance, request, process_queue.last_stored)
             except BolideError as error:
                 process_queue.refusal = refusal_of(error)
                 pause = self._pause_after(error, process_queue.queue)
