@@ -86,20 +86,27 @@ async def test_an_answer_that_says_nothing_is_an_error(broker: ScriptedBroker) -
 class Away:
     """Answers sends with a code until `times` of them were refused."""
 
-    def __init__(self, broker: ScriptedBroker, code: int, times: int) -> None:
-        self.broker, self.code, self.left = broker, code, times
+    def __init__(self, broker: ScriptedBroker, code: int, times: int, remark: str = "not now") -> None:
+        self.broker, self.code, self.left, self.remark = broker, code, times, remark
 
     def __call__(self, command: Command) -> Command | None:
         if self.left:
             self.left -= 1
-            return make_response(command, self.code, "not now")
+            return make_response(command, self.code, self.remark)
         return self.broker.on_send_message_v2(command)
 
 
-@pytest.mark.parametrize("code", [codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE])
-async def test_a_send_uses_its_time_until_the_broker_takes_it(code: int, broker: ScriptedBroker) -> None:
+@pytest.mark.parametrize(
+    ("code", "remark"),
+    [
+        (codes.SYSTEM_BUSY, "busy"),
+        (codes.SERVICE_NOT_AVAILABLE, "a slave"),
+        (codes.SYSTEM_ERROR, "in-sync replicas not enough"),
+    ],
+)
+async def test_a_send_uses_its_time_until_the_broker_takes_it(code: int, remark: str, broker: ScriptedBroker) -> None:
     async with served(broker) as producer:
-        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, code, 6)
+        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, code, 6, remark)
         assert isinstance(await producer.send(Message("T", b"x")), SendResult)
         assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 7
 

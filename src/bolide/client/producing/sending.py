@@ -42,6 +42,8 @@ LONGEST_PAUSE: Final = 1.0
 """Seconds between tries once every broker had its try; doubled with each, give or take a quarter."""
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
 """Answers of a broker that is too busy for a moment, starts, stops, or is no master any more."""
+PASSING_REMARK: Final = "in-sync replicas not enough"
+"""The remark of a SYSTEM_ERROR with which a master refuses sends while a replica is away, without storing them."""
 
 
 class Sending:
@@ -357,9 +359,9 @@ def is_busy(error: BolideError) -> bool:
 
 def is_passing(error: BolideError) -> bool:
     """Whether the same send may succeed in a moment: a broker is away, busy, or not the master any more."""
-    return isinstance(error, ConnectionLost | NoQueue) or (
-        isinstance(error, ResponseError) and error.code in PASSING_CODES
-    )
+    if isinstance(error, ResponseError):
+        return error.code in PASSING_CODES or error.remark.startswith(PASSING_REMARK)
+    return isinstance(error, ConnectionLost | NoQueue)
 
 
 def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
