@@ -265,22 +265,12 @@ class GroupMember(GroupMembership):
             return False  # as long as it is not known what is there to share, and by whom, nothing changes
         if len(clients) > 1 and topic != self.retry_topic:
             await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers))
-        clients = self._without_twins(sorted(clients, key=java_order))
+        clients = without_twins(self.instance, self.group, sorted(clients, key=java_order))
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
             mine = shared_out(self.strategy, self.group, self.instance.client_id, queues, clients)
         settled = await self._apply(topic, mine)
         return settled and self.instance.client_id in clients
-
-    def _without_twins(self, clients: list[str]) -> list[str]:
-        """Each client id once: two members with one id would leave the share of the second unread."""
-        own, key = self.instance.client_id, ("twin", self.group)
-        if clients.count(own) > 1:
-            twin = ClientStateError(f"another consumer has the client id {own}, so both read the same queues")
-            self.instance.troubles.begin(key, f"group {self.group}: give each its own instance_name", twin)
-        else:
-            self.instance.troubles.over(key)
-        return list(dict.fromkeys(clients))
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
         """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
@@ -409,3 +399,14 @@ async def member_ids(instance: ClientInstance, group: str, broker_names: list[st
     if failure is not None:
         raise failure
     return []
+
+
+def without_twins(instance: ClientInstance, group: str, clients: list[str]) -> list[str]:
+    """Each client id once: two members with one id would leave the share of the second unread."""
+    own, key = instance.client_id, ("twin", group)
+    if clients.count(own) > 1:
+        twin = ClientStateError(f"another consumer has the client id {own}, so both read the same queues")
+        instance.troubles.begin(key, f"group {group}: give each its own instance_name", twin)
+    else:
+        instance.troubles.over(key)
+    return list(dict.fromkeys(clients))

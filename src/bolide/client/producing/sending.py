@@ -161,12 +161,7 @@ class Sending:
             self._failed(RequestTimeout(f"the route of topic {self.topic} was not found within the time allowed"))
         except TopicNotFound as error:
             self.tries_left = 0  # every name server gives the same answer
-            if routes.seen(self.topic):
-                self._failed(
-                    NoQueue(f"no broker serves topic {self.topic} now, it had a route before: {reason(error)}")
-                )
-            else:
-                self._failed(error)
+            self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
         except BaseException as error:
             if not routes.seen(self.topic):
                 self.pause = math.inf  # the first send to a topic shows a wrong address without a delay
@@ -355,6 +350,11 @@ class Sending:
 def is_busy(error: BolideError) -> bool:
     """A broker that became a slave answers as one that has too much to do: only a name server tells them apart."""
     return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
+
+
+def no_broker(topic: str, error: TopicNotFound) -> NoQueue:
+    """The error for a topic that had a route and has none now: its brokers are away, or it was deleted."""
+    return NoQueue(f"no broker serves topic {topic} now, it had a route before: {reason(error)}")
 
 
 def is_passing(error: BolideError) -> bool:
