@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
@@ -163,6 +165,16 @@ def test_passwords_are_not_tried_for_long(guarded: Broker) -> None:
         assert browser.client.post("/login/enter", data=data).status_code == 429
         browser.clock.now += 1_000
         assert "Cluster" in log_in(browser, "admin", "admin-secret")
+
+
+def test_passwords_that_come_together_are_tried_no_more_often(guarded: Broker) -> None:
+    with browsing(guarded) as browser:
+        browser.get("/login")
+        data = {"token": browser.token, "name": "admin", "password": "wrong"}
+        with ThreadPoolExecutor(3 * FAILURES) as pool:
+            tries = [pool.submit(browser.client.post, "/login/enter", data=data) for _ in range(3 * FAILURES)]
+            statuses = Counter(each.result().status_code for each in tries)
+        assert statuses == {403: FAILURES, 429: 2 * FAILURES}
 
 
 def test_an_administrator_changes_things_until_the_session_ends(guarded: Broker) -> None:

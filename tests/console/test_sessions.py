@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.console.cluster import ClusterView
-from bolide.console.sessions import IDLE_S, MOST_SESSIONS, WHOLE_S, Notice, Sessions, browser_id
+from bolide.console.sessions import FAILURES, FAILURES_S, IDLE_S, MOST_SESSIONS, WHOLE_S, Notice, Sessions, browser_id
 from tests.console.browsing import Clock
 
 
@@ -57,3 +57,20 @@ def test_a_notice_is_shown_once() -> None:
     sessions.tell("x", Notice("done"))
     assert sessions.told("x") == [Notice("done")]
     assert sessions.told("x") == []
+
+
+def test_tries_side_by_side_are_as_many_as_one_after_the_other() -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    assert sum(sessions.begin_try("10.0.0.9") for _ in range(300)) == FAILURES
+    assert sessions.begin_try("10.0.0.1"), "others are not kept out"
+    clock.now += FAILURES_S
+    assert sessions.begin_try("10.0.0.9")
+
+
+def test_tries_that_were_right_do_not_count() -> None:
+    sessions = Sessions(Clock())
+    for _ in range(3 * FAILURES):
+        assert sessions.begin_try("10.0.0.1")
+        sessions.end_try("10.0.0.1")
+    sessions.end_try("10.0.0.2")

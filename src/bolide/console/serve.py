@@ -17,6 +17,7 @@ import uvicorn
 
 from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
 from bolide.console.avro import AvroSchemas
+from bolide.console.connections import YieldingConnection
 from bolide.console.roles import AccessControl
 from bolide.errors import BolideError, ConfigError
 
@@ -90,6 +91,7 @@ def run_console(listening: Listening) -> int:
     console = Console(ConsoleOptions(listening.namesrv, names, avro))
     config = uvicorn.Config(
         console.app(),
+        http=YieldingConnection,
         lifespan="on",
         ws="none",
         log_level="warning",

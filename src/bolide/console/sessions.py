@@ -22,7 +22,8 @@ WHOLE_S: Final = 12 * 3600
 MOST_SESSIONS: Final = 200
 MOST_NOTICES: Final = 500
 FAILURES: Final = 10
-"""Wrong passwords in `FAILURES_S`, from one address or for one user, after which none is tried."""
+"""Wrong passwords in `FAILURES_S`, from one address, after which none is tried from there. They are not counted by
+user: anybody could then keep an administrator out."""
 FAILURES_S: Final = 300
 MOST_COUNTED: Final = 1_000
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -119,26 +120,28 @@ class Sessions:
 
     # -- wrong passwords
 
-    def may_try(self, *names: str) -> bool:
-        """Whether a password may be tried: for a user, from an address."""
-        now = self.clock()
-        for name in names:
-            failed = self._failed.get(name)
-            if failed is not None and now - failed.since < FAILURES_S and failed.count >= FAILURES:
-                return False
-        return True
+    def begin_try(self, address: str) -> bool:
+        """Count a password from an address before it is tried, or return False if there were too many wrong ones.
 
-    def failed(self, *names: str) -> None:
-        """A password was wrong."""
+        Tries run side by side, so each counts as wrong until `end_try` says otherwise.
+        """
         now = self.clock()
-        for name in names:
-            known = self._failed.get(name)
-            if known is None or now - known.since >= FAILURES_S:
-                known = self._failed[name] = _Failed(now)
-                self._failed.move_to_end(name)
-            known.count += 1
+        known = self._failed.get(address)
+        if known is None or now - known.since >= FAILURES_S:
+            known = self._failed[address] = _Failed(now)
+            self._failed.move_to_end(address)
+        if known.count >= FAILURES:
+            return False
+        known.count += 1
         while len(self._failed) > MOST_COUNTED:
             self._failed.popitem(last=False)
+        return True
+
+    def end_try(self, address: str) -> None:
+        """Take a try back: its password was right, or no broker has checked it."""
+        known = self._failed.get(address)
+        if known is not None and known.count:
+            known.count -= 1
 
 
 def browser_id(cookie: str) -> str:

@@ -29,25 +29,32 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
             return RedirectResponse("/", 303)
         name, secret = visit.form.needed("name", "the name"), visit.form.raw("password")
         onward = local_path(visit.form.text("next", "/"))
-        counted = (f"user {name[:100]}", f"address {address_of(visit)}")
-        if not sessions.may_try(*counted):
-            raise PageRefused("too many wrong passwords: try again in a few minutes", 429)
         if not secret:
             return visit.page("login.html", status=400, next=onward, name=name, wrong="the password is missing")
-        view = await view_of(name, secret)
+        address = address_of(visit)
+        # Before the first await: of passwords that come together, no more are tried than one after the other.
+        if not sessions.begin_try(address):
+            raise PageRefused("too many wrong passwords: try again in a few minutes", 429)
         try:
-            may_write = await log_in(view, name)
+            view, may_write = await logged_in(name, secret)
         except WrongPassword as error:
-            await view.close()
-            sessions.failed(*counted)
             return visit.page("login.html", status=403, next=onward, name=name, wrong=str(error))
         except BaseException:
-            await view.close()
+            sessions.end_try(address)
             raise
+        sessions.end_try(address)
         await sessions.end(visit.browser)
         response = RedirectResponse(onward, 303)  # a new id: one that somebody knew before is worth nothing
         give_cookie(visit.request, response, await sessions.begin(name, may_write, view))
         return response
+
+    async def logged_in(name: str, secret: str) -> tuple[ClusterView, bool]:
+        view = await view_of(name, secret)
+        try:
+            return view, await log_in(view, name)
+        except BaseException:
+            await view.close()
+            raise
 
     async def leave(visit: Visit) -> Response:
         await sessions.end(visit.browser)

@@ -1,0 +1,49 @@
+"""Peers that open connections and finish no request keep nobody out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from urllib.request import urlopen
+
+import pytest
+
+from bolide.console.connections import MOST_OPEN
+from bolide.testing.broker import Broker
+from proof.kit.waiting import PROCESS_PATIENCE
+
+HEAD = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+BODY = (
+    b"POST /login/enter HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nname="
+)
+
+
+@pytest.mark.parametrize("part", [b"", HEAD, BODY], ids=["nothing", "head", "body"])
+def test_unfinished_requests_give_way_to_new_ones(bolide_broker: Broker, part: bytes) -> None:
+    words = [sys.executable, "-m", "bolide", "console", "--listen", "127.0.0.1:0", "-n", bolide_broker.namesrv_addr]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as console, ExitStack() as opened:
+        opened.callback(console.kill)
+        assert console.stdout is not None
+        address = console.stdout.readline().strip()
+        port = int(address.rstrip("/").rpartition(":")[2])
+        urlopen(address, timeout=PROCESS_PATIENCE).close()  # Whether the cluster has users is known from here on.
+        first: socket.socket | None = None
+        for _ in range(2 * MOST_OPEN):
+            other = opened.enter_context(socket.create_connection(("127.0.0.1", port), PROCESS_PATIENCE))
+            other.sendall(part)
+            first = first or other
+        for _ in range(3):
+            with urlopen(address, timeout=PROCESS_PATIENCE) as page:
+                assert b"The broker serves" in page.read()
+        assert first is not None
+        try:
+            assert first.recv(1) == b"", "the oldest is closed"
+        except ConnectionResetError:
+            pass
+        os.kill(console.pid, signal.SIGTERM)
+        assert console.wait(PROCESS_PATIENCE) == 0
