@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from urllib.parse import quote
@@ -12,11 +13,12 @@ from urllib.parse import quote
 import pytest
 
 from bolide.client import Message
+from bolide.console.pages.messages import MOST_FOUND
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PATIENCE, until
-from tests.client.patient import Admin, PushConsumer
-from tests.console.browsing import Browser, browsing, send, text_of
+from tests.client.patient import Admin, Producer, PushConsumer
+from tests.console.browsing import Browser, browsing, send, text_of, with_producer
 
 TOPIC, GROUP = "orders", "billing"
 
@@ -88,7 +90,7 @@ def test_a_group_is_made_changed_and_deleted(browser: Browser) -> None:
 def test_a_group_is_reset_as_planned(browser: Browser) -> None:
     told = text_of(browser.get(f"/groups/show?group={GROUP}"))
     assert "6 messages wait, and no member is connected" in told
-    assert re.search(r"Behind by .* 4 10 6 [0-9.]+ (ms|s|min) ", told)
+    assert re.search(r"Lag in time .* 4 10 6 [0-9.]+ (ms|s|min) ", told)
     for sort in ("name", "lag"):
         assert re.search(rf"{GROUP} 6 [0-9.]+ (ms|s|min)", text_of(browser.get(f"/groups?sort={sort}")))
     asked = f"/groups/plan?group={GROUP}&topic={TOPIC}"
@@ -98,7 +100,7 @@ def test_a_group_is_reset_as_planned(browser: Browser) -> None:
     browser.get(f"{asked}&to=time", 400)
     browser.get(f"{asked}&to=time&time=yesterday", 400)
     told = text_of(browser.change("/groups/reset", {"group": GROUP, "topic": TOPIC, "to": "last"}))
-    assert "are reset: 1 queues" in told and "It has all messages" in told
+    assert "are reset: 1 queues" in told and "Caught up" in told
     assert re.search(rf"{GROUP} 0 – ", text_of(browser.get("/groups")))
     fields = {"group": GROUP, "topic": TOPIC, "to": "time", "time": "1600000000000"}
     assert "10 messages wait" in text_of(browser.change("/groups/reset", fields))
@@ -177,6 +179,8 @@ def test_dead_letters_go_back(broker: Broker, browser: Browser) -> None:
     letter = Message(dead, b"dead", keys="d1")
     send(broker, letter, letter)
     assert f"{GROUP} 2" in text_of(browser.get("/dead-letters"))
+    assert "2 dead letters" in text_of(browser.get(f"/groups/show?group={GROUP}"))
+    assert re.search("2 dead letters", text_of(browser.get("/")))
     page = browser.get(f"/dead-letters/show?group={GROUP}")
     ids = re.findall(r'name="id" value="(\w+)"', page)
     assert len(ids) == 2
@@ -213,3 +217,32 @@ def test_a_setting_that_differs_is_shown_and_a_live_one_changed(broker: Broker, 
 
 def test_without_access_control_the_page_says_what_that_means(browser: Browser) -> None:
     assert "anyone who reaches a broker may do everything" in text_of(browser.get("/access"))
+
+
+def test_older_messages_are_shown_once_each(broker: Broker, browser: Browser) -> None:
+    """Messages of one batch are stored in one millisecond."""
+    broker.create_topic("batches", queues=2)
+
+    async def batches(producer: Producer) -> None:
+        for first in range(0, 600, 150):
+            await producer.send_batch([Message("batches", b"row-%d-" % n) for n in range(first, first + 150)])
+
+    with_producer(broker, batches)
+    shown: Counter[str] = Counter()
+    path = "/messages?topic=batches"
+    while path:
+        page = browser.get(path)
+        shown.update(re.findall(r"row-\d+-", text_of(page)))
+        older = re.search(r'rel="next" href="([^"]*)"', page)
+        path = unescape(older[1]) if older else ""
+    assert len(shown) == 600 and set(shown.values()) == {1}
+
+
+def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser) -> None:
+    broker.create_topic("keyed", queues=1)
+    send(broker, *(Message("keyed", b"x", keys="same") for _ in range(MOST_FOUND - 1)))
+    path = "/messages?topic=keyed&by=key&key=same"
+    assert "there may be more" not in browser.get(path)
+    send(broker, Message("keyed", b"x", keys="same"))
+    assert "there may be more" in browser.get(path)
+    assert "There are none" in browser.get(f"{path}&end=2020-01-01T00:00")

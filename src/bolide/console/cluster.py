@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from bolide.admin import Admin, BrokerRow, GroupProgress, QueueStats
@@ -25,6 +26,21 @@ NEWEST: Final = 64
 """Messages of one page."""
 
 TopicConfigs = Mapping[str, Mapping[str, TopicConfig]]
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """Where the next older messages begin: before `end` (ms since 1970), after the `skip` newest of these. A time alone
+    is no place, because many messages are stored in one millisecond."""
+
+    end: int
+    skip: int
+
+    @classmethod
+    def after(cls, shown: Sequence[ReceivedMessage]) -> Older:
+        """Continue after messages that were shown, newest first; at least one."""
+        last = shown[-1].store_timestamp
+        return cls(last + 1, sum(message.store_timestamp == last for message in shown))
 
 
 class ClusterView:
@@ -139,9 +155,12 @@ class ClusterView:
 
     # -- messages
 
-    async def newest(self, topic: str, begin: int, end: int | None) -> tuple[list[ReceivedMessage], bool]:
-        """The newest messages of a topic that were stored from `begin` until before `end` (ms since 1970; None: now),
-        newest first; True when there are older ones."""
+    async def newest(
+        self, topic: str, begin: int, end: int | None, skip: int = 0
+    ) -> tuple[list[ReceivedMessage], Older | None]:
+        """Return the newest messages of a topic that were stored from `begin` until before `end` (ms since 1970;
+        None: now), newest first and without the first `skip`, and where older ones begin, or None without any."""
+        most = NEWEST + skip
         stats = await self.topic_stats(topic)
         written = [queue for queue in stats if queue.end_offset > queue.begin_offset]
 
@@ -151,7 +170,7 @@ class ClusterView:
                 first = max(first, await self.admin.offset_at(queue.queue, begin))
             if end is not None:
                 last = min(last, await self.admin.offset_at(queue.queue, end))
-            return await self._between(queue.queue, max(first, last - NEWEST), last), last - first > NEWEST
+            return await self._between(queue.queue, max(first, last - most), last), last - first > most
 
         found = await each(written, of_queue)
         messages = [message for some, _ in found.values() for message in some]
@@ -161,8 +180,9 @@ class ClusterView:
             if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
         ]
         messages.sort(key=lambda message: (-message.store_timestamp, message.queue, -message.queue_offset))
-        more = len(messages) > NEWEST or any(older for _, older in found.values())
-        return messages[:NEWEST], more
+        more = len(messages) > most or any(older for _, older in found.values())
+        shown = messages[skip:most]
+        return shown, Older.after(messages[:most]) if more and shown else None
 
     async def _between(self, queue: MessageQueue, first: int, last: int) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []
@@ -178,6 +198,22 @@ class ClusterView:
         """Topics of dead letters."""
         return sorted(topic for topic in await self.topic_configs() if topic.startswith(DLQ_PREFIX))
 
+    async def dead_letters_of(self, group: str) -> int:
+        """Return how many dead letters of a group are stored, 0 if no broker responds."""
+        topic = DLQ_PREFIX + group
+        if topic not in await self.topic_configs():
+            return 0
+        return stored((await self.stats_of([topic]))[topic])
+
+    async def dead_letters(self) -> int:
+        """Return how many dead letters of all groups are stored, as far as brokers respond."""
+
+        async def total() -> int:
+            stats = await self.stats_of(await self.dead_letter_topics())
+            return sum(map(stored, stats.values()))
+
+        return await self.cached.get("dead letters", total, SLOW_S)
+
     async def exists(self, topic: str) -> bool:
         """Whether a broker serves a topic."""
         try:
@@ -185,6 +221,11 @@ class ClusterView:
         except TopicNotFound:
             return False
         return True
+
+
+def stored(stats: Sequence[QueueStats] | None) -> int:
+    """Return how many messages the queues hold, 0 without an answer."""
+    return sum(queue.end_offset - queue.begin_offset for queue in stats or ())
 
 
 def kind_of(topic: str) -> str:

@@ -35,6 +35,7 @@ async def _map(visit: Visit) -> dict[str, Any]:
         "clusters": clusters,
         "total": len(brokers),
         "bad": bad,
+        "dead_letters": await visit.view.dead_letters() if brokers else 0,
         "put_rate": sum(broker.put_rate or 0.0 for broker in rates),
         "get_rate": sum(broker.get_rate or 0.0 for broker in brokers),
         "put_today": sum(broker.put_today or 0 for broker in rates),

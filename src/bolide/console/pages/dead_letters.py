@@ -10,7 +10,7 @@ from starlette.responses import Response
 from bolide.client.messages.received import ReceivedMessage
 from bolide.console.cached import each
 from bolide.console.errors import PageRefused
-from bolide.console.pages.messages import again, rows_of
+from bolide.console.pages.messages import MOST_SKIPPED, again, rows_of
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
 from bolide.errors import BolideError
@@ -42,8 +42,9 @@ async def of_group(visit: Visit) -> Response:
     topic = DLQ_PREFIX + group
     if topic not in await visit.view.topic_configs():
         raise missing(f"dead letter of group {group}")
-    found, more = await visit.view.newest(topic, visit.query.moment("begin") or 0, visit.query.moment("end"))
-    older = found[-1].store_timestamp if more and found else None
+    query = visit.query
+    begin, end, skip = query.moment("begin") or 0, query.moment("end"), query.number("skip", 0, most=MOST_SKIPPED)
+    found, older = await visit.view.newest(topic, begin, end, skip)
     letters = [(row, origin_of(row.message)) for row in rows_of(found)]
     values = {name: visit.query.text(name) for name in ("begin", "end")}
     return visit.page(

@@ -81,9 +81,16 @@ async def group(visit: Visit) -> Response:
     if members is not None:
         different = await view.cached.get(("different", name), lambda: view.admin.different_subscriptions(name))
     return visit.page(
-        "group.html", name=name, config=config, progress=progress, by_topic=by_topic, ages=ages or {}, members=members,
+        "group.html",
+        name=name,
+        config=config,
+        progress=progress,
+        by_topic=by_topic,
+        ages=ages or {},
+        members=members,
         different=different,
-    )  # fmt: skip
+        dead_letters=await view.dead_letters_of(name),
+    )
 
 
 async def member(visit: Visit) -> Response:

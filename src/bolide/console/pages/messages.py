@@ -15,6 +15,7 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.trace import TraceContext
 from bolide.console.body_text import AVRO, FORMS, body_text, preview
+from bolide.console.cluster import Older
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.trace_picture import Picture, picture
@@ -25,6 +26,8 @@ from bolide.layout.names import TRACE_TOPIC
 
 WAYS: Final = ("time", "key", "id", "place")
 MOST_FOUND: Final = 64
+"""Messages with one key that each broker is asked for."""
+MOST_SKIPPED: Final = 100_000
 _ID: Final = re.compile(r"[0-9A-Fa-f]{1,64}", re.ASCII)
 
 
@@ -46,15 +49,18 @@ async def messages(visit: Visit) -> Response:
     query, topic = visit.query, visit.query.text("topic")
     way = query.chosen("by", WAYS, "time")
     found: list[ReceivedMessage] = []
-    older: int | None = None
+    older: Older | None = None
+    cut = False
     if topic:
         if way == "time":
             begin, end = query.moment("begin") or 0, query.moment("end")
-            found, more = await visit.view.newest(topic, begin, end)
-            if more and found:
-                older = found[-1].store_timestamp + (1 if found[0].store_timestamp > found[-1].store_timestamp else 0)
+            found, older = await visit.view.newest(topic, begin, end, query.number("skip", 0, most=MOST_SKIPPED))
         elif way == "key" and query.text("key"):
-            found = await visit.view.admin.messages_by_key(topic, query.text("key"), max_messages=MOST_FOUND)
+            begin, end = query.moment("begin") or 0, query.moment("end")
+            found = await visit.view.admin.messages_by_key(
+                topic, query.text("key"), max_messages=MOST_FOUND, begin=begin, end=end
+            )
+            cut = len(found) >= MOST_FOUND
         elif way == "id" and query.text("id"):
             one = await visit.view.admin.message(query.text("id"), topic) if _ID.fullmatch(query.text("id")) else None
             found = [] if one is None else [one]
@@ -68,6 +74,7 @@ async def messages(visit: Visit) -> Response:
         way=way,
         rows=rows_of(found),
         older=older,
+        most=MOST_FOUND if cut else 0,
         topics=names_of_topics[:2_000],
         asked=bool(topic) and (way == "time" or bool(query.text({"key": "key", "id": "id", "place": "broker"}[way]))),
         values={name: query.text(name) for name in ("key", "id", "broker", "queue", "offset", "begin", "end")},
