@@ -73,7 +73,7 @@ def test_a_topic_is_made_changed_and_deleted(browser: Browser) -> None:
 
 def test_a_topic_says_who_is_behind(browser: Browser) -> None:
     told = text_of(browser.get(f"/topics/show?topic={TOPIC}"))
-    assert "1 of 1 group is behind billing by 6" in told
+    assert "1 of 1 group lags billing by 6" in told
     assert "10 messages kept" in told
 
 
