@@ -99,6 +99,10 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
         ],
         [{"bolide_replication_lag_bytes" + SLAVE: "1000x60", "bolide_replication_lag_seconds" + B: "-1x60"}],
     ),
+    "BolideCertificateEnds": (
+        [{'bolide_certificate_days_left{node_id="b",file="/tls/b.pem"}': "13.9x60"}],
+        [{'bolide_certificate_days_left{node_id="b",file="/tls/b.pem"}': "14x60"}],
+    ),
     "BolideConnectionsRunOut": (
         [{"bolide_connections" + B: "95x60", "bolide_connections_limit" + B: "100x60"}],
         [{"bolide_connections" + B: "80x60", "bolide_connections_limit" + B: "100x60"}],

@@ -33,6 +33,7 @@ from tests.node.controller.running import brokers, controller, paired
 from tests.node.metrics.scraping import Samples, scraped
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
+OF_TLS = {"bolide_certificate_days_left": {"file"}}
 OF_A_SLAVE = {"bolide_replication_lag_seconds": set[str](), "bolide_replication_lag_bytes": {"slave"}}
 """What only a broker with a master or a slave serves, with its own labels."""
 OF_PROMETHEUS = {"up": {"job", "instance"}}
@@ -102,7 +103,7 @@ def queries() -> Iterator[tuple[str, str, str]]:
 
 
 def test_queries_use_names_and_labels_that_are_served(served: dict[str, set[str]]) -> None:
-    known = {**served, **OF_A_SLAVE, **OF_PROMETHEUS}
+    known = {**served, **OF_A_SLAVE, **OF_TLS, **OF_PROMETHEUS}
     of_all = {"cluster", "node_type", "node_id", "job", "instance"}
     wrong: list[str] = []
     for place, query, shown in queries():

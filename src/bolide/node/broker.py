@@ -199,7 +199,7 @@ class BrokerNode:
 
         source = BrokerSource(
             self.options, parts, self.store, self._executor, self._hold, self.connections, self._configs,
-            self._cold_reads, self._registration,
+            self._cold_reads, self._registration, self._tls.ends,
         )  # fmt: skip
         await serve_broker(monitoring, source, self.world, self.clock)
 

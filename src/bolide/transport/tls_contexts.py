@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bolide.errors import ConfigError
+from bolide.transport.certificates import certificate_end
 from bolide.world.home import expanded
 
 
@@ -25,6 +26,8 @@ class RenewedContext:
         self._seen = self._marks()
         self.context = make()
         """For new connections; open ones keep theirs."""
+        self.ends = self._ends()
+        """When the first certificate of each file ends, in ms since 1970, by path."""
 
     def look(self) -> bool:
         """Read the files again if one has changed since; True when the context is a new one. Waits for the disk.
@@ -37,7 +40,19 @@ class RenewedContext:
             return False
         self._seen = marks
         self.context = self._make()
+        self.ends = self._ends()
         return True
+
+    def _ends(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for path in self._paths:
+            try:
+                end = certificate_end(path.read_text(encoding="ascii", errors="replace"))
+            except OSError:
+                continue
+            if end is not None:
+                found[str(path)] = end
+        return found
 
     def _marks(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(_mark(path) for path in self._paths)

@@ -23,6 +23,7 @@ from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import broker, options, pull_request, send_request
 from tests.node.metrics.scraping import asked, page, scraped, value
 from tests.node.name_servers import namesrv
+from tests.transport.certificates import Certificate
 
 PROM = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
 
@@ -186,3 +187,11 @@ def test_without_the_library_the_start_says_what_to_install() -> None:
     told = "import sys; sys.modules['prometheus_client'] = None; import bolide.node.metrics.monitoring"
     ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
     assert "ConfigError: metricsExporterType = PROM needs" in ended.stderr and "install bolide[metrics]" in ended.stderr
+
+
+async def test_days_left_of_a_certificate_are_served(tmp_path: Path) -> None:
+    own = Certificate(tmp_path)
+    settings = {"tls_cert_path": own.cert, "tls_key_path": own.key}
+    async with broker(tmp_path / "store", **PROM, **settings) as (node, _):
+        found = await scraped(port_of(node))
+    assert value(found, "bolide_certificate_days_left", file=own.cert) > 0

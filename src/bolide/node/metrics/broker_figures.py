@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.broker.core.names import is_internal_topic, is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.stats import PUT_MS, Durations
+from bolide.broker.core.stats import DAY_MS, PUT_MS, Durations
 from bolide.broker.operator.inspection import POOLS, MachineUse
 from bolide.broker.pull.hold import HoldTable
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
@@ -44,6 +45,7 @@ class BrokerSource:
     configs: ConfigFiles
     cold_reads: ColdReads
     registration: Registration | None
+    certificate_ends: Callable[[], dict[str, int]]
 
 
 class BrokerFigures:
@@ -64,6 +66,10 @@ class BrokerFigures:
         self._durations(families)
         self._replication(families, now)
         self._node(families)
+        for path, end in self._source.certificate_ends().items():
+            families.gauge(
+                "bolide_certificate_days_left", "Days until a certificate ends.", (end - now) / DAY_MS, file=path
+            )
 
     def _traffic(self, families: Families) -> None:
         stats = self._source.parts.stats

@@ -28,6 +28,10 @@ class TlsRenewal:
         if context is not None:
             self._contexts.append(context)
 
+    def ends(self) -> dict[str, int]:
+        """Return when the certificates in use end, in ms since 1970, by the paths of their files."""
+        return {path: end for context in list(self._contexts) for path, end in list(context.ends.items())}
+
     def start(self) -> None:
         """Begin to check, if there is a context."""
         if self._contexts:

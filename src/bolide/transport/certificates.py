@@ -1,0 +1,59 @@
+"""When a certificate in PEM ends: `notAfter` of an X.509 certificate (RFC 5280, section 4.1).
+
+Python's ssl module tells that of a peer's certificate, and not of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from datetime import UTC, datetime
+from typing import Final
+
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_VERSION: Final = 0xA0
+_BEFORE_VALIDITY: Final = 3
+"""Serial number, algorithm and issuer."""
+_UTC_TIME: Final = 0x17
+_MULTIPLE: Final = 0x80
+_CENTURY: Final = 50
+
+
+def certificate_end(text: str) -> int | None:
+    """Return when the first certificate in a PEM file ends, in ms since 1970, or None if it has no readable one."""
+    found = _PEM.search(text)
+    if found is None:
+        return None
+    try:
+        return _not_after(ssl.PEM_cert_to_DER_cert(found[0]))
+    except (ValueError, IndexError):
+        return None
+
+
+def _not_after(der: bytes) -> int:
+    _, certificate, _ = _element(der, 0)
+    _, signed, _ = _element(der, certificate)
+    tag, _, after = _element(der, signed)
+    at = after if tag == _VERSION else signed
+    for _ in range(_BEFORE_VALIDITY):
+        _, _, at = _element(der, at)
+    _, validity, _ = _element(der, at)
+    _, _, second = _element(der, validity)
+    tag, begin, end = _element(der, second)
+    digits = der[begin:end].decode("ascii").removesuffix("Z")
+    if tag == _UTC_TIME:
+        digits = ("20" if int(digits[:2]) < _CENTURY else "19") + digits
+    return round(datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _element(der: bytes, at: int) -> tuple[int, int, int]:
+    """Return the tag of a DER element, where its content begins, and where it ends."""
+    length = der[at + 1]
+    begin = at + 2
+    if length >= _MULTIPLE:
+        count = length - _MULTIPLE
+        length = int.from_bytes(der[begin : begin + count], "big")
+        begin += count
+    if begin + length > len(der):
+        raise ValueError("the certificate is cut off")
+    return der[at], begin, begin + length
