@@ -126,11 +126,8 @@ class Replicas:
         nodes = self.sets[name]
         if len(nodes) == 1:
             return drawn
-        drawn |= {
-            "broker_name": name,
-            "slave_read_enable": True,
-            "fast_port_enable": "true" if self._wanted["fast_port"] else "false",
-        }
+        fast = "true" if self._wanted["fast_port"] else "false"
+        drawn |= {"broker_name": name, "slave_read_enable": True, "fast_port_enable": fast}
         if self.masters[name] != node:
             return {**drawn, "broker_role": "SLAVE", "broker_id": nodes.index(node) or len(nodes)}
         in_sync = int(self._wanted["in_sync"])

@@ -125,7 +125,7 @@ def _loader() -> Any:
     """PyYAML's BaseLoader, with tabs after plain values as SnakeYAML 1.30 reads them: blanks, which end no value."""
     import yaml
 
-    class Loader(yaml.BaseLoader):  # type: ignore[misc]
+    class Loader(yaml.BaseLoader):  # type: ignore[misc] # PyYAML has no types
         def scan_plain_spaces(self, indent: int, start_mark: object) -> Any:
             length = 0
             while self.peek(length) in (" ", "\t"):

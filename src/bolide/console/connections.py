@@ -22,7 +22,7 @@ class YieldingConnection(H11Protocol):
     connection, because a person may take any time between two pages.
     """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn narrows it, too
         """Count this connection, and close the oldest that waits for its peer if there are too many."""
         super().connection_made(transport)
         self.number = next(_NUMBERS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterable
+from io import FileIO
 from pathlib import Path
 
 from bolide.errors import ConfigError
@@ -47,7 +48,8 @@ class RenewedContext:
         found: dict[str, int] = {}
         for path in self._paths:
             try:
-                end = certificate_end(path.read_text(encoding="ascii", errors="replace"))
+                with FileIO(path) as file:  # as ssl does: from this machine's disk
+                    end = certificate_end(file.readall().decode("ascii", "replace"))
             except OSError:
                 continue
             if end is not None:
