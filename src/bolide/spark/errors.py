@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bolide.errors import LocalError, PeerError
+
+FOREIGN_CHECKPOINT: Final = (
+    "the checkpoint contains offsets of another source, such as Kafka's: give the query a checkpointLocation of its own"
+)
+"""Text of the error for a checkpoint without our offsets."""
 
 
 class OptionError(PeerError):

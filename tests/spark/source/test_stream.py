@@ -65,6 +65,16 @@ def test_a_first_batch_that_is_replayed_starts_where_it_first_did(rocketmq: Targ
     assert len(rows(again, end, following)) == 5
 
 
+def test_a_checkpoint_of_another_source_is_reported(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T")
+    reader = stream(bolide_broker, subscribe="T")
+    kafka: dict[str, Any] = {"T": {"0": 5}}
+    with pytest.raises(OptionError, match="the checkpoint contains offsets of another source"):
+        reader.latestOffset(kafka, ALL)
+    with pytest.raises(OptionError, match="the checkpoint contains offsets of another source"):
+        reader.partitions(kafka, kafka)
+
+
 def test_nothing_new_is_the_very_same_offset(rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic)
     produce(rocketmq, topic, 7)

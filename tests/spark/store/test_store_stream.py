@@ -60,6 +60,16 @@ def test_batches_have_every_record_once(golden: GoldenStore, most: int) -> None:
     assert stream.reportLatestOffset() == {"offset": golden.log()[-1]["physicalOffset"] + golden.log()[-1]["storeSize"]}
 
 
+def test_a_checkpoint_of_another_source_is_reported(golden: GoldenStore) -> None:
+    kafka: dict[str, Any] = {"T": {"0": 5}}
+    for ask in (
+        lambda: reader(golden.root).latestOffset(kafka, ReadAllAvailable()),
+        lambda: reader(golden.root).partitions(kafka, kafka),
+    ):
+        with pytest.raises(OptionError, match="the checkpoint contains offsets of another source"):
+            ask()
+
+
 def test_where_a_stream_starts(golden: GoldenStore) -> None:
     log = golden.log()
     end = log[-1]["physicalOffset"] + log[-1]["storeSize"]

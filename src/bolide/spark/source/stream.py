@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from bolide.spark.errors import FOREIGN_CHECKPOINT, OptionError
 from bolide.spark.source.bounds import begin_offsets, hidden_ends
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
@@ -353,5 +354,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def offsets_of(offset: Mapping[str, Any]) -> Offsets:
-    """The queues of a stream offset."""
+    """The queues of a stream offset. Raises OptionError if another source wrote it."""
+    if QUEUES not in offset:
+        raise OptionError(FOREIGN_CHECKPOINT)
     return from_json(offset[QUEUES], "the checkpoint")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
+from bolide.spark.errors import FOREIGN_CHECKPOINT, OptionError
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.store.deleted import is_undone, newest_deletion
@@ -97,6 +98,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        if OFFSET not in start:
+            raise OptionError(FOREIGN_CHECKPOINT)
         begin = int(start[OFFSET])
         end = self._until if self._until >= 0 else self._end()
         replaced = self._is_replaced(start)
@@ -125,6 +128,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         options = self._options
+        if OFFSET not in start or OFFSET not in end:
+            raise OptionError(FOREIGN_CHECKPOINT)
         begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
         if not self._compared and self._is_replaced(end, read_again=True):
             return []  # planned by an earlier run; the next batch begins with the first record of the new log
