@@ -5,13 +5,18 @@ Offsets alone show nothing once the new queue has grown past the old place, so e
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bolide.client import Message
 from bolide.spark.errors import DataLost
+from bolide.spark.source.last_read import mark_of, marks_of, marks_to_json
+from bolide.spark.source.queues import Queue, to_json
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 from tests.spark.source.checkpoints import produce, rows, stored
@@ -109,7 +114,8 @@ def test_a_start_at_the_end_of_a_queue_is_known_again_too(bolide_broker: Broker)
 
 def test_a_checkpoint_of_an_earlier_version_goes_on_and_is_complete_from_then_on(bolide_broker: Broker) -> None:
     end = read_up_to(bolide_broker, "T", 9)
-    assert set(end.pop("last")["T"]["broker-a"]) == {"0"}
+    assert set(marks_of(end)) == {Queue("T", "broker-a", 0)}
+    del end["last"]
     produce(bolide_broker, "T", 3)
     again = reader(bolide_broker, subscribe="T")
     following = stored(again.latestOffset(end, ALL))
@@ -152,3 +158,28 @@ def test_queues_that_are_dropped_must_have_been_read(bolide_broker: Broker, capl
     bolide_broker.create_topic("T", queues=4)
     again = reader(bolide_broker, True, subscribe="T")
     assert rows(again, following, again.latestOffset(following, ALL)) == [place for place in late if place[0] >= 2]
+
+
+@given(
+    marks=st.dictionaries(
+        st.builds(Queue, st.sampled_from("TU"), st.sampled_from("ab"), st.integers(0, 1 << 20)),
+        st.integers(0, (1 << 32) - 1),
+        max_size=30,
+    )
+)
+def test_marks_survive_a_checkpoint(marks: dict[Queue, int]) -> None:
+    assert marks_of({"last": json.loads(json.dumps(marks_to_json(marks)))}) == marks
+
+
+def test_marks_of_earlier_versions_are_read() -> None:
+    earlier = {"last": {"T": {"a": {"3": [4_096, 1_793_000_000_000]}}}}
+    assert marks_of(earlier) == {Queue("T", "a", 3): mark_of(4_096, 1_793_000_000_000)}
+    assert mark_of(4_096, 1_793_000_000_000) != mark_of(4_096, 1_793_000_000_001)
+    assert marks_of({}) == {}
+
+
+def test_the_offsets_of_many_queues_are_short() -> None:
+    queues = [Queue("Wide", "broker-a", number) for number in range(2_000)]
+    marks = {queue: mark_of(1 << 40 | queue.queue_id << 8, 1_793_000_000_000 + queue.queue_id) for queue in queues}
+    text = json.dumps({"queues": to_json(dict.fromkeys(queues, 123_456)), "last": marks_to_json(marks)})
+    assert len(text) < 50_000

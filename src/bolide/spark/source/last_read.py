@@ -1,13 +1,18 @@
 """The last message that a stream read from each queue, to detect a queue that was created again.
 
 A topic that is deleted and created again counts its offsets from 0, so an offset alone does not identify the queue.
-The checkpoint therefore contains, for the message before each offset, its position in the CommitLog and its store
-time; together they identify a message. It is read by a pull of one message, and only from queues that have advanced.
+The checkpoint therefore contains, for the message before each offset, a digest of its position in the CommitLog and its
+store time; together they identify a message. It is read by a pull of one message, and only from queues that have
+advanced.
 """
 
 from __future__ import annotations
 
+import struct
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from bolide.layout.columns import RecordColumns, chain_starts
@@ -17,20 +22,15 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.pulled_offsets import AT_ONCE, pull_of_one
-from bolide.spark.source.queues import Offsets, Queue, nested, queues_of
+from bolide.spark.source.queues import Offsets, Queue, nested
 
 LAST: Final = "last"
 ATTEMPTS: Final = 2
 """After an operator resets an offset, the group's next pull gets this answer instead of messages."""
 
 
-class Mark(NamedTuple):
-    """What distinguishes a message from every other that was ever at its offset in a queue."""
-
-    physical_offset: int
-    stored_ms: int
-
-
+Mark: TypeAlias = int
+"""A digest of 32 bits that distinguishes a message from every other that was ever at its offset in a queue."""
 Marks: TypeAlias = dict[Queue, Mark]
 """By queue, the message before an offset."""
 
@@ -70,7 +70,7 @@ def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, clus
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
         if len(records) and int(records.numbers("queue_offset")[0]) == asked:
-            found.marks[queue] = Mark(
+            found.marks[queue] = mark_of(
                 int(records.numbers("physical_offset")[0]), int(records.numbers("store_timestamp")[0])
             )
     elif answer.code in (codes.PULL_NOT_FOUND, codes.PULL_OFFSET_MOVED):
@@ -94,11 +94,37 @@ def changed(read: Mapping[Queue, int], marks: Marks, found: MessagesBefore) -> d
     return other
 
 
-def marks_to_json(marks: Marks) -> dict[str, Any]:
-    """The JSON form of offsets, with [physical offset, store time in ms] for each queue."""
-    return nested({queue: list(mark) for queue, mark in marks.items()})
+def mark_of(physical_offset: int, stored_ms: int) -> Mark:
+    """Return the mark of a message. Two messages have the same mark by chance in one of 2^32 cases."""
+    return zlib.crc32(struct.pack(">qq", physical_offset, stored_ms))
+
+
+def marks_to_json(marks: Marks) -> dict[str, dict[str, str]]:
+    """The text form by topic and broker, about 6 bytes per queue: queue ids and marks, compressed, in base64."""
+    found: dict[str, dict[str, str]] = {}
+    for topic, brokers in nested(marks).items():
+        for broker, queues in brokers.items():
+            ids = sorted(map(int, queues))
+            steps = [after - before for before, after in pairwise([0, *ids])]
+            numbers = struct.pack(f">{2 * len(ids)}I", *steps, *(queues[str(queue_id)] for queue_id in ids))
+            found.setdefault(topic, {})[broker] = b64encode(zlib.compress(numbers, 9)).decode()
+    return found
 
 
 def marks_of(offset: Mapping[str, Any]) -> Marks:
-    """The marks in a stream's offset; none if an earlier version wrote it."""
-    return {queue: Mark(*mark) for queue, mark in queues_of(offset.get(LAST, {})).items()}
+    """The marks in a stream's offset; none if it was written without them.
+
+    Earlier versions wrote [physical offset, store time in ms] by topic, broker and queue.
+    """
+    found: Marks = {}
+    for topic, brokers in offset.get(LAST, {}).items():
+        for broker, queues in brokers.items():
+            if isinstance(queues, dict):
+                found |= {Queue(topic, broker, int(queue_id)): mark_of(*pair) for queue_id, pair in queues.items()}
+                continue
+            data = zlib.decompress(b64decode(queues))
+            numbers = struct.unpack(f">{len(data) // 4}I", data)
+            half = len(numbers) // 2
+            ids = accumulate(numbers[:half])
+            found |= {Queue(topic, broker, at): mark for at, mark in zip(ids, numbers[half:], strict=True)}
+    return found

@@ -50,16 +50,6 @@ def nested(values: Mapping[Queue, T]) -> dict[str, dict[str, dict[str, T]]]:
     return found
 
 
-def queues_of(nested: Mapping[str, Mapping[str, Mapping[str, T]]]) -> dict[Queue, T]:
-    """What `nested` wrote."""
-    return {
-        Queue(topic, broker, int(queue_id)): value
-        for topic, brokers in nested.items()
-        for broker, queues in brokers.items()
-        for queue_id, value in queues.items()
-    }
-
-
 def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
     """The offsets of `to_json`. Raises OptionError naming `where` the text came from."""
     offsets: Offsets = {}
