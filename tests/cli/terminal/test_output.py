@@ -196,3 +196,12 @@ def test_no_color_table_has_no_escape() -> None:
     environ = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ)
     assert "\x1b" not in done.stdout
+
+
+def test_one_long_name_keeps_the_other_values_on_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    output.pairs("Broker b", {"commitLogDiskRatio_/" + "x" * 90: "0.21", "brokerRole": "SYNC_MASTER"}, False)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "SYNC_MASTER" in line]
+    assert len(line.rstrip()) <= 80

@@ -60,8 +60,8 @@ def reset(
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Reset a group's offsets: prints the plan, and with --yes carries it out. Online members switch immediately, others
-    when they start."""
+    """Reset a group's offsets: prints the plan, and with --yes carries it out. Online members switch immediately,
+    others when they start."""
     with boundary():
         start = start_of("TO", to)
         if not yes:

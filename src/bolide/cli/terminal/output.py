@@ -150,7 +150,8 @@ def _print_table(
     console.print(Text(title, style="italic"), soft_wrap=True)
     for block in blocks:
         console.print()
-        width = max(map(len, block))
+        # One long name, such as a figure of a disk's path, must not push all values off the screen.
+        width = min(max(map(len, block)), console.width // 2)
         for name, value in block.items():
             console.print(Text.assemble((name.ljust(width), "bold"), f"  {value}"), soft_wrap=True)
 
