@@ -93,7 +93,7 @@ async def the_address_of_a_broker(broker: Broker) -> object:
         return await producer.send(Message("T", b"x"))
 
 
-@mistake(ConnectionLost, r"did not answer within the time allowed; is it a name server of RocketMQ\?$")
+@mistake(RequestTimeout, r"was not found within the time allowed; is 127\.0\.0\.1:\d+ a name server\?$")
 async def the_address_of_something_else(broker: Broker) -> object:
     async def ignore(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -23,7 +23,9 @@ from bolide.errors import BolideError, ConfigError
 
 GRACE_S: Final = 3
 """Seconds that pages in the making have at the end."""
-MOST_CONNECTIONS: Final = 200
+MOST_CONNECTIONS: Final = 4096
+"""Connections, or running requests, from which uvicorn answers 503. It is more than one turn of the loop accepts: the
+requests of connections that gave way end in the next turn."""
 ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -38,7 +38,7 @@ def test_without_describe_a_row_is_key_value_and_origin() -> None:
 def test_a_key_without_effect_and_a_value_out_of_range_are_named() -> None:
     runner = CliRunner()
     said = runner.invoke(load(), ["config", "show", "--set", "readUnCommitted=3", "--json"])
-    assert "readUnCommitted has no effect here: replication is in plain mode or under a controller" in said.stderr
+    assert "readUnCommitted has no effect here: messages can be read once they are confirmed" in said.stderr
     said = runner.invoke(load(), ["config", "show", "--set", "maxTopics=0"])
     assert said.exit_code == 2
     assert "maxTopics = '0' (flag) is not allowed: it must be a whole number from 1 to" in said.stderr

@@ -25,6 +25,7 @@ class Broken(BolideError):
 def test_a_check_that_breaks_is_no_finding(
     error: Exception, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    output.errors_as_json(False)  # a command that another test ran in this process may have asked for JSON
     with pytest.raises(typer.Exit) as ended, output.boundary(output.BROKEN):
         raise error
     assert ended.value.exit_code == code

@@ -33,6 +33,8 @@ ARGUMENTS = {
     "broker": "nobody",
     "file": str(Path(__file__).with_name("declared_nobody.json")),
     "id_": "1",
+    "target": "nobody",
+    "settings": "orderMessageEnable=false",
     "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),
 }
 """What stands for an argument that is more than a name."""
@@ -45,8 +47,8 @@ GIVEN = {
 }
 """Options without which a verb asks nothing, or waits half a minute."""
 ON_SPARK = ("pipeline", "spark", "bench spark")
-MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull")
-"""Verbs for which a topic or group that is not there is no failure: they make it, or wait for it."""
+MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull", "namesrv")
+"""Verbs for which nothing can be absent, or that make what is, or wait for it."""
 
 
 def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

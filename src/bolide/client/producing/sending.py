@@ -158,7 +158,9 @@ class Sending:
             async with asyncio.timeout_at(self.deadline):
                 await routes.load(self.producer.instance, self.topic)
         except TimeoutError:
-            self._failed(RequestTimeout(f"the route of topic {self.topic} was not found within the time allowed"))
+            late = f"the route of topic {self.topic} was not found within the time allowed"
+            asked = ", ".join(self.producer.options.namesrv)
+            self._failed(RequestTimeout(late if routes.seen(self.topic) else f"{late}; is {asked} a name server?"))
         except TopicNotFound as error:
             self.tries_left = 0  # every name server gives the same answer
             self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
