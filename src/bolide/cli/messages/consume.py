@@ -171,8 +171,12 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
 
     async def listen(message: ReceivedMessage) -> None:
         if not printing.show(message) or not await printing.taken():
-            # Neither consumed nor sent back, which would count as an attempt: the group's next member gets it.
-            raise asyncio.CancelledError
+            # Cancel the worker that calls this, as a stop does: the message is neither consumed nor sent back, which would
+            # count as an attempt, and the group's next member gets it.
+            worker = asyncio.current_task()
+            assert worker is not None
+            worker.cancel()
+            await asyncio.sleep(0)
 
     model = "broadcasting" if reading.broadcast else "clustering"
     consumer = PushConsumer(reading.group, reading.namesrv, model=model, start_from=reading.start, concurrency=1)
