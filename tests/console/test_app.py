@@ -174,7 +174,10 @@ def test_passwords_that_come_together_are_tried_no_more_often(guarded: Broker) -
         with ThreadPoolExecutor(3 * FAILURES) as pool:
             tries = [pool.submit(browser.client.post, "/login/enter", data=data) for _ in range(3 * FAILURES)]
             statuses = Counter(each.result().status_code for each in tries)
-        assert statuses == {403: FAILURES, 429: 2 * FAILURES}
+        # A try that a busy broker did not answer in time is taken back, and tells the browser so (200).
+        unanswered = statuses.pop(200, 0)
+        assert statuses[403] <= FAILURES, statuses
+        assert statuses[403] + statuses[429] == 3 * FAILURES - unanswered, statuses
 
 
 def test_an_administrator_changes_things_until_the_session_ends(guarded: Broker) -> None:
