@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # More workers than processors: much of what the suite does with Java is waiting (tests/runner/schedule.py).
-WORKERS ?= 8
+WORKERS ?= 6
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --times
 # Which tests marked `long` are part of `make test`; CI runs a quarter.
 LONG ?= none
