@@ -171,8 +171,8 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
 
     async def listen(message: ReceivedMessage) -> None:
         if not printing.show(message) or not await printing.taken():
-            # Cancel the worker that calls this, as a stop does: the message is neither consumed nor sent back, which would
-            # count as an attempt, and the group's next member gets it.
+            # Cancel the worker that calls this, as a stop does: the message is neither consumed nor sent back, which
+            # would count as an attempt, and the group's next member gets it.
             worker = asyncio.current_task()
             assert worker is not None
             worker.cancel()
