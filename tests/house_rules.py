@@ -181,7 +181,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
         {"fcntl", "open", "os", "queue"},
         "is the process around a node: what it logs there tells of the world, and takes no part in it",
     ),
-    "node/machine/node_world.py": ({"os", "shutil"}, "is the machine"),
+    "node/machine/node_world.py": ({"os"}, "is the machine"),
     "node/processes.py": ({"create_subprocess_exec", "signal"}, "starts processes"),
     "node/settings/config.py": ({"open", "os"}, "reads the settings before there is a node"),
     "node/standalone.py": ({"signal", "socket", "time"}, "starts processes and finds ports for them"),

@@ -41,7 +41,7 @@ async def run(
     health: str = "",
     late_after: float = 10.0,
     silent_after: float = 900.0,
-    world: World = THE_WORLD,
+    world: World | None = None,
 ) -> bool:
     """Start consumers and producers, wait for SIGTERM or SIGINT, and close them: ``asyncio.run(run(kitchen, cashier))``
 
@@ -61,9 +61,10 @@ async def run(
     check_seconds("late_after", late_after)
     check_seconds("silent_after", silent_after)
     consumers = [client for client in clients if isinstance(client, PushConsumer)]
-    liveness = WorkerHealth(consumers, late_after, silent_after, world.monotonic)
+    around = world or THE_WORLD
+    liveness = WorkerHealth(consumers, late_after, silent_after, around.monotonic)
     with _Signals() as signals:
-        page = await _served(health, liveness, world)
+        page = await _served(health, liveness, around)
         beat = asyncio.create_task(liveness.beat(), name="bolide liveness")
         drained = True
         try:
