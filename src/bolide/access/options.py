@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 
 from bolide.access.users import MOST_NAME, Credentials
-from bolide.declaration import OURS, DeclaredOptions, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, Section
 from bolide.errors import ConfigError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class _InnerCredentials(msgspec.Struct, rename="camel"):
     secret_key: str
 
 
-class AccessOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class AccessOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Settings of access control. See docs/security.md."""
 
     acl_enable: Annotated[

@@ -30,7 +30,7 @@ class Snapshot:
 
 
 class WorkerHealth:
-    """Snapshot at consumers on their loop once a second (`beat`) and reports on any thread. Times are seconds."""
+    """Looks at the consumers on their loop once a second (`beat`), and reports on any thread. Times are seconds."""
 
     def __init__(
         self, consumers: Sequence[PushConsumer], late_after: float, silent_after: float, monotonic: Callable[[], float]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from bolide.declaration import OURS, Port, PositiveCount, PositiveMs, Section, check_values, java_key
+from bolide.declaration import OURS, DeclaredOptions, Port, PositiveCount, PositiveMs, Section
 from bolide.remoting.listening import (
     MONITORING,
     BindAddress,
@@ -37,7 +37,7 @@ LIMITS: Final = Section("Limits")
 LeaseSeconds = Annotated[int, Meta(ge=2, le=300, extra={"unit": "s"})]
 
 
-class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+class ControllerOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Everything a controller is told at start."""
 
     bind_address: BindAddress = "127.0.0.1"
@@ -134,9 +134,6 @@ class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     tls_key_password: TlsKeyPassword = ""
     tls_trust_cert_path: TlsTrustCertPath = ""
     tls_need_client_auth: TlsNeedClientAuth = "none"
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 class ControllerSettings(LiveOptions[ControllerOptions]):

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, PositiveCount, Section, check_value, java_key, settings_of
+from bolide.declaration import OURS, DeclaredOptions, PositiveCount, Section, check_value, settings_of
 from bolide.errors import ConfigError
 from bolide.layout.bloom import BloomFilter
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
@@ -27,7 +27,7 @@ INDEX: Final = Section("Index")
 LIGHT_QUEUES: Final = Section("Light queues")
 
 
-class ShapeOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ShapeOptions(DeclaredOptions, frozen=True, kw_only=True):
     """The settings that decide the bytes of a store's files."""
 
     mapped_file_size_commit_log: Annotated[

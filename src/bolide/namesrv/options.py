@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Struct
-
 from bolide.declaration import (
     OURS,
+    DeclaredOptions,
     Port,
     PositiveCount,
     PositiveMs,
     Seconds,
     Section,
-    check_values,
-    java_key,
 )
 from bolide.remoting.listening import (
     MONITORING,
@@ -45,7 +42,7 @@ BROKERS: Final = Section("Brokers")
 LIMITS: Final = Section("Limits")
 
 
-class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+class NamesrvOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Everything a name server is told at start."""
 
     bind_address: BindAddress = "127.0.0.1"
@@ -141,9 +138,6 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     tls_key_password: TlsKeyPassword = ""
     tls_trust_cert_path: TlsTrustCertPath = ""
     tls_need_client_auth: TlsNeedClientAuth = "none"
-
-    def __post_init__(self) -> None:
-        check_values(self)
 
 
 class Settings(LiveOptions[NamesrvOptions]):

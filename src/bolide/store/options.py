@@ -17,7 +17,6 @@ from bolide.declaration import (
     PositiveCount,
     PositiveMs,
     Section,
-    java_key,
 )
 from bolide.errors import ConfigError
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
@@ -30,7 +29,7 @@ READS: Final = Section("Reads from the store")
 SENDS: Final = Section("Sends")
 
 
-class StoreOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Flush, recovery, reads and retention."""
 
     flush_disk_type: Annotated[

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bolide.declaration import DeclaredOptions, PositiveCount, java_key
+from bolide.declaration import DeclaredOptions, PositiveCount
 from bolide.layout.shape import LIGHT_QUEUES
 
 
-class LightQueueOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class LightQueueOptions(DeclaredOptions, frozen=True, kw_only=True):
     """How many light queues there may be."""
 
     enable_lmq_quota: Annotated[

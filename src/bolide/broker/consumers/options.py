@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from bolide.declaration import OURS, DeclaredOptions, PositiveCount, PositiveMs, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, PositiveCount, PositiveMs, Section
 
 GROUPS: Final = Section("Consumers")
 
 
-class ConsumerOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ConsumerOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Members, offsets and queue locks."""
 
     notify_consumer_ids_changed_enable: Annotated[

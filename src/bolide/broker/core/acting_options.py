@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
+from bolide.declaration import DeclaredOptions, PositiveMs, Section
 
 ACTING: Final = Section("Acting masters")
 
 
-class ActingOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ActingOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Slaves that act as master, and the sets that allow it."""
 
     enable_slave_acting_master: Annotated[

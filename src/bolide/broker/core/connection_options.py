@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from bolide.declaration import OURS, Bytes, DeclaredOptions, PositiveBytes, PositiveMs, java_key
+from bolide.declaration import OURS, Bytes, DeclaredOptions, PositiveBytes, PositiveMs
 from bolide.remoting.listening import CONNECTIONS, MaxConnections, MaxFrameSeconds, MaxIdleSeconds, MaxUnfinishedBytes
 
 
-class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Limits of connections, of frames and of what peers have not read."""
 
     max_connections: MaxConnections = 20_000

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
+from bolide.declaration import DeclaredOptions, PositiveMs, Section
 
 CONTROLLED: Final = Section("Under a controller")
 
 
-class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Most have an effect with `enable_controller_mode` only."""
 
     enable_controller_mode: Annotated[

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, java_key
+from bolide.declaration import OURS, DeclaredOptions
 from bolide.layout.names import REPLY_TOPIC_SUFFIX
 from bolide.layout.shape import FILES
 from bolide.remoting.listening import PLACE, BindAddress, ListenPort
 
 
-class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True):
     """The name, addresses and folders of one broker."""
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from bolide.declaration import OURS, DeclaredOptions, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, Section
 
 PLUGINS: Final = Section("Plug-ins")
 
 
-class PluginOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class PluginOptions(DeclaredOptions, frozen=True, kw_only=True):
     """The plug-ins that a broker loads."""
 
     dispatchers: Annotated[

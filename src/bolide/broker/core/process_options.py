@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from bolide.declaration import DeclaredOptions, Port, java_key
+from bolide.declaration import DeclaredOptions, Port
 from bolide.remoting.listening import MONITORING, LogFile, LogFileAge, LogFileCount, LogFileSize, LogFormat, LogLevels
 
 
-class ProcessOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ProcessOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Metrics pages and log records of the process."""
 
     metrics_exporter_type: Annotated[

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import DeclaredOptions, PositiveMs, Section, java_key
+from bolide.declaration import DeclaredOptions, PositiveMs, Section
 
 REGISTRATION: Final = Section("Registration")
 
 
-class RegistrationOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class RegistrationOptions(DeclaredOptions, frozen=True, kw_only=True):
     """What name servers are told, and when."""
 
     namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: none.")] = ""

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, Port, PositiveBytes, PositiveMs, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, Port, PositiveBytes, PositiveMs, Section
 
 REPLICATION: Final = Section("Replication")
 
 
-class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
     """How a master sends its log to slaves, with and without a controller."""
 
     ha_listen_port: Annotated[

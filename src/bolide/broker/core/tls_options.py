@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from bolide.declaration import DeclaredOptions, Section, java_key
+from bolide.declaration import DeclaredOptions, Section
 from bolide.remoting.listening import (
     TlsCertPath,
     TlsKeyPassword,
@@ -17,7 +17,7 @@ from bolide.remoting.listening import (
 TLS_OUT: Final = Section("TLS to name servers")
 
 
-class BrokerTlsOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class BrokerTlsOptions(DeclaredOptions, frozen=True, kw_only=True):
     """TLS of the broker's ports, and towards name servers and masters."""
 
     tls_mode: TlsMode = "permissive"

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, Count, DeclaredOptions, PositiveCount, PositiveMs, PositiveSeconds, java_key
+from bolide.declaration import OURS, Count, DeclaredOptions, PositiveCount, PositiveMs, PositiveSeconds
 from bolide.layout.shape import DELAYS
 
 
-class DelayOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class DelayOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Timers, recalls and delay levels."""
 
     timer_wheel_enable: Annotated[bool, DELAYS("Accept messages with a delay or a delivery time.")] = True

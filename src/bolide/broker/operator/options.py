@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from bolide.declaration import DeclaredOptions, PositiveCount, Section, java_key
+from bolide.declaration import DeclaredOptions, PositiveCount, Section
 
 QUERIES: Final = Section("Queries and operation")
 
 
-class OperatorOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class OperatorOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Limits of queries, and the settings that no request changes."""
 
     default_query_max_num: Annotated[PositiveCount, QUERIES("Messages that a query by unique id returns at most.")] = 32

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from bolide.declaration import OURS, Bytes, DeclaredOptions, PositiveCount, PositiveMs, Section, java_key
+from bolide.declaration import OURS, Bytes, DeclaredOptions, PositiveCount, PositiveMs, Section
 
 FILTERS: Final = Section("Filters")
 PULLS: Final = Section("Pulls")
 
 
-class PullOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class PullOptions(DeclaredOptions, frozen=True, kw_only=True):
     """How pulls are held and answered."""
 
     long_polling_enable: Annotated[
@@ -40,7 +40,7 @@ class PullOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
     ] = 256 * 1024 * 1024
 
 
-class FilterOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class FilterOptions(DeclaredOptions, frozen=True, kw_only=True):
     """What a SQL92 filter may be, and how long it is remembered."""
 
     enable_property_filter: Annotated[bool, FILTERS("Accept SQL92 filters.")] = False

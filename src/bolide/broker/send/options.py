@@ -11,12 +11,11 @@ from bolide.declaration import (
     PositiveCount,
     PositiveMs,
     Timestamp,
-    java_key,
 )
 from bolide.store.options import SENDS
 
 
-class SendOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class SendOptions(DeclaredOptions, frozen=True, kw_only=True):
     """What the broker refuses of sends, and when it is too busy for them."""
 
     reject_transaction_message: Annotated[bool, SENDS("Refuse transactional messages.")] = False

@@ -6,13 +6,13 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, Ms, PositiveCount, Section, java_key
+from bolide.declaration import OURS, DeclaredOptions, Ms, PositiveCount, Section
 from bolide.layout.names import TRACE_TOPIC
 
 CREATION: Final = Section("Permissions and implicit creation")
 
 
-class TableOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class TableOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Permissions of the broker, topics and groups that requests create, and limits of both tables."""
 
     broker_permission: Annotated[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from bolide.declaration import OURS, Count, DeclaredOptions, PositiveCount, PositiveMs, Section, java_key
+from bolide.declaration import OURS, Count, DeclaredOptions, PositiveCount, PositiveMs, Section
 
 TRANSACTIONS: Final = Section("Transactions")
 
 
-class TransactionOptions(DeclaredOptions, frozen=True, kw_only=True, rename=java_key):
+class TransactionOptions(DeclaredOptions, frozen=True, kw_only=True):
     """When producers are asked for the outcome of half messages."""
 
     transaction_time_out: Annotated[
