@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_seconds
 from bolide.client.messages.errors import ClientStateError, NoQueue
@@ -51,6 +52,8 @@ class AdminCalls(Closeable):
 
     async def close(self) -> None:
         """Close the connections. A second call does nothing."""
+        if is_parents(self._open_in):
+            return  # a forked child must not close what is its parent's
         self._closing()
         instance, self._instance = self._instance, None
         if instance is not None:

@@ -201,7 +201,11 @@ async def _served(health: str, liveness: WorkerHealth, world: World) -> Any:
     try:
         bound = world.bind(host, port)
         server = MonitorServer(world, bound, {"/healthz": liveness.alive, "/readyz": liveness.ready})
-        await server.start()
+        try:
+            await server.start()
+        except BaseException:
+            await server.stop()
+            raise
     except (OSError, BolideError) as error:
         raise ClientStateError(f"health {health} cannot be served: {error}; give another port") from error
     log.info("/healthz and /readyz are served at http://%s:%d", host, bound.port)

@@ -267,3 +267,25 @@ async def test_start_raises_for_a_group_that_is_not_permitted(broker: ScriptedBr
     with pytest.raises(ResponseError, match="not permitted"):
         await consumer.start()
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_messages_given_back_twice_are_returned_once(broker: ScriptedBroker) -> None:
+    async with pull_consumer(broker, auto_commit=False) as consumer:
+        await consumer.assign([Q0])
+        fill(broker, 6)
+        assert [message.queue_offset for message in await consumer.poll(60, 1)] == [0]
+        for _ in range(2):
+            consumer._give_back(await consumer.poll(60, 1))
+        assert [(await consumer.poll(60, 1))[0].queue_offset for _ in range(2)] == [1, 2]
+        assert await consumer.poll(0) == []
+        await consumer.commit()
+        assert await consumer.committed(Q0) == 3
+
+
+async def test_refusal_of_a_broker_that_moved_is_dropped(broker: ScriptedBroker) -> None:
+    async with pull_consumer(broker) as consumer:
+        await consumer.assign([Q0])
+        heartbeats = consumer._member.instance.heartbeats
+        heartbeats.refusals["127.0.0.1:1"] = ResponseError("refused")
+        await heartbeats.send()
+        assert heartbeats.refusals == {}

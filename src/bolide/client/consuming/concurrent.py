@@ -50,7 +50,7 @@ class Waiting:
     run: Awaitable[Failed]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Running:
     """A call of a listener. From `late_at` on (of the loop's clock) its messages are sent back by the task `late`;
     `sent` has the offsets of messages that a broker took. The call itself ends the others."""
@@ -108,11 +108,11 @@ class ConcurrentConsumption:
         self._workers.discard(worker)
         if self._starting is worker:  # it was cancelled before its first step
             self._starting = None
-        error = asyncio.CancelledError() if worker.cancelled() else worker.exception()
-        if error is None:
-            self._start_worker()
-            return
         if not worker.cancelled():
+            error = worker.exception()
+            if error is None:
+                self._start_worker()
+                return
             log.error("a consume worker ended with %r, and another worker starts", error, exc_info=error)
         self._after_pause(self._start_worker)
 
@@ -205,8 +205,7 @@ class ConcurrentConsumption:
             kept = [message for message, _ in failed]
             if running.late is not None:
                 await asyncio.wait([running.late])
-            kept = running.left(kept)
-            kept = await self._send_back([(message, level) for message, level in failed if message in kept])
+            await self._send_back(running, failed)
         finally:
             self._running.remove(running)
             if running.late is not None:
@@ -245,14 +244,15 @@ class ConcurrentConsumption:
             running.late = None
             running.late_at = asyncio.get_running_loop().time() + LOCAL_RETRY
 
-    async def _send_back(self, failed: Failed) -> list[ReceivedMessage]:
-        """Return the messages that no broker took back."""
-        kept = []
+    async def _send_back(self, running: Running, failed: Failed) -> None:
+        """Send back the messages that failed, except those that were sent back late."""
         for message, delay_level in failed:
-            if not await send_back(self._member, message, delay_level, self._max_times):
+            if message.queue_offset in running.sent:
+                continue
+            if await send_back(self._member, message, delay_level, self._max_times):
+                running.sent.add(message.queue_offset)
+            else:
                 message.reconsume_times += 1
-                kept.append(message)
-        return kept
 
     def _later(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Try messages again here after a while."""

@@ -7,6 +7,7 @@ Java looks every 50 ms and logs every 1000th time, so its warning about a queue 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -31,14 +32,11 @@ class FlowControl:
 
     async def wait_for_room(self, process_queue: ProcessQueue) -> None:
         """Wait until the queue may be pulled again, or is dropped."""
-        while (limit := process_queue.limit_reached()) and not process_queue.dropped:
-            self._warn(process_queue, limit)
-            try:
+        while not process_queue.has_room:
+            self._warn(process_queue, process_queue.limit_reached())
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._warn_every):
                     await process_queue.wait_for_room()
-            except TimeoutError:
-                continue
-            return
 
     def _warn(self, process_queue: ProcessQueue, limit: str) -> None:
         times = self._times[limit] = self._times.get(limit, 0) + 1
@@ -73,8 +71,7 @@ class CachedMessages:
     def __call__(self) -> dict[str, tuple[int, int]]:
         """Return the messages of each topic, and the bytes of their bodies."""
         found: dict[str, tuple[int, int]] = {}
-        for each in list(self._owned.values()):
-            topic = without_namespace(self._namespace, each.queue.topic)
+        for topic, each in self._by_topic():
             count, size = found.get(topic, (0, 0))
             found[topic] = (count + each.cached_count, size + each.cached_bytes)
         return found
@@ -82,7 +79,9 @@ class CachedMessages:
     def paused(self) -> dict[str, int]:
         """Return the number of queues of each topic that flow control keeps from being pulled now."""
         found: dict[str, int] = {}
-        for each in list(self._owned.values()):
-            topic = without_namespace(self._namespace, each.queue.topic)
+        for topic, each in self._by_topic():
             found[topic] = found.get(topic, 0) + (not each.has_room)
         return found
+
+    def _by_topic(self) -> list[tuple[str, ProcessQueue]]:
+        return [(without_namespace(self._namespace, each.queue.topic), each) for each in list(self._owned.values())]

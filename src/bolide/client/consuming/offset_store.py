@@ -19,9 +19,10 @@ from bolide.client.instance.protocol_json import json_body, queue_map, queue_map
 from bolide.client.messages.arguments import check_method
 from bolide.client.messages.errors import ResponseError, response_error
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ArgumentError, BolideError
+from bolide.errors import ArgumentError, BolideError, ConfigError
 from bolide.remoting import codes
 from bolide.world.contract import World
+from bolide.world.home import expanded
 from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
@@ -234,8 +235,8 @@ def _table(queue: MessageQueue) -> Table:
 def _default_folder() -> Path | None:
     """Return Java's folder, or None for a user without a home folder, as in a container."""
     try:
-        return Path.home() / ".rocketmq_offsets"
-    except RuntimeError:
+        return expanded("~/.rocketmq_offsets")
+    except ConfigError:
         return None
 
 

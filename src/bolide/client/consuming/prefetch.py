@@ -126,10 +126,12 @@ class Prefetch:
         for poll in self._polls:
             for process_queue, returned in poll:
                 process_queue.take_back([message for message in returned if id(message) in back])
+                returned[:] = [message for message in returned if id(message) not in back]  # the next poll lists them
         self._arrived.set()
 
     def consumed(self) -> None:
         """What was returned so far is consumed."""
+        self._polls.clear()
         delivered, self._delivered = self._delivered, set()
         for process_queue in delivered:
             if not process_queue.dropped:

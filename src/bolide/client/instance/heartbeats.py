@@ -71,6 +71,8 @@ class Heartbeats:
                 for broker_id, address in known.items()
                 if broker_id == MASTER_ID or not masters_only
             ]
+            for gone in self.refusals.keys() - set(addresses):
+                del self.refusals[gone]
             await asyncio.gather(*(self._send_to(address) for address in addresses))
 
     async def _send_to(self, address: str) -> None:

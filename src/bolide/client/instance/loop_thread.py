@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -75,12 +76,23 @@ class LoopThread:
         `undo` gets a result that the interrupted caller did not receive, on the loop's thread.
         """
         self._check()
+        return self._result_of(work()) if undo is None else self._run_with_undo(work, undo)
+
+    def _result_of(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _run_with_undo(self, work: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object]) -> T:
         results: list[T] = []
         interrupted = False  # only the loop's thread uses the two from here on
 
         async def running() -> T:
             result = await work()
-            if interrupted and undo is not None:
+            if interrupted:
                 undo(result)
             results.append(result)
             return result
@@ -88,15 +100,14 @@ class LoopThread:
         def take_back() -> None:
             nonlocal interrupted
             interrupted = True
-            if results and undo is not None:
+            if results:
                 undo(results[0])
 
-        future = asyncio.run_coroutine_threadsafe(running(), self._loop)
         try:
-            return future.result()
+            return self._result_of(running())
         except BaseException:
-            future.cancel()
-            self._loop.call_soon_threadsafe(take_back)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and what its clients held with it
+                self._loop.call_soon_threadsafe(take_back)
             raise
 
     def leave(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

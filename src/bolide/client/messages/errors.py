@@ -20,6 +20,9 @@ STALE_ROUTE_CODES: Final = frozenset(
 much to do, so a producer looks again less and less often, and keeps its route until then (`producing/sending.py`)."""
 
 
+RETRIABLE_CODES: Final = codes.RETRIED_CODES - {codes.TOPIC_NOT_EXIST}
+"""Without the topic that does not exist: a producer tries another broker for it, but no retry of a call creates it."""
+
 REFUSED_CODES: Final = frozenset(
     {codes.NO_PERMISSION, codes.SUBSCRIPTION_PARSE_FAILED, codes.SUBSCRIPTION_GROUP_NOT_EXIST}
 )
@@ -38,7 +41,7 @@ class ResponseError(PeerError):
         vars(self).update(
             code=code,
             remark=remark,
-            retriable=code in codes.RETRIED_CODES,
+            retriable=code in RETRIABLE_CODES,
             refresh_route=code in STALE_ROUTE_CODES,
         )
 
@@ -48,7 +51,6 @@ class TopicNotFound(ResponseError):
 
     def __init__(self, message: str, code: int = codes.TOPIC_NOT_EXIST, remark: str = "") -> None:
         super().__init__(message, code, remark)
-        vars(self).update(retriable=False)
 
 
 class SendFailed(LocalError):
@@ -106,8 +108,9 @@ def raise_again(error: ResponseError) -> NoReturn:
 
 def worth_retry(error: BolideError) -> bool:
     """Whether another broker may take what this one did not (RocketMQ's rule for producers)."""
-    refused = isinstance(error, ResponseError) and error.code in codes.RETRIED_CODES
-    return error.retriable or error.closes_connection or refused
+    if isinstance(error, ResponseError):
+        return error.code in codes.RETRIED_CODES
+    return error.retriable or error.closes_connection
 
 
 def not_a_name_server(error: ResponseError, address: str) -> ResponseError:

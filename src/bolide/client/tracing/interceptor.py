@@ -138,19 +138,18 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
 
 def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
     """A push consumer is in its group."""
-    for interceptor in interceptors:
-        try:
-            interceptor.joined(group, cached)
-        except BaseException as failure:
-            raise_interruption(failure)
-            log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
+    _tell(interceptors, group, lambda each: each.joined(group, cached))
 
 
 def tell_left(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
     """A push consumer leaves its group."""
+    _tell(interceptors, group, lambda each: each.left(group, cached))
+
+
+def _tell(interceptors: Sequence[Interceptor], group: str, call: Callable[[Interceptor], None]) -> None:
     for interceptor in interceptors:
         try:
-            interceptor.left(group, cached)
+            call(interceptor)
         except BaseException as failure:
             raise_interruption(failure)
             log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
