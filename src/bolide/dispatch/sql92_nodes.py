@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from bolide.errors import PeerError
+from bolide.layout.words import java_trim
 
 MAX_INTEGER: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
@@ -24,7 +25,6 @@ _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
 _REMEMBERED: Final = 64
 """Texts recently read as numbers: one property is often compared many times, and may be long."""
-_CONTROLS: Final = "".join(chr(code) for code in range(33))
 
 
 @mypyc_attr(native_class=False)
@@ -47,7 +47,7 @@ def read_whole(text: str, greatest: int) -> int:
 @lru_cache(_REMEMBERED)
 def read_double(text: str) -> float:
     """Text as Java's Double.valueOf reads it: trimmed, with d or f suffix, NaN, Infinity, hexadecimal with exponent."""
-    trimmed = text.strip(_CONTROLS)
+    trimmed = java_trim(text)
     if _DOUBLE.fullmatch(trimmed) is not None:
         return float(trimmed if trimmed[-1] in "yN" else trimmed.rstrip("fFdD"))
     found = _HEX_DOUBLE.fullmatch(trimmed)

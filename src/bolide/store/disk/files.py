@@ -297,30 +297,16 @@ class RealFiles:
             raise call_failed("list", path, error) from error
 
     def size(self, path: str) -> int:
-        try:
-            found = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return -1
-        except OSError as error:
-            raise call_failed("look at", path, error) from error
-        return -1 if stat.S_ISDIR(found.st_mode) else found.st_size
+        found = _status(path)
+        return -1 if found is None or stat.S_ISDIR(found.st_mode) else found.st_size
 
     def links(self, path: str) -> int:
-        try:
-            found = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
-        except OSError as error:
-            raise call_failed("look at", path, error) from error
-        return 0 if stat.S_ISDIR(found.st_mode) else found.st_nlink
+        found = _status(path)
+        return 0 if found is None or stat.S_ISDIR(found.st_mode) else found.st_nlink
 
     def modified_ms(self, path: str) -> int:
-        try:
-            return os.stat(path).st_mtime_ns // 1_000_000
-        except (FileNotFoundError, NotADirectoryError):
-            return -1
-        except OSError as error:
-            raise call_failed("look at", path, error) from error
+        found = _status(path)
+        return -1 if found is None else found.st_mtime_ns // 1_000_000
 
     def read_file(self, path: str) -> bytes | None:
         try:
@@ -361,6 +347,16 @@ class RealFiles:
 
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
+
+
+def _status(path: str) -> os.stat_result | None:
+    """None when it is missing. Raises `FileFailed`."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise call_failed("look at", path, error) from error
 
 
 def _read_nowait(handle: int, size: int, offset: int, flags: int) -> bytes | None:

@@ -37,11 +37,9 @@ def check_own_files(files: Files, root: str, log: CommitLog, queues: ConsumeQueu
 
 def _written(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> Iterator[str]:
     yield from (f"{root}/{name}" for name in _IN_PLACE)
-    starts = log.segments.segment_starts()
-    for start in reversed(starts):
-        path = log.segments.path_at(start)
-        yield path
-        if _has_record(files, path):
+    for start in reversed(log.segments.segment_starts()):
+        yield log.segments.path_at(start)
+        if any(log.segments.read(start, 4)):  # the size of its first record
             break  # the files after it were made ahead; those before it are sealed
     for queue in queues.all_queues():
         if not queue.segments.is_empty():
@@ -53,12 +51,3 @@ def _written(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> 
             folder = f"{queues.ext_folder}/{topic}/{queue_id}"
             names = [name for name in files.list_dir(folder) if len(name) == NAME_DIGITS]
             yield from (f"{folder}/{name}" for name in names[-1:])
-
-
-def _has_record(files: Files, path: str) -> bool:
-    """Whether a file of the log begins with a record: the size of the first one is not 0."""
-    handle = files.open(path)
-    try:
-        return any(files.read_at(handle, 4, 0))
-    finally:
-        files.close(handle)
