@@ -11,7 +11,7 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 
 from bolide.broker.append.timer_rules import java_long
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.options import DelayOptions
 from bolide.broker.delay.recall import delete_key
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.delay.timer_metrics import TimerMetrics
@@ -54,7 +54,7 @@ class TimerEnqueue:
 
     def __init__(
         self,
-        options: BrokerOptions,
+        options: DelayOptions,
         store: MessageStore,
         files: TimerFiles,
         delivery: Delivery,
@@ -75,7 +75,7 @@ class TimerEnqueue:
         self._delivery = delivery
         self._metrics = metrics
         self._precision = precision
-        self._window = roll_window(options.delay.timer_roll_window_slot, files.wheel.round_slots)
+        self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
         self._write_time: int = 0
         self._running: int = -1
         self._rebuild_to: int = 0
@@ -193,7 +193,7 @@ class TimerEnqueue:
 
     def _key_of(self, properties: MessageProperties) -> str:
         """How a delete names the message with these properties."""
-        with_topic = self._options.delay.append_topic_for_timer_delete_key
+        with_topic = self._options.append_topic_for_timer_delete_key
         topic = properties.get(names.REAL_TOPIC) or ""
         return delete_key(topic, properties.get(names.UNIQ_KEY) or "", with_topic)
 

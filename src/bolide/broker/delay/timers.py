@@ -60,14 +60,14 @@ class TimerService(Service):
     ) -> None:
         """`followed` is what this broker knows of a master that it followed."""
         self.metrics = TimerMetrics(now)
-        self._options = options
+        self._options = options.delay
         self._store = store
         self._effects = effects
         self._files = files
         self._precision = rules.precision
         self._followed = followed if followed is not None else FollowedTimer(effects)
         self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self)
-        self._enqueue = TimerEnqueue(options, store, files, self._delivery, self.metrics, rules.precision)
+        self._enqueue = TimerEnqueue(options.delay, store, files, self._delivery, self.metrics, rules.precision)
         self._flush = TimerFlush(
             options.delay.timer_flush_interval_ms, store, files, self.metrics, self._followed, effects, now
         )
@@ -107,7 +107,7 @@ class TimerService(Service):
 
     def role_changed(self, role: Role, now: int) -> None:
         """A slave's timer stands still. One that starts again goes by its files, or by what a master told since."""
-        on = self._options.delay.timer_wheel_enable and role.may_deliver
+        on = self._options.timer_wheel_enable and role.may_deliver
         if on == self._on:
             return
         self._files.close()
@@ -175,7 +175,7 @@ class TimerService(Service):
         ]
 
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
-        if not self._options.delay.timer_wheel_enable:
+        if not self._options.timer_wheel_enable:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The checkpoint is null"))
         if not self._on or self._delivery.sends_away:
             return reply(make_response(command, codes.SUCCESS, body=self._followed.checkpoint.encode_body()))
@@ -183,7 +183,7 @@ class TimerService(Service):
         return reply(make_response(command, codes.SUCCESS, body=told.encode_body()))
 
     def on_metrics(self, channel: Channel, command: Command, now: int) -> Outcome:
-        if not self._options.delay.timer_wheel_enable:
+        if not self._options.timer_wheel_enable:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The timer message store is null"))
         return reply(make_response(command, codes.SUCCESS, body=self.metrics.encode()))
 
@@ -201,7 +201,7 @@ class TimerService(Service):
             return at
         if self._backlog() or self._delivery.again:
             at = min(at, max(now, self._delivery.retry_at))
-        if not self._options.delay.timer_stop_dequeue:
+        if not self._options.timer_stop_dequeue:
             first = self._run.time if self._run is not None else self._files.wheel.first_time()
             if first >= 0:
                 due = int(self._store.times.steady(first + self._precision))
@@ -220,7 +220,7 @@ class TimerService(Service):
                 first = self._files.wheel.first_time()
                 late = 0 <= first < self._write_time
                 left -= self._enqueue_some(now, max(left // 2, 1) if late else left)
-            if left > 0 and not (self._options.delay.timer_stop_dequeue or self._delivery.again or self._loading):
+            if left > 0 and not (self._options.timer_stop_dequeue or self._delivery.again or self._loading):
                 self._dequeue(now, left)
             self._enqueue.runs.close()
         if now >= self._next_clean:
@@ -243,7 +243,7 @@ class TimerService(Service):
         return False
 
     def _backlog(self) -> bool:
-        if self._options.delay.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
+        if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
             return False
         # A ring holds two rounds: what has been due for one of them leaves it before anything new comes in.
         first = self._files.wheel.first_time()
@@ -270,7 +270,7 @@ class TimerService(Service):
                 if first < 0 or first >= self._write_time:
                     return
                 slot = self._files.wheel.slots[first]
-                with_topic = self._options.delay.append_topic_for_timer_delete_key
+                with_topic = self._options.append_topic_for_timer_delete_key
                 run = SlotRun(first, int(slot.last), self._store, self._files.log, self._delivery, with_topic)
                 self._run = run
             left -= run.go_on(now, left)

@@ -23,12 +23,11 @@ def page(
     most: int | None,
 ) -> list[str]:
     """The names to answer with; all of them when nothing of a page is asked for (4.9 does not know pages)."""
-    if not options.tables.enable_split_metadata or (asked_version is None and begin is None and most is None):
+    tables = options.tables
+    if not tables.enable_split_metadata or (asked_version is None and begin is None and most is None):
         return list(table)
     first = max(begin or 0, 0) if asked_version and same_version(asked_version, version) else 0
-    count = (
-        options.tables.split_metadata_size if most is None else max(min(options.tables.split_metadata_size, most), 0)
-    )
+    count = tables.split_metadata_size if most is None else max(min(tables.split_metadata_size, most), 0)
     return sorted(table)[first : first + count]
 
 

@@ -126,7 +126,7 @@ class TopicStatsService(Service):
                 if looks is None:
                     looks = seen[key] = Looks(now)
                 for span in due:
-                    looks.spans[span].append((now, tally.messages, tally.size, tally.calls, tally.took))
+                    looks.spans[span].append(look(tally, now))
                 if DAY in due and id(counted) not in self._lasting and is_idle(looks.spans[DAY]):
                     del counted[key], seen[key]
 
@@ -141,6 +141,11 @@ class TopicStatsService(Service):
             tally.messages = tally.calls = messages
 
 
+def look(tally: Tally, now: int) -> Look:
+    """Return the present values of a counter."""
+    return now, tally.messages, tally.size, tally.calls, tally.took
+
+
 def is_idle(looks: deque[Look]) -> bool:
     """True when a whole day of looks saw the same."""
     return len(looks) == looks.maxlen and looks[0][3] == looks[-1][3]
@@ -148,7 +153,6 @@ def is_idle(looks: deque[Look]) -> bool:
 
 def item(first: Look, tally: Tally, field: int, now: int) -> BrokerStatsItem:
     """Return one span of a counter, from its oldest look until now. `field` is MESSAGES, SIZE or TOOK."""
-    total = {MESSAGES: tally.messages, SIZE: tally.size, TOOK: tally.took}[field] - first[field]
-    calls = tally.calls - first[3]
-    elapsed = now - first[0]
+    last = look(tally, now)
+    total, calls, elapsed = last[field] - first[field], last[3] - first[3], now - first[0]
     return BrokerStatsItem(total, total * 1000.0 / elapsed if elapsed > 0 else 0.0, total / calls if calls > 0 else 0.0)

@@ -115,8 +115,6 @@ class PullService(Service):
         self._moved: OffsetMovedEvents = OffsetMovedEvents(
             writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
-        self._began: int = -1
-        """Start of the current pull in ms if it had to load its records, otherwise -1."""
         self.clock: Callable[[], int] | None = None
         """The current time, so that a filter that finds little stops in time; without it there is no limit."""
         self._store: MessageStore = writer.store
@@ -162,8 +160,10 @@ class PullService(Service):
         self._stats.pulls += 1
         return self.pull(channel, command, True, now)
 
-    def pull(self, channel: Channel, command: Command, first: bool, now: int) -> Outcome:
-        """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again."""
+    def pull(self, channel: Channel, command: Command, first: bool, now: int, *, began: int = -1) -> Outcome:
+        """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again.
+
+        `began` is when it was first tried, in ms, if its records had to be loaded since."""
         header = decode_header(command, PullMessageRequestHeader)
         refused = self._broker_refuses(command)
         if refused is not None:
@@ -182,7 +182,7 @@ class PullService(Service):
             return chosen
         if chosen.expression and not self._property_filter:
             return no_expressions(command, chosen.expression_type)
-        return self._read(channel, command, header, group, chosen, first, now)
+        return self._read(channel, command, header, group, chosen, first, now, began=began)
 
     def _broker_refuses(self, command: Command) -> Reply | None:
         if not self._readable:
@@ -217,6 +217,8 @@ class PullService(Service):
         chosen: PullFilter,
         first: bool,
         now: int,
+        *,
+        began: int,
     ) -> Outcome:
         topic: str = header.topic
         queue_id: int = header.queue_id
@@ -236,8 +238,8 @@ class PullService(Service):
             wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
         )
         if found.cold:
-            began = now if self._began < 0 else self._began
-            return Cold(found.cold, lambda later: self._loaded(channel, command, first, began, later))
+            since = now if began < 0 else began
+            return Cold(found.cold, lambda later: self.pull(channel, command, first, later, began=since))
         if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
             at: int = header.commit_offset
             self._offsets.commit(header.consumer_group, topic, queue_id, at, now, channel.remote)
@@ -255,7 +257,7 @@ class PullService(Service):
         elif code == PULL_OFFSET_MOVED:
             self._moved.note(header.consumer_group, topic, queue_id, asked=offset, given=int(next_offset), now=now)
         if code == SUCCESS:
-            self._count(header, found, 0 if self._began < 0 else now - self._began)
+            self._count(header, found, 0 if began < 0 else now - began)
         response = PullResponse(
             code,
             status_name(found.status),
@@ -280,14 +282,6 @@ class PullService(Service):
             max_offset=int(self._store.max_queue_offset(topic, queue_id)),
         )
         return self._answer(command, response, topic, group, [], suggest_slave=False)
-
-    def _loaded(self, channel: Channel, command: Command, first: bool, began: int, now: int) -> Outcome:
-        """Resume a pull whose records were loaded. `began` is the time of its first attempt, in ms."""
-        self._began = began
-        try:
-            return self.pull(channel, command, first, now)
-        finally:
-            self._began = -1
 
     def _count(self, header: PullMessageRequestHeader, found: ReadResult, took: int) -> None:
         """Light queues count together, as in LmqBrokerStatsManager: there may be any number of them."""

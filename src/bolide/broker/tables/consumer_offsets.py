@@ -10,7 +10,7 @@ With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from bolide.broker.core.effects import Effects
@@ -383,14 +383,12 @@ class ConsumerOffsets(Table):
         """Keys with a committed offset, or only a pull."""
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return topic and group of all committed offsets."""
-        pairs = []
-        for key in self._table:
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield topic and group of all committed offsets. Offsets may be committed or removed meanwhile."""
+        for key in list(self._table):
             topic, separator, group = key.partition(SEPARATOR)
             if separator:
-                pairs.append((topic, group))
-        return pairs
+                yield topic, group
 
     def _remove(self, keys: list[str], now: int) -> None:
         for key in keys:
