@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -137,7 +137,11 @@ def settings_of(kind: type[Struct]) -> dict[str, Setting]:
 
     Raises `TypeError` when two parts declare one setting.
     """
-    found = [setting for name, part in parts_of(kind).items() for setting in _declared_in(part, name)]
+    parts = parts_of(kind)
+    if "" in parts:
+        found = [_declared(field, _hints(kind)[field.name]) for field in msgspec.structs.fields(kind)]
+    else:
+        found = [replace(setting, part=name) for name, part in parts.items() for setting in settings_of(part).values()]
     if len({setting.key for setting in found}) < len(found):
         raise TypeError(f"two parts of {kind.__name__} declare one setting")
     sections = list(dict.fromkeys(setting.about.section for setting in found))
@@ -147,21 +151,18 @@ def settings_of(kind: type[Struct]) -> dict[str, Setting]:
 @cache
 def parts_of(kind: type[Struct]) -> dict[str, type[Struct]]:
     """Return the structs that `kind` is composed of, by field, or `{"": kind}` if it declares settings itself."""
-    hints = get_type_hints(kind)
-    structs = {name: hints[name] for name in kind.__struct_fields__ if issubclass(_class_of(hints[name]), Struct)}
+    hints = ((name, _hints(kind)[name]) for name in kind.__struct_fields__)
+    structs = {name: hint for name, hint in hints if isinstance(hint, type) and issubclass(hint, Struct)}
     return structs or {"": kind}
 
 
-def _class_of(hint: Any) -> type:
-    return hint if isinstance(hint, type) else object
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    """Evaluate the annotations of a struct, which takes most of the time that a start needs for its settings."""
+    return get_type_hints(kind, include_extras=True)
 
 
-def _declared_in(kind: type[Struct], part: str) -> list[Setting]:
-    hints = get_type_hints(kind, include_extras=True)
-    return [_declared(part, field, hints[field.name]) for field in msgspec.structs.fields(kind)]
-
-
-def _declared(part: str, field: FieldInfo, hint: Any) -> Setting:
+def _declared(field: FieldInfo, hint: Any) -> Setting:
     base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     (about,) = (extra for extra in extras if isinstance(extra, About))
     unit, low, high = "", None, None
@@ -171,7 +172,7 @@ def _declared(part: str, field: FieldInfo, hint: Any) -> Setting:
             low, high = cast("int | None", meta.ge), cast("int | None", meta.le)
     choices = get_args(base) if get_origin(base) is Literal else ()
     default = cast("Value", field.default)
-    return Setting(field.encode_name, field.name, part, base, default, about, unit, low, high, choices)
+    return Setting(field.encode_name, field.name, "", base, default, about, unit, low, high, choices)
 
 
 def value_of(setting: Setting, text: str, origin: str) -> Value:

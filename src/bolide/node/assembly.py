@@ -168,7 +168,7 @@ class BrokerParts:
             StoreWatch(store, log, now),
             stats,
             topic_stats,
-            self.lag_times,
+            *([self.lag_times] if options.process.metrics_exporter_type == "PROM" else []),  # the pages alone show ages
             topics,
             groups,
             offsets,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.replication_options import ReplicationOptions
 from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
@@ -39,15 +40,13 @@ SERVED_S: Final = 2.0
 """How long a stop waits for slaves that keep up."""
 
 
-def pace_of(options: BrokerOptions) -> Pace:
+def pace_of(replication: ReplicationOptions) -> Pace:
     """How connections are kept."""
     return Pace(
-        heartbeat=options.replication.ha_send_heartbeat_interval,
-        silence=options.replication.ha_housekeeping_interval,
-        batch=options.replication.ha_transfer_batch_size,
-        most_in_second=options.replication.max_ha_transfer_byte_in_second
-        if options.replication.ha_flow_control_enable
-        else 0,
+        heartbeat=replication.ha_send_heartbeat_interval,
+        silence=replication.ha_housekeeping_interval,
+        batch=replication.ha_transfer_batch_size,
+        most_in_second=replication.max_ha_transfer_byte_in_second if replication.ha_flow_control_enable else 0,
     )
 
 
@@ -94,7 +93,7 @@ class Joining:
         """What takes part in the ticks of this broker. `report` says how the last run ended.
 
         Raises `StoreDamaged`."""
-        options, pace = self._options, pace_of(self._options)
+        options, pace = self._options, pace_of(self._options.replication)
         self._parts = parts = parts._replace(tls=self._following)
         if options.controlled.enable_controller_mode:
             self.switching = Switching(options, self._world, store, pace, parts, report)

@@ -12,14 +12,15 @@ def serving_context(options: BrokerOptions) -> RenewedContext | None:
     """How slaves are spoken to; None in the clear, or of a broker that has none. Raises `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_lead):
         return None
-    paths = (options.tls.tls_cert_path, options.tls.tls_key_path, options.tls.tls_trust_cert_path)
-    cert, key, trust = paths
-    return RenewedContext(partial(server_context, cert, key, options.tls.tls_key_password, trust, "require"), paths)
+    tls = options.tls
+    paths = cert, key, trust = tls.tls_cert_path, tls.tls_key_path, tls.tls_trust_cert_path
+    return RenewedContext(partial(server_context, cert, key, tls.tls_key_password, trust, "require"), paths)
 
 
 def following_context(options: BrokerOptions) -> RenewedContext | None:
     """How a master is spoken to; None in the clear, or of a broker that follows nobody. Raises `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_follow):
         return None
-    paths = (options.tls.tls_client_trust_cert_path, options.tls.tls_client_cert_path, options.tls.tls_client_key_path)
-    return RenewedContext(partial(client_context, True, *paths, options.tls.tls_client_key_password), paths)
+    tls = options.tls
+    paths = (tls.tls_client_trust_cert_path, tls.tls_client_cert_path, tls.tls_client_key_path)
+    return RenewedContext(partial(client_context, True, *paths, tls.tls_client_key_password), paths)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Container, Mapping
+from functools import cache
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -95,15 +96,14 @@ def load_options(
         else:
             warnings.append(f"{path}: the key {key!r} is not known here and has no effect")
     by_variable = {variable_name(key): key for key in known if key in settings or key not in OF_BROKERS}
-    of_others = {variable_name(key) for other in DAEMONS for key in settings_of(other)}
     for name in sorted(variables):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
         named = by_variable.get(name)
-        if named is None and name not in of_others:
-            warnings.append(f"the variable {name} names no setting of this daemon and has no effect")
-        elif named is not None:
+        if named is not None:
             texts[named], origins[named] = variables[name], f"variable {name}"
+        elif name not in _variables_of_daemons():
+            warnings.append(f"the variable {name} names no setting of this daemon and has no effect")
     for written, given in (flags or {}).items():
         if given is None:
             continue
@@ -118,6 +118,12 @@ def load_options(
     warnings += warnings_of(asked, kind)
     options = options_of(kind, texts, origins)
     return Loaded(options, {key: origins[key] for key in settings}, warnings)
+
+
+@cache
+def _variables_of_daemons() -> frozenset[str]:
+    """The variables that set something of any daemon: one environment may serve several."""
+    return frozenset(variable_name(key) for kind in DAEMONS for key in settings_of(kind))
 
 
 def _default_acl_folder(
