@@ -174,7 +174,7 @@ class _IntoTrace(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         scheduler = self._scheduler
         if scheduler.running is not None and not scheduler.running.alive:
-            return  # its tasks end in no order, and nobody hears a process that was killed
+            return  # a killed process logs nothing, and its tasks end in no fixed order
         name = scheduler.running.name if scheduler.running is not None else "-"
         if record.levelno >= logging.WARNING:
             text = f"{name}: {record.getMessage()}"

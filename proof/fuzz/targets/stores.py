@@ -60,7 +60,7 @@ def small_file(data: bytes) -> None:
 
 
 def _look(files: SimulatedFiles) -> None:
-    """Inspect and verify: both change nothing, and `verify` has a verdict on anything but an unknown format."""
+    """Inspect and verify the store. Neither may change it, and `verify` refuses only a damaged format file."""
     before = {path: files.read_file(path) for path in damage.paths_of(files)}
     try:
         inspect_store(files, ROOT, SHAPE)

@@ -53,7 +53,7 @@ class AdminCalls(Closeable):
     async def close(self) -> None:
         """Close the connections. A second call does nothing."""
         if is_parents(self._open_in):
-            return  # a forked child must not close what is its parent's
+            return  # a forked child must not close its parent's connections
         self._closing()
         instance, self._instance = self._instance, None
         if instance is not None:

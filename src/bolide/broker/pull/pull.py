@@ -163,7 +163,7 @@ class PullService(Service):
     def pull(self, channel: Channel, command: Command, first: bool, now: int, *, began: int = -1) -> Outcome:
         """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again.
 
-        `began` is when it was first tried, in ms, if its records had to be loaded since."""
+        `began` is the time of the first attempt in ms, if the broker had to load the records, otherwise -1."""
         header = decode_header(command, PullMessageRequestHeader)
         refused = self._broker_refuses(command)
         if refused is not None:

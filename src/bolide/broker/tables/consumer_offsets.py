@@ -384,7 +384,7 @@ class ConsumerOffsets(Table):
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield topic and group of all committed offsets. Offsets may be committed or removed meanwhile."""
+        """Yield topic and group of all committed offsets. Offsets may be committed or removed between two of them."""
         for key in list(self._table):
             topic, separator, group = key.partition(SEPARATOR)
             if separator:

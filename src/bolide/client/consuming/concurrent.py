@@ -245,7 +245,7 @@ class ConcurrentConsumption:
             running.late_at = asyncio.get_running_loop().time() + LOCAL_RETRY
 
     async def _send_back(self, running: Running, failed: Failed) -> None:
-        """Send back the messages that failed, except those that were sent back late."""
+        """Send back the failed messages that were not sent back late."""
         for message, delay_level in failed:
             if message.queue_offset in running.sent:
                 continue

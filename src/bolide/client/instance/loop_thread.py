@@ -106,7 +106,7 @@ class LoopThread:
         try:
             return self._result_of(running())
         except BaseException:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and what its clients held with it
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and its clients are closed
                 self._loop.call_soon_threadsafe(take_back)
             raise
 

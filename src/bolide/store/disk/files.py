@@ -350,7 +350,7 @@ class RealFiles:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """None when it is missing. Raises `FileFailed`."""
+    """Return the status of a file, or None if it is missing. Raises `FileFailed`."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
