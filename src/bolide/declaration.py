@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, replace
 
 from bolide.errors import ConfigError
 
@@ -63,8 +62,7 @@ Percent = Annotated[int, Meta(ge=0, le=100, extra={"unit": "percent"})]
 Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
 
 
-@dataclass(frozen=True)
-class About:
+class About(Struct, frozen=True):
     """What a declaration says besides type and default."""
 
     section: str
@@ -73,8 +71,7 @@ class About:
     java: str
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """A group of settings. Called in a field's annotation, it says what the setting does."""
 
     title: str
@@ -84,8 +81,7 @@ class Section:
         return About(self.title, text, live, java)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One declared setting."""
 
     key: str

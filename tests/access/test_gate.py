@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bolide.access.gate import Gate, Rules, address_of
 from bolide.access.policies import AclInfo, Acls, EntryInfo, PolicyInfo, merged, policies_of

@@ -7,8 +7,9 @@ decided by the policies. A refusal is answered with NO_PERMISSION and RocketMQ's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from bolide.access.options import AccessOptions
 from bolide.access.policies import Acls, Ruling
@@ -42,8 +43,7 @@ class Denied(Exception):
     """The request is refused; the text is the answer's remark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The settings that the gate reads."""
 
     authorization: bool

@@ -5,11 +5,10 @@ from __future__ import annotations
 import enum
 import ipaddress
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from msgspec import field
+from msgspec import Struct, field
 
 from bolide.remoting.bodies.base import Body, encode_body
 from bolide.remoting.request_access import Action, Asked, ResourceType
@@ -68,8 +67,7 @@ class BadPolicy(Exception):
     """A policy that cannot be: the text is RocketMQ's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """What an entry is for: `*`, `Topic:name`, `Topic:prefix*`, `Topic:*`."""
 
     kind: ResourceType
@@ -116,8 +114,7 @@ class Resource:
 _SPECIFIC: Final = {Pattern.LITERAL: 0, Pattern.PREFIXED: 1, Pattern.ANY: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEntry:
+class PolicyEntry(Struct, frozen=True):
     """What one entry of a policy allows or denies."""
 
     resource: Resource

@@ -6,8 +6,9 @@ Hash: murmur3 x64 128 of ``group#topic`` with seed 0, of which the low 64 bits a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.errors import ConfigError
 
@@ -16,8 +17,7 @@ _C1: Final = 0x87C37B91114253D5
 _C2: Final = 0x4CF5AD432745937F
 
 
-@dataclass(frozen=True)
-class BloomFilter:
+class BloomFilter(Struct, frozen=True):
     """`hashes` bits of `bits` for each member."""
 
     hashes: int

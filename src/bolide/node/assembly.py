@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bolide.access.gate import Gate, Rules
 from bolide.access.plain_accounts import Accounts
@@ -69,8 +70,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.timer.timer_files import TimerFiles
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What the services of a broker ask of the node around them."""
 
     store_host: bytes
@@ -89,8 +89,7 @@ class Surroundings:
     log: logging.Logger
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerTables:
+class BrokerTables(Struct, frozen=True):
     """The tables that the services of a broker share."""
 
     topics: TopicTable

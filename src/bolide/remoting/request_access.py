@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.bodies.base import decode_body
@@ -52,8 +53,7 @@ class Asked(NamedTuple):
     actions: tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AskedField:
+class AskedField(Struct, frozen=True):
     """A field of the header that names a topic or group.
 
     A topic %RETRY%group is that group, for `retried` actions; with () it is not asked for, because another field names
@@ -71,8 +71,7 @@ class AskedField:
 OfBody = Callable[[Command], Iterable[Asked]]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What a code asks for. All of it must be allowed."""
 
     fields: tuple[AskedField, ...] = ()

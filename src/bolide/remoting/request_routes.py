@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, Generic, TypeVar
 
+from msgspec import Struct
+
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
@@ -61,8 +63,7 @@ class DiskReads(enum.Enum):
     """What it reads next depends on what it read: it stops at the first place that is not in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtMaster:
+class AtMaster(Struct, frozen=True):
     """What a slave answers in place of its handler: the request belongs to the master."""
 
     code: int

@@ -5,8 +5,9 @@ Where Java serves a slave whose log is not its own, and so corrupts it in silenc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import ReportReader, encode_header
@@ -14,8 +15,7 @@ from bolide.replication.frames import ReportReader, encode_header
 _REMEMBERED: Final = 64
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How a connection is kept: times in ms, sizes in bytes."""
 
     heartbeat: int = 5000

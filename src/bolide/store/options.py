@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from bolide.declaration import (
     OURS,
@@ -171,8 +170,7 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         return frozenset(hours)
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What the machine gives a store; no settings."""
 
     max_open_files: int = 1024

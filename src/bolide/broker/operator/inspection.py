@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
@@ -47,8 +48,7 @@ POOLS: Final[dict[str, tuple[frozenset[int], int]]] = {
 """Java's pools of threads: what each serves, and how much may wait for it there. Here one loop serves all."""
 
 
-@dataclass(frozen=True, slots=True)
-class MachineUse:
+class MachineUse(Struct, frozen=True):
     """What the broker's process and its store use of the machine."""
 
     disk_bytes: int

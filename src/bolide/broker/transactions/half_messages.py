@@ -12,8 +12,9 @@ power cut under another broker, a log from a backup), it is ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
@@ -41,8 +42,7 @@ LONGEST_NUMBER: Final = 19
 OWED: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A transaction we decided, until its op record is read. `op_end` is where that record ends in the log.
 
     `certain` when the log has kept what was decided and lacks the op record alone: OWED until it is written.
@@ -53,8 +53,7 @@ class Decision:
     certain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far both queues are done; valid for a log that reaches to `log_end`."""
 
     log_end: int

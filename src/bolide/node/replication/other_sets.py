@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.access.users import signed
 from bolide.broker.core.options import BrokerOptions
@@ -43,8 +44,7 @@ class NotSent(BolideError):
     retriable = True
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """A queue of another set that takes messages, and where its master is."""
 
     broker_name: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.replicas import NoReplicas
@@ -49,8 +50,7 @@ REPLACED: Final = "this broker is no master any more: the message may be stored,
 """A replica may have what waited, and be the new master."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeParts:
+class NodeParts(Struct, frozen=True):
     """What switching changes of the node around it."""
 
     role: Role

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from bolide.access.users import Credentials, signed
 from bolide.errors import BolideError
@@ -25,8 +26,7 @@ PAGE_ROWS: Final = 2000
 VERSION: Final = ("counter", "stateVersion", "timestamp")
 
 
-@dataclass(frozen=True, slots=True)
-class Paged:
+class Paged(Struct, frozen=True):
     """A table that is asked for in pages."""
 
     code: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.access.users import signed
 from bolide.broker.core.options import BrokerOptions
@@ -46,8 +47,7 @@ EXPECTED_S: Final = 0.25
 UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where this broker is reached: addresses as clients and slaves see them."""
 
     address: str

@@ -6,7 +6,7 @@ go whether their time is up or not; beyond a third the store takes no messages u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from bolide.store.background.running_flags import DISK_FULL, RunningFlags
 from bolide.store.disk.files import FileFailed, Files
@@ -25,8 +25,7 @@ MANUAL_ROUNDS = 20
 _HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True)
-class DiskState:
+class DiskState(Struct, frozen=True):
     """Used part of the disk (0.0 to 1.0), and what follows from it."""
 
     use: float

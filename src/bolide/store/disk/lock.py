@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bolide.store.disk.files import Files
 
 _OURS = "bolide"
 
 
-@dataclass(frozen=True)
-class RunMark:
+class RunMark(Struct, frozen=True):
     """What our broker writes into `abort` after its process id; RocketMQ's brokers never read the file."""
 
     boot_id: str

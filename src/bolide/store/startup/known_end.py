@@ -14,7 +14,7 @@ records is not damage there. What the checkpoint says was synced must be there; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.store.disk.lock import RunMark
@@ -23,8 +23,7 @@ from bolide.store.errors import StoreDamaged
 from bolide.store.startup.survey import NO_LIMIT, LogEnd, Run, Survey
 
 
-@dataclass(frozen=True)
-class Traces:
+class Traces(Struct, frozen=True):
     """What a start finds beside the log. Offsets are bytes of the log."""
 
     abnormal: bool
@@ -45,8 +44,7 @@ class Traces:
         return mark.sync_flush or (mark.boot_id != "" and mark.boot_id == self.boot_id)
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """The log reaches at least to `end`; with `holes` good records may follow bad bytes beyond it.
 
     `why` says how that is known, with {} for the offset.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from librt.strings import read_i32_be
+from msgspec import Struct
 
 from bolide.dispatch.row import pass_records, scan_records
 from bolide.layout.record import (
@@ -39,8 +40,7 @@ _RECORDS: Final = 4096
 NO_LIMIT: Final = 1 << 62
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """Good records that follow one another: from `begin` to `end`, `count` of them, the newest of `store_timestamp`."""
 
     begin: int
