@@ -38,7 +38,7 @@ def page() -> str:
     from bolide.cli.main import command
 
     whole = command()
-    shown = examples()
+    shown = examples(whole)
     before = [f"- {flags(each)}: {cell(each.help or '')}" for each in whole.params if isinstance(each, TyperOption)]
     lines = [
         HEAD,
@@ -95,22 +95,20 @@ def paths(group: TyperGroup, path: str = "bolide") -> Iterator[str]:
             yield f"{path} {name}"
 
 
-def examples() -> dict[str, list[str]]:
+def examples(whole: TyperGroup) -> dict[str, list[str]]:
     """The blocks of the file of examples, by command."""
     known: dict[str, list[str]] = {}
     for block in re.split(r"^(?=\$ )", EXAMPLES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         words = block.partition("\n")[0].removeprefix("$ ").split("|")[-1].split()
-        known.setdefault(command_of(words), []).append(block.rstrip())
+        known.setdefault(command_of(words, whole), []).append(block.rstrip())
     return known
 
 
-def command_of(words: list[str]) -> str:
+def command_of(words: list[str], whole: TyperGroup) -> str:
     """The words of a command line that name its command."""
     from typer.core import TyperGroup
 
-    from bolide.cli.main import command
-
-    at: TyperCommand | TyperGroup | None = command()
+    at: TyperCommand | TyperGroup | None = whole
     path = words[:1]
     for word in words[1:]:
         at = at.commands.get(word) if isinstance(at, TyperGroup) else None  # type: ignore[assignment]  # of click's type

@@ -47,7 +47,17 @@ GIVEN = {
 }
 """Options without which a verb asks nothing, or waits half a minute."""
 ON_SPARK = ("pipeline", "spark", "bench spark")
-MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull", "namesrv")
+MADE_BY_USE = (
+    "produce",
+    "consume",
+    "topic create",
+    "group create",
+    "bench send",
+    "bench pull",
+    "namesrv kv put",
+    "namesrv kv list",
+    "namesrv config",
+)
 """Verbs for which nothing can be absent, or that make what is, or wait for it."""
 
 
