@@ -92,12 +92,14 @@ async def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) 
             await admin.members("broker-b")
 
 
+class Unauthorized(Admin):
+    """An administrator whom no broker tells its figures."""
+
+    async def broker_runtime(self, broker: str) -> dict[str, str]:
+        raise ResponseError(f"{broker} answered with NO_PERMISSION (16)", 16)
+
+
 async def test_broker_that_refuses_was_reached(bolide_broker: Broker) -> None:
-    async with clients(bolide_broker) as (admin, _):
-
-        async def refuse(address: str) -> dict[str, str]:
-            raise ResponseError(f"{address} answered with NO_PERMISSION (16)", 16)
-
-        admin.broker_runtime = refuse  # type: ignore[method-assign]
+    async with Unauthorized(bolide_broker.namesrv_addr) as admin:
         (row,) = await admin.brokers()
         assert (row.refused, row.serves, "NO_PERMISSION" in row.error) == (True, False, True)

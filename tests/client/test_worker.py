@@ -20,7 +20,7 @@ import pytest
 from bolide.client import ArgumentError, BolideError, ClientStateError, PullConsumer, ReceivedMessage, run
 from bolide.client.blocking import PushConsumer as BlockingConsumer
 from proof.kit.ports import reserve_port
-from proof.kit.waiting import PROCESS_PATIENCE, until, wait_until
+from proof.kit.waiting import PROCESS_PATIENCE, until, until_answered, wait_until
 from tests.client.consumer_parts import consumer, fill
 from tests.client.patient import Producer, PushConsumer
 from tests.client.scripted_broker import ScriptedBroker
@@ -63,9 +63,11 @@ async def test_signal_drains_and_closes(number: signal.Signals, broker: Scripted
     await until(lambda: sum(count for count, _ in push._member.cached().values()) == 6, "all to be pulled")
     status, report = await asyncio.to_thread(get, health, "/healthz")
     assert (status, report["alive"], list(report["consumers"])) == (200, True, ["G"])
-    async with asyncio.timeout(PROCESS_PATIENCE):
-        while (await asyncio.to_thread(get, health, "/readyz"))[0] != 200:
-            await asyncio.sleep(0.01)
+
+    async def readiness() -> int:
+        return (await asyncio.to_thread(get, health, "/readyz"))[0]
+
+    await until_answered(readiness, 200)
     os.kill(os.getpid(), number)
     await until(lambda: push._pulls.paused, "the pulls to stop")
     assert (await asyncio.to_thread(get, health, "/readyz"))[0] == 503

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
@@ -16,7 +15,7 @@ from bolide.client import Message
 from bolide.console.pages.messages import MOST_FOUND
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
-from proof.kit.waiting import PATIENCE, until
+from proof.kit.waiting import until, wait_until
 from tests.client.patient import Admin, Producer, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of, with_producer
 
@@ -143,10 +142,7 @@ def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Brow
     assert browser.post("/messages/send", {**fields, "body": ""}).status_code == 400
     assert "KEYS" in text_of(browser.change("/messages/send", {**fields, "properties": "KEYS=x"}))
     assert "it is delivered in 3,600 s" in browser.change("/messages/send", {**fields, "delay": "3600"})
-    deadline = time.monotonic() + PATIENCE
-    while "sent 1" not in text_of(browser.get("/waiting")):  # the timer takes it from the log a little later
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: "sent 1" in text_of(browser.get("/waiting")), "the timer to take it from the log")
     found = re.search(r"id=([0-9A-F]{32})", browser.get("/messages?topic=sent"))
     assert found
     again = {"id": found[1], "topic": "sent", "to": "sent"}

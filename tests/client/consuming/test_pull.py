@@ -122,11 +122,9 @@ async def test_a_topic_made_again_under_a_consumer_is_read_completely(kind: str,
     member.subscribe("T", "*", *([lambda message: seen.append(message.body)] if kind == "push" else []))
 
     async def read(count: int) -> None:
-        while len(seen) < count:
-            if kind == "pull":
-                seen.extend([message.body for message in await member.poll(0.05)])
-            else:
-                await asyncio.sleep(0.01)
+        while kind == "pull" and len(seen) < count:
+            seen.extend([message.body for message in await member.poll(0.05)])
+        await until(lambda: len(seen) >= count, f"{count} messages")
 
     def make_again() -> None:
         broker.stored.clear()
