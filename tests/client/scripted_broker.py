@@ -28,6 +28,11 @@ HOST = encode_host("127.0.0.1", 10911)
 TABLE_MADE_S = 0.2
 
 
+def refusing(code: int, remark: str = "scripted refusal") -> Callable[[Command], Command]:
+    """A line of a script: every request is refused with this code."""
+    return lambda command: make_response(command, code, remark)
+
+
 class Client(asyncio.Protocol):
     """One connection of a client under test."""
 

@@ -10,19 +10,15 @@ import pytest
 
 from bolide.client import ClientStateError, ReceivedMessage
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import PATIENCE, until
 from tests.client.consumer_parts import Q0, consumer
-from tests.client.scripted_broker import ScriptedBroker
-
-
-def refused(command: Command) -> Command:
-    return make_response(command, codes.SYSTEM_ERROR, "not now")
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 
 def refuse_copies(broker: ScriptedBroker) -> None:
     """Have the broker take no message back, neither by its name nor as a copy."""
-    broker.script.update({codes.CONSUMER_SEND_MSG_BACK: refused, codes.SEND_MESSAGE_V2: refused})
+    for code in (codes.CONSUMER_SEND_MSG_BACK, codes.SEND_MESSAGE_V2):
+        broker.script[code] = refusing(codes.SYSTEM_ERROR)
 
 
 @pytest.mark.parametrize("orderly", [False, True])

@@ -13,7 +13,7 @@ from bolide.remoting.command import make_response
 from bolide.remoting.compression import COMPRESSED_FLAG
 from proof.kit.waiting import until
 from tests.client.consumer_parts import Q0, consumer
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 
 async def test_orderly_tries_again_in_place_and_nothing_overtakes(broker: ScriptedBroker) -> None:
@@ -89,7 +89,7 @@ async def test_a_queue_whose_lock_is_lost_is_not_pulled(broker: ScriptedBroker) 
 
 
 async def test_a_lock_taken_for_nothing_is_given_back(broker: ScriptedBroker) -> None:
-    broker.script[codes.QUERY_CONSUMER_OFFSET] = lambda command: make_response(command, codes.SYSTEM_ERROR, "no")
+    broker.script[codes.QUERY_CONSUMER_OFFSET] = refusing(codes.SYSTEM_ERROR)
     push = consumer(broker, orderly=True)
     push.subscribe("T", "*", lambda message: None)
     async with push:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +12,11 @@ import pytest
 from bolide.client import ArgumentError, Message, MessageQueue, PullStatus, TopicNotFound
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.client.consumer_parts import Q0, Q1, fill, pull_consumer
 from tests.client.patient import Producer, PullConsumer
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 
 async def test_async_for_gets_everything_and_each_message_counts_when_the_next_is_asked_for(
@@ -231,21 +229,17 @@ async def test_a_consumer_that_never_commits_gets_more_than_its_cache_holds(brok
         assert await consumer.committed(Q0) == 20
 
 
-def refused(code: int, remark: str = "not permitted") -> Callable[[Command], Command]:
-    return lambda command: make_response(command, code, remark)
-
-
 @pytest.mark.parametrize(
     "code", [codes.NO_PERMISSION, codes.SUBSCRIPTION_PARSE_FAILED, codes.SUBSCRIPTION_GROUP_NOT_EXIST]
 )
 async def test_poll_raises_while_brokers_refuse_and_goes_on_afterwards(broker: ScriptedBroker, code: int) -> None:
     fill(broker, 4)
     served = broker.script.get(codes.LITE_PULL_MESSAGE)
-    broker.script[codes.LITE_PULL_MESSAGE] = refused(code)
+    broker.script[codes.LITE_PULL_MESSAGE] = refusing(code)
     async with pull_consumer(broker) as consumer:
         consumer.subscribe("T")
         for _ in range(2):
-            with pytest.raises(ResponseError, match="not permitted") as caught:
+            with pytest.raises(ResponseError, match="scripted refusal") as caught:
                 await consumer.poll(60)
             assert caught.value.code == code
         if served is None:
@@ -261,10 +255,10 @@ async def test_poll_raises_while_brokers_refuse_and_goes_on_afterwards(broker: S
 
 
 async def test_start_raises_for_a_group_that_is_not_permitted(broker: ScriptedBroker) -> None:
-    broker.script[codes.GET_CONSUMER_LIST_BY_GROUP] = refused(codes.NO_PERMISSION)
+    broker.script[codes.GET_CONSUMER_LIST_BY_GROUP] = refusing(codes.NO_PERMISSION)
     consumer = pull_consumer(broker)
     consumer.subscribe("T")
-    with pytest.raises(ResponseError, match="not permitted"):
+    with pytest.raises(ResponseError, match="scripted refusal"):
         await consumer.start()
     assert len(asyncio.all_tasks()) == 1
 

@@ -12,7 +12,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 
 @pytest.mark.parametrize("how", ["exception", "false", "retry", "later", "dead"])
@@ -82,10 +82,7 @@ async def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed(broke
 
 
 async def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic(broker: ScriptedBroker) -> None:
-    def refuse(command: Command) -> Command:
-        return make_response(command, codes.SYSTEM_ERROR, "scripted")
-
-    broker.script[codes.CONSUMER_SEND_MSG_BACK] = refuse
+    broker.script[codes.CONSUMER_SEND_MSG_BACK] = refusing(codes.SYSTEM_ERROR)
     tries: list[tuple[str, int]] = []
 
     def listener(message: ReceivedMessage) -> bool:

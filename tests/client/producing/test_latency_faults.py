@@ -7,9 +7,8 @@ import pytest
 from bolide.client import Message
 from bolide.client.producing.latency_faults import LatencyFaults, penalty
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
 from tests.client.patient import Producer
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 
 @pytest.mark.parametrize(
@@ -40,12 +39,9 @@ class FailuresAlone(LatencyFaults):
 
 @pytest.mark.parametrize("latency_faults", [False, True])
 async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
-    def refuse(command: Command) -> Command:
-        return make_response(command, codes.SYSTEM_ERROR, "scripted refusal")
-
     with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
         first.others.append(second)
-        first.script[codes.SEND_MESSAGE_V2] = refuse
+        first.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_ERROR)
         async with Producer("P", first.address, latency_faults=latency_faults) as producer:
             assert (producer.faults is not None) == latency_faults
             producer.faults = FailuresAlone() if latency_faults else None

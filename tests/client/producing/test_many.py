@@ -20,7 +20,7 @@ from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, refusing
 
 ALLOWED_S = 3.0
 """For sends that nobody answers: more than a machine stands still between two lines."""
@@ -85,15 +85,12 @@ async def test_messages_travel_together_within_the_limits_of_a_batch(broker: Scr
 
 
 async def test_a_batch_refused_for_what_is_in_it_is_sent_one_by_one(broker: ScriptedBroker) -> None:
-    def refuse_all(command: Command) -> Command:
-        return make_response(command, codes.MESSAGE_ILLEGAL, "not together")
-
     def refuse_one(command: Command) -> Command:
         if command.body == b"3":
             return make_response(command, codes.MESSAGE_ILLEGAL, "not this one")
         return broker.on_send_message_v2(command)
 
-    broker.script = {codes.SEND_BATCH_MESSAGE: refuse_all, codes.SEND_MESSAGE_V2: refuse_one}
+    broker.script = {codes.SEND_BATCH_MESSAGE: refusing(codes.MESSAGE_ILLEGAL), codes.SEND_MESSAGE_V2: refuse_one}
     async with Producer("P", broker.address) as producer:
         outcomes = await producer.send_many([Message("T", b"%d" % number) for number in range(8)])
     assert [isinstance(outcome, SendResult) for outcome in outcomes] == [True] * 3 + [False] + [True] * 4
@@ -210,7 +207,7 @@ async def test_nothing_is_sent_again_for_a_caller_who_has_given_up(broker: Scrip
             if call.code == codes.SEND_BATCH_MESSAGE:
                 calls[0].cancel()
 
-    broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: make_response(command, codes.MESSAGE_ILLEGAL, "no")
+    broker.script[codes.SEND_BATCH_MESSAGE] = refusing(codes.MESSAGE_ILLEGAL)
     async with Producer("P", broker.address, hooks=(GivesUp(),)) as producer:
         queue = (await producer.queues("T"))[0]
         messages = [Message("T", b"x") for _ in range(3)]
