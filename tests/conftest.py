@@ -23,6 +23,7 @@ from tests.leaks import Leaks
 from tests.node.controller.etcds import SKIP_OPTIONAL
 from tests.runner import again, groups, judges, long_tests, times
 from tests.runner.schedule import HeavyBesideLight
+from tests.spark.early_worker import python_for_workers
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
 # its jars for what they are than to verify each.
@@ -149,6 +150,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from bolide.spark.session.session import QUICK_START, job_session
 
     folder = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = python_for_workers(str(folder))
     session = job_session("bolide-tests", "local[2]", folder, {**QUICK_START, **SPARK_SETTINGS})
     yield session
     session.stop()

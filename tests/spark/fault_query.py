@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from tests.spark.early_worker import python_for_workers
 from tests.spark.spark_home import spark_home
 
 
@@ -19,7 +20,7 @@ def main(folder: Path, namesrv: str, seed: str) -> None:
     os.environ.update(
         SPARK_HOME=str(spark_home(folder / f"home-{os.getpid()}")),
         SPARK_LOCAL_IP="127.0.0.1",
-        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_PYTHON=python_for_workers(str(folder)),
         PYSPARK_DRIVER_PYTHON=sys.executable,
     )
     builder = SparkSession.builder.master("local[2,3]").appName("fault-query")
