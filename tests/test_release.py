@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import yaml
+from build_backend.metadata import addresses, outside
 from tools.build_wheels import VERSIONS, python_of, wrong_name
 from tools.changelog import TOP, released
 from tools.quick_pythons import VERSIONS as NEWER
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "build_backend"))
-from metadata import addresses, outside
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

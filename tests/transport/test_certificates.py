@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -10,6 +9,9 @@ import pytest
 
 from bolide.transport.certificates import certificate_end
 from bolide.transport.tls_contexts import RenewedContext, client_context
+from tests.transport.certificates import have_openssl, openssl
+
+pytestmark = pytest.mark.skipif(not have_openssl(), reason="openssl is not installed")
 
 DAY_MS = 86_400_000
 
@@ -17,9 +19,7 @@ DAY_MS = 86_400_000
 def made(path: Path, days: int) -> str:
     words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=bolide".split()
     key = path.with_suffix(".key")
-    subprocess.run(
-        ["openssl", *words, "-days", str(days), "-keyout", str(key), "-out", str(path)], check=True, capture_output=True
-    )
+    openssl(*words, "-days", str(days), "-keyout", str(key), "-out", str(path))
     return path.read_text(encoding="ascii")
 
 

@@ -12,12 +12,12 @@ import pytest
 from bolide.admin import Admin
 from bolide.client import (
     ArgumentError,
+    BolideError,
     ClientStateError,
     Message,
     Producer,
     PullConsumer,
     PushConsumer,
-    RequestTimeout,
     TransactionProducer,
     TransactionState,
     blocking,
@@ -117,11 +117,10 @@ async def test_heartbeats_and_routes_follow_their_intervals(broker: ScriptedBrok
 
 
 async def test_call_timeout_bounds_a_request(broker: ScriptedBroker) -> None:
-    broker.script[codes.GET_MIN_OFFSET] = lambda command: None
+    broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
     async with PullConsumer("G", broker.address, call_timeout=0.25) as consumer:
-        queue = (await consumer.queues("T"))[0]
-        with pytest.raises(RequestTimeout):
-            await consumer.begin_offset(queue)
+        with pytest.raises(BolideError, match="did not answer within the time allowed"):
+            await consumer.queues("T")
 
 
 async def test_consumers_with_different_persist_intervals_share_connections(broker: ScriptedBroker) -> None:
