@@ -1,6 +1,6 @@
 """Builds the files of a release into dist/, and installs each wheel into an empty environment to try it.
 
-    python3 -m tools.build_wheels [--pythons 3.11,3.12,3.13] [--out dist] [--only-try]
+    python3 -m tools.build_wheels [--pythons 3.11,3.12,3.13] [--out dist]
 
 `make wheels` runs it. It makes the source distribution. From that it makes the wheel without extensions, and one
 compiled wheel per installed Python, which auditwheel gives a manylinux tag. It installs each wheel with binary packages
@@ -55,9 +55,7 @@ class Tried:
 
 def run(what: str, *command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     """Run a command and return its output; raises `WheelFailed` with the last lines if it fails."""
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("BOLIDE_IMPL", "BOLIDE_BUILD", "PYTHONPATH")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in CHOICES}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -92,10 +90,10 @@ def tags(wheel: str) -> tuple[str, str]:
     return parts[-3], parts[-1]
 
 
-def python_of(wheel: str, oldest: str = VERSIONS[0]) -> str:
+def python_of(wheel: str) -> str:
     """The Python that a wheel is for, "3.12"; a wheel for all of them is tried with the oldest."""
     python = tags(wheel)[0]
-    return f"3.{python.removeprefix('cp3')}" if python.startswith("cp3") else oldest
+    return f"3.{python.removeprefix('cp3')}" if python.startswith("cp3") else VERSIONS[0]
 
 
 def wrong_name(wheel: str) -> str:
@@ -200,19 +198,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", default=",".join(VERSIONS))
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    parser.add_argument("--only-try", action="store_true", help="try the wheels in --out without building")
     given = parser.parse_args(arguments)
     out = given.out.resolve()
     try:
         tools = make_tools(ROOT / ".venv-wheels")
-        took = {} if given.only_try else build_all(tools, given.pythons.split(","), out)
+        took = build_all(tools, given.pythons.split(","), out)
         wheels = sorted(out.glob("*.whl"))
-        if not wheels:
-            raise WheelFailed(f"{out} holds no wheels: leave out --only-try")
         for wheel in wheels:
             if reason := wrong_name(wheel.name):
                 raise WheelFailed(reason)
-        rows = [try_wheel(wheel, took.get(wheel.name, 0.0)) for wheel in wheels]
+        rows = [try_wheel(wheel, took[wheel.name]) for wheel in wheels]
     except WheelFailed as failure:
         print(f"bolide: {failure}", file=sys.stderr, flush=True)
         return 1
