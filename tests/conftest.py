@@ -20,7 +20,7 @@ from proof.interop.jvm_flags import UNVERIFIED
 from proof.kit.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
 from tests.leaks import Leaks
-from tests.node.controller.etcds import SKIP_OPTIONAL
+from tests.optional_programs import SKIP_OPTIONAL
 from tests.runner import again, groups, judges, long_tests, times
 from tests.runner.schedule import HeavyBesideLight
 from tests.spark.early_worker import python_for_workers

@@ -4,7 +4,6 @@ those of ordinary operation."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.node.controller.etcds import SKIP_OPTIONAL
+from tests.optional_programs import needed
 
 ROOT = Path(__file__).parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -129,13 +128,7 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    found = subprocess.run(
-        [ROOT / "tools" / "ensure_promtool.sh"], stdout=subprocess.PIPE, encoding="utf-8", timeout=300, check=False
-    )
-    if found.returncode and SKIP_OPTIONAL in os.environ:
-        pytest.skip("needs promtool")
-    assert found.returncode == 0, "needs promtool, or leave such tests out with --skip-optional"
-    return found.stdout.strip()
+    return needed("promtool")
 
 
 def checked(promtool: str, folder: Path, cases: list[tuple[str, Series, bool]]) -> str:

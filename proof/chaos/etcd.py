@@ -12,7 +12,7 @@ from typing import Any, Final
 from proof.attack.servers import Server
 from proof.chaos.proxy import Proxy
 from proof.chaos.sets import BEHIND, WORLD
-from proof.kit.etcd import etcd_program
+from proof.kit.ensured import ensured
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 
@@ -60,7 +60,7 @@ class Etcd(Server):
 
 def make_etcd(folder: Path, count: int, seed: int) -> tuple[list[Etcd], list[Proxy]]:
     """The members, and the way of the others to each."""
-    path = etcd_program()
+    path = ensured("etcd")
     names = [f"etcd-{number}" for number in range(1, count + 1)]
     ports = {name: (reserve_port(), reserve_port()) for name in names}
     peers = ",".join(f"{name}=http://{WORLD}:{peer}" for name, (_, peer) in ports.items())

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
-
-from proof.kit.etcd import EtcdMissing, etcd_program
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 from proof.kit.waiting import wait_until
+from tests.optional_programs import needed
 from tests.transport.certificates import Certificate
-
-SKIP_OPTIONAL = "BOLIDE_SKIP_OPTIONAL"
-"""Set where tests that need what is not there are skipped."""
-
-
-def program() -> str:
-    """The path of etcd. Without one the test fails, or is skipped if the run asked for it."""
-    try:
-        return etcd_program()
-    except EtcdMissing as error:
-        if os.environ.get(SKIP_OPTIONAL):
-            pytest.skip(str(error))
-        pytest.fail(f"{error}, or leave such tests out with --skip-optional", pytrace=False)
 
 
 class EtcdMember(ChildProcess):
@@ -42,7 +26,7 @@ class EtcdMember(ChildProcess):
         self._words = (peers, peer, certificate)
         self.url = url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
         self._tls = None
-        command = [program(), "--name", name, "--data-dir", str(home), "--listen-client-urls", url]
+        command = [needed("etcd"), "--name", name, "--data-dir", str(home), "--listen-client-urls", url]
         if certificate:
             self._tls = ssl.create_default_context(cafile=certificate.cert)
             self._tls.load_cert_chain(certificate.cert, certificate.key)

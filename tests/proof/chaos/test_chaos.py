@@ -20,7 +20,7 @@ from proof.chaos.faults import FAULTS
 from proof.chaos.run import reported_in
 from proof.chaos.sets import Set, differs, make_set
 from proof.kit import children
-from tests.node.controller.etcds import program
+from tests.optional_programs import needed
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the shim, and more than one address of the loopback")
 COMMAND = [sys.executable, "-m", "proof.chaos", "--bound", "240", "--json"]
@@ -39,7 +39,7 @@ ENOUGH = 6
 )
 def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path, controller: list[str]) -> None:
     if controller[-1:] == ["etcd"]:
-        program()  # fails where there is none
+        needed("etcd")  # fails where there is none
     folder = tmp_path / "chaos"
     arguments = ["--minutes", "60", "--sets", "1", "--pause", "0.2", "--only-brokers", "--folder", str(folder)]
     arguments += controller
