@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.data_source import RocketMQReader
-from bolide.spark.errors import NotPermitted
+from bolide.spark.errors import ClusterUnavailable, NotPermitted
 from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.pulled_offsets import PulledOffsets, Question
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
+from tests.layout.records import record_bytes
 from tests.spark.acl import ROOT, grant, guarded, options_of
 from tests.spark.schemas import SCHEMA
 
@@ -86,3 +91,71 @@ def test_a_right_that_is_granted_later_is_noticed(broker: Broker) -> None:
         grant(admin, "late", USUAL)
         with closing(cluster(broker, "late")) as made:
             assert made.latest([QUEUE]) == {QUEUE: COUNT}
+
+
+def scripted(answer_at: Callable[[int], Command], exists: bool = True) -> PulledOffsets:
+    """Offsets of a broker that responds like this to a pull of an offset."""
+
+    def ask(queues: list[Queue], question: Question, at_once: int) -> list[tuple[Queue, Command]]:
+        return [(queue, answer_at(int(question(queue)[1]["queueOffset"]))) for queue in queues]
+
+    return PulledOffsets(ask, "g", lambda queue: exists)
+
+
+def answer(code: int, following: int = 0, body: bytes = b"") -> Command:
+    """The response of a queue with the offsets 0 to 15."""
+    header = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=following, min_offset=0, max_offset=16
+    )
+    return make_response(make_request(codes.PULL_MESSAGE, 0, {}), code, "why", header.to_ext(), body)
+
+
+def refusal(code: int) -> Command:
+    """A response without the ends of the queue."""
+    return make_response(make_request(codes.PULL_MESSAGE, 0, {}), code, "why")
+
+
+def stored(offset: int) -> Command:
+    """The message at an offset; its store time is its offset."""
+    body = record_bytes("T", queue_offset=offset, physical_offset=200 * offset, store_timestamp=offset)
+    return answer(codes.SUCCESS, offset + 1, body)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "text"),
+    [
+        (codes.NO_PERMISSION, NotPermitted, "refuses pulls of group g: why"),
+        (codes.SYSTEM_ERROR, ClusterUnavailable, "the broker answered 1: why"),
+    ],
+)
+def test_a_refusal_between_two_steps_does_not_move_the_start(code: int, error: type[Exception], text: str) -> None:
+    pulled = scripted(lambda offset: stored(offset) if offset in (0, 8) else refusal(code))
+    with pytest.raises(error, match=text):
+        pulled.by_time({QUEUE: 3})
+
+
+def test_a_queue_that_is_dropped_between_two_steps_has_no_position() -> None:
+    gone = refusal(codes.INVALID_PARAMETER)
+    assert scripted(lambda offset: stored(offset) if offset in (0, 8) else gone, exists=False).by_time({QUEUE: 3}) == {}
+
+
+@pytest.mark.parametrize("code", [codes.PULL_OFFSET_MOVED, codes.PULL_NOT_FOUND])
+def test_a_pull_without_its_message_is_repeated(code: int) -> None:
+    asked: list[int] = []
+
+    def once(offset: int) -> Command:
+        asked.append(offset)
+        return answer(code) if asked.count(4) == 1 and offset == 4 else stored(offset)
+
+    assert scripted(once).by_time({QUEUE: 3}) == {QUEUE: 3}
+    assert asked.count(4) == 2
+
+    with pytest.raises(ClusterUnavailable, match=f"holds offset 4 and did not return its message .* with {code}: why"):
+        scripted(lambda offset: stored(offset) if offset in (0, 8) else answer(code, 0)).by_time({QUEUE: 3})
+
+
+def test_messages_that_the_broker_lacks_are_passed_over() -> None:
+    def holed(offset: int) -> Command:
+        return answer(codes.PULL_RETRY_IMMEDIATELY, 7) if offset < 7 else stored(offset)
+
+    assert scripted(holed).by_time({QUEUE: 3}) == {QUEUE: 7}

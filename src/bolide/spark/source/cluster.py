@@ -26,7 +26,7 @@ class Cluster(ClusterRoutes):
         super().__init__(options, pause_s)
         self._tables: dict[str, set[str]] = {}
         """Broker name to the topics in which it has a table of the group's offsets."""
-        self._pulled = PulledOffsets(self.answers, options.group)
+        self._pulled = PulledOffsets(self.answers, options.group, self._exists)
         self._without_get: set[tuple[str, str]] = set()
         """(topic, broker) for which this user lacks the right `Get`: offsets are found by pulls."""
 
@@ -50,12 +50,12 @@ class Cluster(ClusterRoutes):
     def earliest(self, queues: list[Queue]) -> Offsets:
         """The first offset still stored, by queue."""
         found, refused = self._offsets(queues, lambda queue: (codes.GET_MIN_OFFSET, _queue_ext(queue)))
-        return found | {queue: first for queue, (first, _) in self._pulled.ends(refused, self._exists).items()}
+        return found | {queue: first for queue, (first, _) in self._pulled.ends(refused).items()}
 
     def latest(self, queues: list[Queue]) -> Offsets:
         """The offset the next message will get, by queue."""
         found, refused = self._offsets(queues, lambda queue: (codes.GET_MAX_OFFSET, _queue_ext(queue)))
-        return found | {queue: end for queue, (_, end) in self._pulled.ends(refused, self._exists).items()}
+        return found | {queue: end for queue, (_, end) in self._pulled.ends(refused).items()}
 
     def by_time(self, times: Mapping[Queue, int]) -> Offsets:
         """The first offset stored at each queue's time (ms) or later."""
@@ -64,7 +64,7 @@ class Cluster(ClusterRoutes):
             return codes.SEARCH_OFFSET_BY_TIMESTAMP, {**_queue_ext(queue), "timestamp": str(times[queue])}
 
         found, refused = self._offsets(list(times), question)
-        return found | self._pulled.by_time({queue: times[queue] for queue in refused}, self._exists)
+        return found | self._pulled.by_time({queue: times[queue] for queue in refused})
 
     def committed(self, queues: list[Queue], group: str, default: int) -> Offsets:
         """A consumer group's committed offsets; queues it never committed get `default` (-2 or -1)."""

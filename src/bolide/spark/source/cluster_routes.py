@@ -65,7 +65,7 @@ class ClusterRoutes:
         topics = self._matching() if choice.pattern else choice.topics
         if not topics and not tolerant:
             raise OptionError(f"no topic matches subscribePattern {choice.pattern}: create one, or check the pattern")
-        found = [queue for queue in self.queues(topics, tolerant=tolerant) if choice.keeps(queue)]
+        found = [queue for queue in self.queues(topics, tolerant=tolerant) if choice.keeps_of_topic(queue)]
         missing = sorted(set(choice.assigned) - set(found))
         if missing and not tolerant:
             raise OptionError(f"option assign names the queue {missing[0]}, which no broker has for reading")

@@ -18,17 +18,17 @@ from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.patient_requests import signed
+from bolide.spark.source.pulls import pull_fields
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import SourceOptions
 from bolide.transport.blocking import ClientConnection, Pending
 
-SUBSCRIPTION_IN_REQUEST: Final = 0x4
 REMOVING: Final = "MESSAGE_WAS_REMOVING"
 """Remark of an answer whose queue units point to a deleted CommitLog file."""
 ATTEMPTS: Final = 5
@@ -61,8 +61,7 @@ class RangeReader:
         spare: dict[str, ClientConnection] | None = None,
     ) -> None:
         """`spare`: idle connections by address. One is taken if there is, and it is returned after the last answer."""
-        self._spare = {} if spare is None else spare
-        self._keeps = spare is not None
+        self._spare = spare
         self._part = part
         self._pause_s = pause_s
         self._members = members
@@ -80,7 +79,7 @@ class RangeReader:
         """Offsets that a pull asks for; 0 until the first answer."""
         self._depth = options.pulls_in_flight
         self._sent = 0
-        self._fields = self._same_fields()
+        self._fields = pull_fields(options.group, part.queue, subscription=options.filters.expression)
         self._failures = 0
         self._failing_since = 0.0
 
@@ -94,7 +93,7 @@ class RangeReader:
         """Record bytes in queue order; closes when it ends. Raises DataLost, ClusterUnavailable or OptionError."""
         try:
             yield from self._chunks()
-            if self._keeps and self._connection is not None and not self._connection.closed:
+            if self._spare is not None and self._connection is not None and not self._connection.closed:
                 self._spare[self._connection.address] = self._connection
                 self._connection = None
         finally:
@@ -213,25 +212,6 @@ class RangeReader:
         ext = {**self._fields, "queueOffset": str(offset), "maxMsgNums": str(wanted)}
         return signed(make_request(codes.PULL_MESSAGE, 0, ext), self._options)
 
-    def _same_fields(self) -> dict[str, str]:
-        """The header fields that all pulls of the range share, except offset and count."""
-        queue = self._part.queue
-        kind, expression = self._options.filters.expression
-        header = PullMessageRequestHeader(
-            consumer_group=self._options.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=0,
-            max_msg_nums=0,
-            sys_flag=SUBSCRIPTION_IN_REQUEST,
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            sub_version=0,
-            subscription=expression,
-            expression_type=kind,
-        )
-        return header.to_ext()
-
     def _connected(self) -> ClientConnection:
         if self._connection is not None:
             return self._connection
@@ -240,7 +220,7 @@ class RangeReader:
         first = self._first % max(len(addresses), 1)
         for address in (*addresses[first:], *addresses[:first]):
             try:
-                idle = self._spare.pop(address, None)
+                idle = self._spare.pop(address, None) if self._spare else None
                 if idle is None or idle.closed:
                     idle = ClientConnection.connect(address, self._timeout, ssl=self._tls)
                 self._connection = idle

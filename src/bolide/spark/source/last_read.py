@@ -21,7 +21,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.pulled_offsets import AT_ONCE, pull_of_one
+from bolide.spark.source.pulls import AT_ONCE, pull_of_one
 from bolide.spark.source.queues import Offsets, Queue, nested
 
 LAST: Final = "last"

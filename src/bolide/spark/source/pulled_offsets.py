@@ -7,6 +7,7 @@ step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -14,95 +15,97 @@ from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.errors import ClusterUnavailable, NotPermitted
+from bolide.spark.source.pulls import AT_ONCE, pull_of_one
 from bolide.spark.source.queues import Offsets, Queue
 
-SUBSCRIPTION_IN_REQUEST: Final = 0x4
-AT_ONCE: Final = 8
-"""Pulls in flight to one broker: each answer is a whole message."""
 WITH_ENDS: Final = frozenset(
     {codes.SUCCESS, codes.PULL_NOT_FOUND, codes.PULL_OFFSET_MOVED, codes.PULL_RETRY_IMMEDIATELY}
 )
+ATTEMPTS: Final = 5
+"""Pulls of one position that may return nothing: after an operator resets an offset, the group's next pull does."""
 
 Question: TypeAlias = Callable[[Queue], tuple[int, dict[str, str]]]
 Asking: TypeAlias = Callable[[list[Queue], Question, int], Iterable[tuple[Queue, Command]]]
 """`ClusterRoutes.answers`."""
 
 
-def pull_of_one(group: str, queue: Queue, offset: int) -> tuple[int, dict[str, str]]:
-    """A request for one message that neither waits nor commits."""
-    header = PullMessageRequestHeader(
-        consumer_group=group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        queue_offset=offset,
-        max_msg_nums=1,
-        sys_flag=SUBSCRIPTION_IN_REQUEST,
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        sub_version=0,
-        subscription="*",
-        expression_type="TAG",
-    )
-    return codes.PULL_MESSAGE, header.to_ext()
-
-
 class PulledOffsets:
-    """Offsets of a cluster's queues by pulls of a group."""
+    """Offsets of a cluster's queues by pulls of a group. Queues that do not `exists` are left out of all results."""
 
-    def __init__(self, ask: Asking, group: str) -> None:
+    def __init__(self, ask: Asking, group: str, exists: Callable[[Queue], bool]) -> None:
         self._ask = ask
         self._group = group
+        self._exists = exists
         self._last: Offsets = {}
-        """Where a queue ended last: a pull from there returns no message if nothing is new."""
+        """The last known end of each queue: a pull from there returns a message only if it is new."""
 
-    def ends(self, queues: list[Queue], exists: Callable[[Queue], bool]) -> dict[Queue, tuple[int, int]]:
-        """Return the first offset and the end of each queue. Queues that do not `exists` are left out.
+    def ends(self, queues: list[Queue]) -> dict[Queue, tuple[int, int]]:
+        """Return the first offset and the end of each queue.
 
-        Raises NotPermitted if the broker refuses pulls too.
+        Raises NotPermitted if the broker refuses pulls too, and ClusterUnavailable.
         """
         found: dict[Queue, tuple[int, int]] = {}
         for queue, answer in self._pulled({queue: self._last.get(queue, 0) for queue in queues}):
+            header = decode_header(answer, PullMessageResponseHeader)
+            found[queue] = header.min_offset, header.max_offset
+            self._last[queue] = header.max_offset
+        return found
+
+    def by_time(self, times: Mapping[Queue, int]) -> Offsets:
+        """Return the first offset stored at each queue's time (ms) or later; the end if all messages are older.
+
+        Raises as `ends`.
+        """
+        between = self.ends(list(times))
+        vain: Counter[Queue] = Counter()
+        while middle := {queue: (low + high) // 2 for queue, (low, high) in between.items() if low < high}:
+            left = set(middle)
+            for queue, answer in self._pulled(middle):
+                left.remove(queue)
+                low, high = between[queue]
+                between[queue] = _halved(low, middle[queue], high, answer, times[queue])
+                vain[queue] = vain[queue] + 1 if between[queue] == (low, high) else 0
+                if vain[queue] >= ATTEMPTS:
+                    raise ClusterUnavailable(
+                        f"{queue}: the broker holds offset {middle[queue]} and did not return its message in "
+                        f"{ATTEMPTS} pulls, the last time with {answer.code}: {answer.remark}"
+                    )
+            for queue in left:
+                del between[queue]
+        return {queue: low for queue, (low, _) in between.items()}
+
+    def _pulled(self, offsets: Offsets) -> Iterator[tuple[Queue, Command]]:
+        """Pull one message per queue. Yields the responses that contain the ends of their queues."""
+        for queue, answer in self._ask(
+            sorted(offsets), lambda queue: pull_of_one(self._group, queue, offsets[queue]), AT_ONCE
+        ):
             if answer.code in WITH_ENDS:
-                header = decode_header(answer, PullMessageResponseHeader)
-                found[queue] = header.min_offset, header.max_offset
-                self._last[queue] = header.max_offset
+                yield queue, answer
             elif answer.code == codes.NO_PERMISSION:
                 raise NotPermitted(
                     f"{queue}: the broker refuses pulls of group {self._group}: {answer.remark}; reading needs the "
                     "right Sub to the topic and to the group"
                 )
-            elif exists(queue):
+            elif self._exists(queue):
                 raise ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
-        return found
-
-    def by_time(self, times: Mapping[Queue, int], exists: Callable[[Queue], bool]) -> Offsets:
-        """Return the first offset stored at each queue's time (ms) or later; the end if all messages are older."""
-        between = self.ends(list(times), exists)
-        while True:
-            middle = {queue: (low + high) // 2 for queue, (low, high) in between.items() if low < high}
-            if not middle:
-                return {queue: low for queue, (low, _) in between.items()}
-            for queue, answer in self._pulled(middle):
-                low, high = between[queue]
-                between[queue] = _halved(low, middle[queue], high, answer, times[queue])
-
-    def _pulled(self, offsets: Offsets) -> Iterator[tuple[Queue, Command]]:
-        yield from self._ask(sorted(offsets), lambda queue: pull_of_one(self._group, queue, offsets[queue]), AT_ONCE)
 
 
 def _halved(low: int, middle: int, high: int, answer: Command, wanted: int) -> tuple[int, int]:
-    """Return the part of [low, high] that is left when a pull at `middle` got this answer."""
+    """Return the part of [low, high] that is left after a pull at `middle`: all of it if the pull must be repeated."""
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
-        if len(records) and int(records.numbers("store_timestamp")[0]) >= wanted:
+        if len(records) == 0:
+            return low, high
+        if int(records.numbers("store_timestamp")[0]) >= wanted:
             return low, middle
-        return (int(records.numbers("queue_offset")[0]) if len(records) else middle) + 1, high
-    if answer.code in WITH_ENDS:
-        header = decode_header(answer, PullMessageResponseHeader)
-        if middle < header.min_offset:
-            return min(header.min_offset, high), high
-        if middle >= header.max_offset:
-            return low, middle
-    return middle + 1, high
+        return max(int(records.numbers("queue_offset")[0]), middle) + 1, high
+    header = decode_header(answer, PullMessageResponseHeader)
+    if middle < header.min_offset:
+        return min(header.min_offset, high), high
+    if middle >= header.max_offset:
+        return low, middle
+    if answer.code != codes.PULL_OFFSET_MOVED and header.next_begin_offset > middle:
+        return min(header.next_begin_offset, high), high  # the broker lacks the messages before it
+    return low, high

@@ -36,9 +36,13 @@ class Selection:
 
     def keeps(self, queue: Queue) -> bool:
         """Whether topics or pattern, brokers, queue ids and assigned queues include this one."""
+        named = queue.topic in self.topics if self.topics else not self.pattern or self._matches(queue.topic)
+        return named and self.keeps_of_topic(queue)
+
+    def keeps_of_topic(self, queue: Queue) -> bool:
+        """Like `keeps`, if the topic of the queue is known to be included."""
         return (
-            (queue.topic in self.topics if self.topics else not self.pattern or self._matches(queue.topic))
-            and (not self.brokers or queue.broker in self.brokers)
+            (not self.brokers or queue.broker in self.brokers)
             and (not self.queue_ids or queue.queue_id in self.queue_ids)
             and (not self.assigned or queue in self.assigned)
         )

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from bolide.layout.errors import LayoutError
-from bolide.layout.store_format import NAME, accepted_format
 from bolide.spark.errors import OptionError
 from bolide.spark.store.log_scan import Stretch, first_store_timestamp
 from bolide.spark.store.store_folder import (
@@ -28,6 +27,8 @@ from bolide.spark.store.store_folder import (
     queue_offsets,
     segment_files,
 )
+from bolide.store.disk.files import RealFiles
+from bolide.store.disk.format_stamp import check_format
 
 STRETCH: Final = 64 * 1024 * 1024
 """The default size of a stretch: small enough to skip much of the log for a rare topic."""
@@ -46,9 +47,8 @@ def store_root(path: str) -> Path:
         root = root.parent
     if not segment_files(root / "commitlog"):
         raise OptionError(f"{path} is not a store: there is no CommitLog file in {root / 'commitlog'}")
-    stamp = root / NAME
     try:
-        accepted_format(stamp.read_bytes() if stamp.exists() else None, str(root))
+        check_format(RealFiles(), str(root))
     except LayoutError as error:
         raise OptionError(str(error)) from error
     return root

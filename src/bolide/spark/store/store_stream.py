@@ -94,7 +94,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
                 at = parts[0].start if parts else self._end()
-            self._initial = {INITIAL: True, OFFSET: at, **self._last(at)}
+            self._initial = {INITIAL: True, **self._reached(at)}
         return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = self._boundary(begin + limit.max_bytes, end)
         if end <= begin and not replaced:
             return start  # Spark compares offsets by their text: the same object means that nothing is new
-        reached: dict[str, Any] = {OFFSET: end, **self._last(end)}
+        reached = self._reached(end)
         deletion = newest_deletion(self._store(), end)
         if deletion is not None:
             reached[DELETED] = list(deletion)
@@ -160,10 +160,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._root = store_root(self._options.path)
         return self._root
 
-    def _last(self, at: int) -> dict[str, Any]:
-        """The mark of what is before an offset; empty if that is gone, or does not exist yet."""
+    def _reached(self, at: int) -> dict[str, Any]:
+        """Return the offset of a position, with the mark of the record before it if the log has that record."""
         found = mark_before(segment_files(self._store() / "commitlog"), at)
-        return {} if found is None else {LAST: list(found)}
+        return {OFFSET: at} if found is None else {OFFSET: at, LAST: list(found)}
 
     def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
         """Whether this offset is from another log. Raises DataLost unless loss is allowed."""
