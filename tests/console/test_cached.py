@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bolide.console.cached import Cached, each
+from bolide.console.cached import Cached
 from tests.console.browsing import Clock
 
 
@@ -64,18 +64,3 @@ async def test_one_that_leaves_takes_the_answer_from_nobody() -> None:
     assert await second == "yes"
     with pytest.raises(asyncio.CancelledError):
         await first
-
-
-async def test_some_questions_at_a_time() -> None:
-    out = most = 0
-
-    async def ask(number: int) -> int:
-        nonlocal out, most
-        out += 1
-        most = max(most, out)
-        await asyncio.sleep(0)
-        out -= 1
-        return number * 2
-
-    assert await each(range(10), ask, at_once=3) == {number: number * 2 for number in range(10)}
-    assert most == 3

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from bolide.client import Message
+from bolide.console.cluster import MOST_SKIPPED, NEWEST
 from bolide.console.pages.messages import MOST_FOUND
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
@@ -232,6 +233,21 @@ def test_older_messages_are_shown_once_each(broker: Broker, browser: Browser) ->
         older = re.search(r'rel="next" href="([^"]*)"', page)
         path = unescape(older[1]) if older else ""
     assert len(shown) == 600 and set(shown.values()) == {1}
+
+
+def test_a_crowded_millisecond_ends_the_older_pages_with_a_sentence(broker: Broker, browser: Browser) -> None:
+    broker.create_topic("crowded", queues=1)
+    count = MOST_SKIPPED + 2 * NEWEST
+
+    async def batch(producer: Producer) -> None:
+        await producer.send_batch([Message("crowded", b"row-%d-" % n) for n in range(count)])
+
+    with_producer(broker, batch)
+    older = re.search(r'rel="next" href="([^"]*)"', browser.get("/messages?topic=crowded"))
+    assert older is not None
+    page = browser.get(unescape(older[1]).replace(f"skip={NEWEST}", f"skip={MOST_SKIPPED}"))
+    assert len(re.findall(r"row-\d+-", text_of(page))) == NEWEST and 'rel="next"' not in page
+    assert f"{MOST_SKIPPED + NEWEST:,} messages of one millisecond are before the next page" in text_of(page)
 
 
 def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser) -> None:

@@ -225,10 +225,13 @@ class Admin:
         goes through all groups for it. Groups that never stored an offset have 0."""
         return self._loop.run(lambda: self._native.lag_of_groups(cluster=cluster))
 
-    def lag_times(self, group: str, topic: str | None = None) -> dict[MessageQueue, int]:
+    def lag_times(
+        self, group: str, topic: str | None = None, *, progress: GroupProgress | None = None
+    ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Queues without lag are
-        left out. Sends one request per topic with lag and broker. Raises `ResponseError` if the group is unknown."""
-        return self._loop.run(lambda: self._native.lag_times(group, topic))
+        left out. Sends one request per topic with lag and broker. Asks for the progress of the group first, unless
+        the caller passes it as `progress`. Raises `ResponseError` if the group is unknown."""
+        return self._loop.run(lambda: self._native.lag_times(group, topic, progress=progress))
 
     def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
         """Return the lag of each group in time: the age in ms of its oldest message not consumed, 0 without lag, or
@@ -322,7 +325,7 @@ class Admin:
     ) -> list[ReceivedMessage]:
         """Messages with a business key, stored from `begin` to `end`, oldest first.
 
-        Both are ms since 1970, or datetimes with a zone.
+        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`.
         """
         return self._loop.run(
             lambda: self._native.messages_by_key(topic, key, max_messages=max_messages, begin=begin, end=end)

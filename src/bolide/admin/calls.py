@@ -94,10 +94,13 @@ class AdminCalls(Closeable):
         """Ask a name server, or the next one if it cannot be reached."""
         return await self.instance.ask_namesrv(code, ext, accept=accept, timeout=self.timeout)
 
-    async def tell_every_namesrv(self, code: int, ext: dict[str, str]) -> None:
-        """The same request to all name servers: they do not talk to each other."""
-        for address in await self.instance.name_servers.known():
-            await self.ask(address, code, ext)
+    async def tell_every_namesrv(
+        self, code: int, ext: dict[str, str] | None = None, body: bytes = b""
+    ) -> dict[str, Command]:
+        """Send a request to all name servers, which do not talk to each other. Returns the answers by address."""
+        return {
+            address: await self.ask(address, code, ext, body) for address in await self.instance.name_servers.known()
+        }
 
     async def cluster_info(self) -> ClusterInfo:
         """All clusters, brokers and their addresses."""

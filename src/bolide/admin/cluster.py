@@ -247,15 +247,12 @@ class ClusterCalls(AdminCalls):
 
     async def namesrv_config(self) -> dict[str, dict[str, str]]:
         """The settings in force at each name server, by address."""
-        return {
-            address: read_properties_utf8((await self.ask(address, codes.GET_NAMESRV_CONFIG)).body)
-            for address in await self.instance.name_servers.known()
-        }
+        told = await self.tell_every_namesrv(codes.GET_NAMESRV_CONFIG)
+        return {address: read_properties_utf8(answer.body) for address, answer in told.items()}
 
     async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
         """Change settings of every name server."""
-        for address in await self.instance.name_servers.known():
-            await self.ask(address, codes.UPDATE_NAMESRV_CONFIG, None, write_properties(settings))
+        await self.tell_every_namesrv(codes.UPDATE_NAMESRV_CONFIG, None, write_properties(settings))
 
     async def broker_stats(self, broker: str, name: str, key: str) -> BrokerStatsData:
         """A counter of a broker, such as ``TOPIC_PUT_NUMS`` of a topic, by minute, hour and day."""
@@ -275,11 +272,8 @@ class ClusterCalls(AdminCalls):
         return await self._permission(codes.ADD_WRITE_PERM_OF_BROKER, broker_name, "addTopicCount")
 
     async def _permission(self, code: int, broker_name: str, counted: str) -> dict[str, int]:
-        changed = {}
-        for address in await self.instance.name_servers.known():
-            answer = await self.ask(address, code, ext_of(brokerName=broker_name))
-            changed[address] = int(answer.ext().get(counted, "0"))
-        return changed
+        told = await self.tell_every_namesrv(code, ext_of(brokerName=broker_name))
+        return {address: int(answer.ext().get(counted, "0")) for address, answer in told.items()}
 
     async def master_addresses(self, cluster: str | None = None) -> list[str]:
         """Addresses of all masters (of a cluster)."""

@@ -3,7 +3,6 @@ consumerProgress, consumerConnection, consumerStatus)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.admin.together import each
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
@@ -31,7 +31,7 @@ from bolide.remoting.bodies.running import ConsumerRunningInfo
 from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList, QueryConsumeTimeSpanBody, QueueTimeSpan
 
 AT_ONCE: Final = 8
-"""Maximum number of groups queried concurrently."""
+"""Maximum number of groups, or of members of a group, queried at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +171,22 @@ class GroupCalls(AdminCalls):
         found: dict[str, int] = {}
         for address in (await self.masters(cluster)).values():
             told = await self.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, ext_of(isOrder=False))
-            for each in told.consume_stats_list:
-                for group, of_topics in each.items():
+            for some in told.consume_stats_list:
+                for group, of_topics in some.items():
                     places = [place for stats in of_topics for place in stats.offset_table.values()]
                     lag = sum(place.lag for place in places)
                     found[group] = found.get(group, 0) + lag
         return dict(sorted(found.items()))
 
-    async def lag_times(self, group: str, topic: str | None = None) -> dict[MessageQueue, int]:
+    async def lag_times(
+        self, group: str, topic: str | None = None, *, progress: GroupProgress | None = None
+    ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Queues without lag are
-        left out. Sends one request per topic with lag and broker. Raises `ResponseError` if the group is unknown."""
-        progress = await self.consumer_progress(group, topic)
-        lagging = {each.queue for each in progress.queues if each.lag > 0}
+        left out. Sends one request per topic with lag and broker. Asks for the progress of the group first, unless
+        the caller passes it as `progress`. Raises `ResponseError` if the group is unknown."""
+        if progress is None:
+            progress = await self.consumer_progress(group, topic)
+        lagging = {place.queue for place in progress.queues if place.lag > 0}
         found: dict[MessageQueue, int] = {}
         for name in sorted({queue.topic for queue in lagging}):
             for address in (await self.topic_readers(name)).values():
@@ -195,17 +199,14 @@ class GroupCalls(AdminCalls):
     async def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
         """Return the lag of each group in time: the age in ms of its oldest message not consumed, 0 without lag, or
         None if a broker rejects the query."""
-        gate = asyncio.Semaphore(AT_ONCE)
 
         async def of(group: str) -> int | None:
-            async with gate:
-                try:
-                    return max((await self.lag_times(group)).values(), default=0)
-                except BolideError:
-                    return None
+            try:
+                return max((await self.lag_times(group)).values(), default=0)
+            except BolideError:
+                return None
 
-        names = list(groups)
-        return dict(zip(names, await asyncio.gather(*(of(name) for name in names)), strict=True))
+        return await each(groups, of, AT_ONCE)
 
     async def consumer_connections(self, group: str) -> ConsumerConnection | None:
         """The members of a group with their subscriptions; None if no member is connected."""
@@ -230,18 +231,21 @@ class GroupCalls(AdminCalls):
         """Return the topics that the members of a group subscribe to differently, each with the expression of every
         member by client id; None for a member that does not subscribe. Brokers keep one subscription for a group, so
         such members lose messages. Members that do not report their state are left out."""
-        connected = await self.consumer_connections(group)
-        found: dict[str, dict[str, str]] = {}
-        for each in connected.connection_set if connected is not None else ():
+
+        async def of(client_id: str) -> dict[str, str] | None:
             try:
-                info = await self.consumer_running_info(group, each.client_id)
+                info = await self.consumer_running_info(group, client_id)
             except BolideError:
-                continue
-            found[each.client_id] = {
+                return None
+            return {
                 subscribed.topic: _expression_of(subscribed)
                 for subscribed in info.subscription_set
                 if not subscribed.topic.startswith(RETRY_PREFIX)
             }
+
+        connected = await self.consumer_connections(group)
+        members = [] if connected is None else [member.client_id for member in connected.connection_set]
+        found = {member: told for member, told in (await each(members, of, AT_ONCE)).items() if told is not None}
         topics = sorted({topic for of_member in found.values() for topic in of_member})
         by_topic = {topic: {member: of_member.get(topic) for member, of_member in found.items()} for topic in topics}
         return {topic: members for topic, members in by_topic.items() if len(set(members.values())) > 1}

@@ -79,7 +79,7 @@ class MessageCalls(AdminCalls):
 
     async def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
         """The newest message with a producer's id; None when there is none. Raises `TopicNotFound`."""
-        found = await self._query(topic, message_id, 32, 0, MAX_TIME, "U")
+        found, _ = await self._query(topic, message_id, 32, 0, MAX_TIME, "U")
         found = [message for message in found if message.message_id == message_id]
         return max(found, key=lambda message: message.store_timestamp, default=None)
 
@@ -88,19 +88,16 @@ class MessageCalls(AdminCalls):
     ) -> list[ReceivedMessage]:
         """Messages with a business key, stored from `begin` to `end`, oldest first.
 
-        Both are ms since 1970, or datetimes with a zone.
+        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`.
         """
-        until = MAX_TIME if end is None else moment_ms("end", end)
-        found = await self._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
-        return sorted(
-            (message for message in found if key in message.keys),
-            key=lambda message: (message.store_timestamp, message.queue_offset),
-        )
+        return (await messages_and_more(self, topic, key, max_messages=max_messages, begin=begin, end=end))[0]
 
     async def _query(
         self, topic: str, key: str, max_messages: int, begin: int, end: int, kind: str
-    ) -> list[ReceivedMessage]:
+    ) -> tuple[list[ReceivedMessage], bool]:
+        """Return messages by the index, and whether a broker returned as many as it may."""
         found: list[ReceivedMessage] = []
+        full = False
         ext = ext_of(
             topic=topic,
             key=key,
@@ -114,8 +111,10 @@ class MessageCalls(AdminCalls):
             answer = await self.ask(address, codes.QUERY_MESSAGE, ext, accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND))
             if answer.code == codes.SUCCESS:
                 # The index compares the hash of topic and key, which messages of other topics may share.
-                found += [each for each in received_messages(answer.body, name) if each.record.topic == topic]
-        return found
+                read = received_messages(answer.body, name)
+                found += [each for each in read if each.record.topic == topic]
+                full = full or len(read) >= max_messages
+        return found, full
 
     async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
         """The message at an offset of a queue; None if there is none. Raises `TopicNotFound`."""
@@ -152,3 +151,19 @@ class MessageCalls(AdminCalls):
         )
         answer = await self.ask(await self.master_of(message.queue), codes.CONSUME_MESSAGE_DIRECTLY, ext)
         return decode_answer(answer.body, ConsumeMessageDirectlyResult)
+
+
+async def messages_and_more(
+    admin: MessageCalls,
+    topic: str,
+    key: str,
+    *,
+    max_messages: int,
+    begin: Moment = 0,
+    end: Moment | None = None,
+) -> tuple[list[ReceivedMessage], bool]:
+    """Like `messages_by_key`; also returns whether there may be more, as a broker returned `max_messages`."""
+    until = MAX_TIME if end is None else moment_ms("end", end)
+    found, full = await admin._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
+    with_key = [message for message in found if key in message.keys]
+    return sorted(with_key, key=lambda message: (message.store_timestamp, message.queue_offset)), full

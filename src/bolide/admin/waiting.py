@@ -59,7 +59,7 @@ class WaitingCalls(MessageCalls, AdminCalls):
         `topic` is where the clients send their traces. Raises `TopicNotFound`.
         """
         steps: list[TraceContext] = []
-        for message in await self._query(topic, message_id, TRACE_MESSAGES, 0, MAX_TIME, "K"):
+        for message in (await self._query(topic, message_id, TRACE_MESSAGES, 0, MAX_TIME, "K"))[0]:
             try:
                 found = decode_trace(message.body.decode("utf-8", "replace"))
             except BolideError:

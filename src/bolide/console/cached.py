@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
-K = TypeVar("K")
 
 SECONDS: Final = 2.0
 MOST: Final = 1_000
 """Answers kept; the oldest goes first."""
-AT_ONCE: Final = 16
-"""Questions of one page that are out at the same time."""
 
 
 class Cached:
@@ -51,16 +48,3 @@ def _seen(task: asyncio.Task[Any]) -> None:
     """Every one that waits gets the exception; where nobody waits any more, it is of no use."""
     if not task.cancelled():
         task.exception()
-
-
-async def each(keys: Iterable[K], ask: Callable[[K], Awaitable[T]], at_once: int = AT_ONCE) -> dict[K, T]:
-    """The answer for each key, a few questions at the same time. The first failure ends it."""
-    gate = asyncio.Semaphore(at_once)
-
-    async def one(key: K) -> T:
-        async with gate:
-            return await ask(key)
-
-    wanted = list(keys)
-    answers = await asyncio.gather(*(one(key) for key in wanted))
-    return dict(zip(wanted, answers, strict=True))

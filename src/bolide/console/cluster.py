@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.admin import Admin, BrokerRow, GroupProgress, QueueStats
+from bolide.admin.together import each
 from bolide.client import Producer
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.console.cached import Cached, each
+from bolide.console.cached import Cached
 from bolide.errors import BolideError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig
@@ -24,6 +25,10 @@ SLOW_S: Final = 10.0
 PRODUCER_GROUP: Final = "bolide-console"
 NEWEST: Final = 64
 """Messages of one page."""
+MOST_SKIPPED: Final = 2_048
+"""Maximum number of messages of one millisecond before a page: the page reads them, from each queue."""
+QUEUES_AT_ONCE: Final = 4
+"""Maximum number of queues that a page reads at the same time, because it keeps their messages in memory."""
 
 TopicConfigs = Mapping[str, Mapping[str, TopicConfig]]
 
@@ -41,6 +46,11 @@ class Older:
         """Continue after messages that were shown, newest first; at least one."""
         last = shown[-1].store_timestamp
         return cls(last + 1, sum(message.store_timestamp == last for message in shown))
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page can start here: `skip` is at most `MOST_SKIPPED`."""
+        return self.skip <= MOST_SKIPPED
 
 
 class ClusterView:
@@ -145,13 +155,20 @@ class ClusterView:
         """Return the age in ms of the first message that a group has not consumed, by queue, or None if a broker
         rejects the query."""
         try:
-            return await self.cached.get(("lag times", group), lambda: self.admin.lag_times(group), SLOW_S)
+            progress = await self.progress(group)
+            return await self.cached.get(
+                ("lag times", group), lambda: self.admin.lag_times(group, progress=progress), SLOW_S
+            )
         except BolideError:
             return None
 
     async def lag_times_of(self, groups: list[str]) -> dict[str, Mapping[MessageQueue, int] | None]:
         """Return the lag times of several groups."""
         return await each(groups, self.lag_times)
+
+    async def different_subscriptions(self, group: str) -> Mapping[str, Mapping[str, str | None]]:
+        """Return the topics that the members of a group subscribe to differently. Asks every member."""
+        return await self.cached.get(("different", group), lambda: self.admin.different_subscriptions(group), SLOW_S)
 
     # -- messages
 
@@ -163,26 +180,28 @@ class ClusterView:
         most = NEWEST + skip
         stats = await self.topic_stats(topic)
         written = [queue for queue in stats if queue.end_offset > queue.begin_offset]
+        messages: list[ReceivedMessage] = []
+        more = False
 
-        async def of_queue(queue: QueueStats) -> tuple[list[ReceivedMessage], bool]:
+        async def of_queue(queue: QueueStats) -> None:
+            nonlocal more
             first, last = queue.begin_offset, queue.end_offset
             if begin:
                 first = max(first, await self.admin.offset_at(queue.queue, begin))
             if end is not None:
                 last = min(last, await self.admin.offset_at(queue.queue, end))
-            return await self._between(queue.queue, max(first, last - most), last), last - first > most
+            messages.extend(
+                message
+                for message in await self._between(queue.queue, max(first, last - most), last)
+                if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
+            )
+            messages.sort(key=lambda message: (-message.store_timestamp, message.queue, -message.queue_offset))
+            more = more or len(messages) > most or last - first > most
+            del messages[most:]
 
-        found = await each(written, of_queue)
-        messages = [message for some, _ in found.values() for message in some]
-        messages = [
-            message
-            for message in messages
-            if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
-        ]
-        messages.sort(key=lambda message: (-message.store_timestamp, message.queue, -message.queue_offset))
-        more = len(messages) > most or any(older for _, older in found.values())
-        shown = messages[skip:most]
-        return shown, Older.after(messages[:most]) if more and shown else None
+        await each(written, of_queue, QUEUES_AT_ONCE)
+        shown = messages[skip:]
+        return shown, Older.after(messages) if more and shown else None
 
     async def _between(self, queue: MessageQueue, first: int, last: int) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []

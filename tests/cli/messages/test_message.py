@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from proof.kit.waiting import wait_until
 from tests.client.patient_blocking import Producer
 
 
@@ -36,3 +37,22 @@ def test_a_producers_id_without_its_topic_says_what_is_missing(bolide_broker: Br
     )
     assert (told.exit_code, told.output) == (1, f"bolide: {sentence}\n")
     assert CliRunner().invoke(load(), [*words, "--topic", "Shown"]).exit_code == 0
+
+
+def test_a_list_by_key_reports_that_it_may_be_incomplete(bolide_broker: Broker) -> None:
+    with Producer("G", bolide_broker.namesrv_addr) as producer:
+        for number in range(3):
+            producer.send(Message("Shown", b"%d" % number, keys=["k"]))
+    words = ["message", "find", "Shown", "k", "--namesrv", bolide_broker.namesrv_addr, "--count"]
+
+    def found() -> bool:
+        return len(json.loads(CliRunner().invoke(load(), [*words, "4", "--json"]).stdout)["messages"]) == 3
+
+    wait_until(found)
+    whole = CliRunner().invoke(load(), [*words, "4"])
+    assert whole.exit_code == 0 and "there may be more" not in whole.output
+    part = CliRunner().invoke(load(), [*words, "3"])
+    assert "a broker returned 3 messages, as many as it may, so there may be more" in part.stderr
+    for count, reached in (("3", True), ("4", False)):
+        shown = json.loads(CliRunner().invoke(load(), [*words, count, "--json"]).stdout)
+        assert (shown["limit"], shown["limit_reached"]) == (int(count), reached)

@@ -120,7 +120,7 @@ def set_settings(
 ) -> None:
     """Change settings of every name server while it runs."""
     with boundary():
-        changes = {key: str(value) for key, value in given_settings(settings, "setting ").items()}
+        changes = {key: str(value) for key, value in given_settings(settings, "orderMessageEnable=true").items()}
         call(namesrv, lambda admin: admin.update_namesrv_config(changes))
         changed = ", ".join(f"{key}={value}" for key, value in changes.items())
         output.note(f"every name server has {output.printable(changed)}")

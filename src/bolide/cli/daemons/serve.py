@@ -88,13 +88,14 @@ def listen_flags(listen: str | None) -> dict[str, object]:
     return {"bindAddress": host.strip("[]"), "listenPort": int(port)}
 
 
-def given_settings(settings: list[str] | None, given_by: str = "--set ") -> dict[str, object]:
-    """Return the pairs of --set. Raises ConfigError for one without an equals sign; `given_by` precedes it there."""
+def given_settings(
+    settings: list[str] | None, example: str = "--set flushDiskType=ASYNC_FLUSH"
+) -> dict[str, object]:
+    """Return key=value pairs. Raises ConfigError, which shows `example`, if a pair has no equals sign."""
     found: dict[str, object] = {}
     for text in settings or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            example = "--set flushDiskType=ASYNC_FLUSH" if given_by == "--set " else "orderMessageEnable=true"
-            raise ConfigError(f"{given_by}{text} is not key=value; write for example {example}")
+            raise ConfigError(f"setting {text} is not key=value; write for example {example}")
         found[key.strip()] = value.strip()
     return found

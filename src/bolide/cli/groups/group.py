@@ -85,7 +85,8 @@ def show(
             if not progress.queues and connected is None:
                 await must_exist(admin, group)
             different = await admin.different_subscriptions(group) if connected is not None else {}
-            return progress, connected, await admin.lag_times(group, topic) if progress.lag > 0 else {}, different
+            ages = await admin.lag_times(group, progress=progress) if progress.lag > 0 else {}
+            return progress, connected, ages, different
 
         progress, connected, ages, different = call(namesrv, ask)
         clients = [] if connected is None else connected.connection_set

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,8 +16,8 @@ from bolide.cli.terminal.watch import watched
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
     from bolide.admin.groups import GroupProgress
+    from bolide.admin.reset_plan import Move
     from bolide.client.messages.queue import MessageQueue
-    from bolide.client.messages.start_from import StartFrom
 
 app = typer.Typer()
 
@@ -65,9 +64,19 @@ def reset(
     with boundary():
         start = start_of("TO", to)
         if not yes:
-            planned = call(namesrv, lambda admin: _planned_reset(admin, group, topic, start))
+            from bolide.admin.reset_plan import planned_reset
+
+            async def ask(admin: Admin) -> list[Move]:
+                moves = await planned_reset(admin, group, topic, start)
+                await must_exist(admin, group)
+                return moves
+
+            rows: list[tuple[object, ...]] = [
+                (each.queue.broker_name, each.queue.queue_id, _shown(each.now), each.then, each.repeated, each.skipped)
+                for each in call(namesrv, ask)
+            ]
             columns = ("Broker", "Queue", "Offset now", "Offset then", "Again", "Skipped")
-            output.table(f"Offsets of {group} in {topic}", columns, planned, as_json)
+            output.table(f"Offsets of {group} in {topic}", columns, rows, as_json)
             output.note(f"nothing is changed: write --yes to reset {group} in {topic}")
             return
         moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, start))
@@ -103,39 +112,23 @@ def _shown(offset: int) -> int | None:
     return offset if offset >= 0 else None
 
 
-async def _planned_reset(admin: Admin, group: str, topic: str, start: StartFrom) -> list[tuple[object, ...]]:
-    """A row for each queue: its place, the offset before and after, messages that the group gets again or skips."""
-    queues = sorted((await admin.topic_route(topic)).read_queues())
-    await must_exist(admin, group)
-
-    async def of(queue: MessageQueue) -> tuple[object, ...]:
-        now = await admin.group_offset(group, queue)
-        if isinstance(start, str):
-            then = await (admin.begin_offset(queue) if start == "first" else admin.end_offset(queue))
-        else:
-            then = await admin.offset_at(queue, start)
-        again, skipped = (max(now - then, 0), max(then - now, 0)) if now >= 0 else (0, 0)
-        return queue.broker_name, queue.queue_id, _shown(now), then, again, skipped
-
-    return list(await asyncio.gather(*(of(queue) for queue in queues)))
-
-
 async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> list[tuple[MessageQueue, int, int]]:
     """Each queue with the target's offset before and after, -1 for none. A broker with any offset of the source
     replaces all of the target's in the topic, and one without leaves them."""
+    from bolide.admin.together import each
+
     queues = await admin.instance.route(topic)
     listed = sorted(queues.read_queues())
     connected = await admin.consumer_connections(target)
     if connected is not None and connected.connection_set:
         who = ", ".join(each.client_id for each in connected.connection_set)
         output.fail(f"{who} of group {target} is connected and would overwrite the offsets: stop the group first")
-    copied = await asyncio.gather(*(admin.group_offset(source, queue) for queue in listed))
-    before = await asyncio.gather(*(admin.group_offset(target, queue) for queue in listed))
-    if max(copied, default=-1) < 0:
+    copied = await each(listed, lambda queue: admin.group_offset(source, queue))
+    before = await each(listed, lambda queue: admin.group_offset(target, queue))
+    if max(copied.values(), default=-1) < 0:
         await must_exist(admin, source)
         output.fail(f"group {source} has no offsets in topic {topic}: nothing is there to copy")
-    replaced = {queue.broker_name for queue, offset in zip(listed, copied, strict=True) if offset >= 0}
+    replaced = {queue.broker_name for queue, offset in copied.items() if offset >= 0}
     return [
-        (queue, now, offset if queue.broker_name in replaced else now)
-        for queue, offset, now in zip(listed, copied, before, strict=True)
+        (queue, now, copied[queue] if queue.broker_name in replaced else now) for queue, now in before.items()
     ]

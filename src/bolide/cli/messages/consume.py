@@ -248,9 +248,9 @@ def message_fields(message: Any) -> dict[str, Any]:
     """A message as a JSON object, which `bolide produce --from-json` takes. Invalid UTF-8 in a body is shown as
     escapes, and another field has the bytes in base64."""
     try:
-        message.body.decode()
-        whole = {}
+        body, whole = message.body.decode(), {}
     except UnicodeDecodeError:
+        body = message.body.decode("utf-8", "backslashreplace")
         whole = {"body_base64": base64.b64encode(message.body).decode()}
     return {
         "topic": message.topic,
@@ -265,7 +265,7 @@ def message_fields(message: Any) -> dict[str, Any]:
         "born_timestamp": message.born_timestamp,
         "store_timestamp": message.store_timestamp,
         "reconsume_times": message.reconsume_times,
-        "body": message.body.decode("utf-8", "backslashreplace"),
+        "body": body,
         **whole,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import typer
 
@@ -14,6 +14,8 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
 app = typer.Typer()
+_MOST: Final = 64
+_MORE: Final = f"set --count up to {_MOST}, or search a time in the console"
 
 
 @app.command()
@@ -59,15 +61,18 @@ def at(
 def find(
     topic: str = typer.Argument(..., help="Topic."),
     key: str = typer.Argument(..., help="Key."),
-    count: int = typer.Option(32, "--count", "-c", min=1, max=64, help="Messages at most."),
+    count: int = typer.Option(32, "--count", "-c", min=1, max=_MOST, help="Maximum number of messages of each broker."),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
     """List the messages with a key."""
     with boundary():
-        found = call(namesrv, lambda admin: admin.messages_by_key(topic, key, max_messages=count))
+        from bolide.admin.messages import messages_and_more
+
+        found, more = call(namesrv, lambda admin: messages_and_more(admin, topic, key, max_messages=count))
         if as_json:
-            output.print_json([message_fields(message) for message in found])
+            listed = [message_fields(message) for message in found]
+            output.print_json({"messages": listed, "limit": count, "limit_reached": more})
             return
         rows = [
             (
@@ -83,6 +88,8 @@ def find(
         output.table(
             f"{topic} with key {key}", ("Message id", "Queue", "Offset", "Tags", "Stored", "Bytes"), rows, False
         )
+        if more:
+            output.note(f"a broker returned {count} messages, as many as it may, so there may be more: {_MORE}")
 
 
 @app.command()

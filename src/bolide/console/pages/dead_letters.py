@@ -7,10 +7,11 @@ from typing import Final
 
 from starlette.responses import Response
 
+from bolide.admin.together import each
 from bolide.client.messages.received import ReceivedMessage
-from bolide.console.cached import each
+from bolide.console.cluster import MOST_SKIPPED, stored
 from bolide.console.errors import PageRefused
-from bolide.console.pages.messages import MOST_SKIPPED, again, rows_of
+from bolide.console.pages.messages import again, rows_of
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
 from bolide.errors import BolideError
@@ -29,7 +30,7 @@ async def dead_letters(visit: Visit) -> Response:
     stats = await visit.view.stats_of(topics[part.first : part.last])
     rows = []
     for topic, queues in stats.items():
-        count = None if queues is None else sum(queue.end_offset - queue.begin_offset for queue in queues)
+        count = None if queues is None else stored(queues)
         last = max((queue.last_update for queue in queues or ()), default=0)
         rows.append((topic.removeprefix(DLQ_PREFIX), topic, count, last))
     rows.sort(key=lambda row: (-(row[2] or 0), row[0]))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.responses import Response
 
 from bolide.admin import QueueProgress
+from bolide.admin.reset_plan import planned_reset
 from bolide.client.messages.errors import ResponseError
-from bolide.client.messages.queue import MessageQueue
-from bolide.console.cached import each
+from bolide.client.messages.start_from import StartFrom
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields
 from bolide.console.render import link
@@ -77,9 +77,9 @@ async def group(visit: Visit) -> Response:
         members = await view.cached.get(("members", name), lambda: view.admin.consumer_connections(name))
     except ResponseError:
         members = None
-    different: dict[str, dict[str, str | None]] = {}
+    different: Mapping[str, Mapping[str, str | None]] = {}
     if members is not None:
-        different = await view.cached.get(("different", name), lambda: view.admin.different_subscriptions(name))
+        different = await view.different_subscriptions(name)
     return visit.page(
         "group.html",
         name=name,
@@ -105,75 +105,39 @@ async def member(visit: Visit) -> Response:
 # -- offsets
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What a reset does to one queue: `now` is -1 where the group has no offset yet."""
-
-    queue: MessageQueue
-    now: int
-    to: int
-    end: int
-
-    @property
-    def skipped(self) -> int:
-        """Messages that the group will not get."""
-        return max(self.to - max(self.now, 0), 0) if self.now >= 0 else 0
-
-    @property
-    def repeated(self) -> int:
-        """Messages that it gets again."""
-        return max(self.now - self.to, 0)
-
-
 async def plan(visit: Visit) -> Response:
     """What a reset would change."""
     name, topic = visit.query.needed("group", "the name of the group"), visit.query.needed("topic", "the topic")
-    place, moment = _place(visit.query)
+    to = _place(visit.query)
     if name not in await visit.view.groups():
         raise missing(f"group {name}")
-    moves = await _moves(visit, name, topic, place, moment)
+    moves = await planned_reset(visit.view.admin, name, topic, to)
     return visit.page(
         "reset.html",
         name=name,
         topic=topic,
-        place=place,
-        moment=moment,
+        place=to if isinstance(to, str) else "time",
+        moment=None if isinstance(to, str) else to,
         moves=moves,
         skipped=sum(move.skipped for move in moves),
         repeated=sum(move.repeated for move in moves),
     )
 
 
-def _place(fields: Fields) -> tuple[str, int | None]:
+def _place(fields: Fields) -> StartFrom:
     place = fields.chosen("to", PLACES, "first")
+    if place != "time":
+        return "first" if place == "first" else "last"
     moment = fields.moment("time")
-    if place == "time" and moment is None:
+    if moment is None:
         raise PageRefused("the time is missing to which the group goes")
-    return place, moment if place == "time" else None
-
-
-async def _moves(visit: Visit, group: str, topic: str, place: str, moment: int | None) -> list[Move]:
-    admin = visit.view.admin
-
-    async def of(queue: MessageQueue) -> Move:
-        first, end = await admin.begin_offset(queue), await admin.end_offset(queue)
-        to = first if place == "first" else end
-        if place == "time" and moment is not None:
-            to = await admin.offset_at(queue, moment)
-        return Move(queue, await admin.group_offset(group, queue), to, end)
-
-    queues = sorted((await admin.topic_route(topic)).read_queues())
-    return list((await each(queues, of)).values())
+    return moment
 
 
 async def reset(visit: Visit) -> Response:
     """Move the offsets of a group in a topic."""
     name, topic = visit.form.needed("group", "the name of the group"), visit.form.needed("topic", "the topic")
-    place, moment = _place(visit.form)
-    if place == "time" and moment is not None:
-        moved = await visit.view.admin.reset_offset(name, topic, moment)
-    else:
-        moved = await visit.view.admin.reset_offset(name, topic, "first" if place == "first" else "last")
+    moved = await visit.view.admin.reset_offset(name, topic, _place(visit.form))
     text = f"the offsets of {name} in {topic} are reset: {len(moved)} queues"
     return visit.done(text, link("/groups/show", group=name))
 

@@ -9,13 +9,14 @@ from typing import Final
 
 from starlette.responses import Response
 
+from bolide.admin.messages import messages_and_more
 from bolide.client import Message
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.trace import TraceContext
 from bolide.console.body_text import AVRO, FORMS, body_text, preview
-from bolide.console.cluster import Older
+from bolide.console.cluster import MOST_SKIPPED, Older
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.trace_picture import Picture, picture
@@ -27,7 +28,6 @@ from bolide.layout.names import TRACE_TOPIC
 WAYS: Final = ("time", "key", "id", "place")
 MOST_FOUND: Final = 64
 """Messages with one key that each broker is asked for."""
-MOST_SKIPPED: Final = 100_000
 _ID: Final = re.compile(r"[0-9A-Fa-f]{1,64}", re.ASCII)
 
 
@@ -50,17 +50,16 @@ async def messages(visit: Visit) -> Response:
     way = query.chosen("by", WAYS, "time")
     found: list[ReceivedMessage] = []
     older: Older | None = None
-    cut = False
+    more = False
     if topic:
         if way == "time":
             begin, end = query.moment("begin") or 0, query.moment("end")
             found, older = await visit.view.newest(topic, begin, end, query.number("skip", 0, most=MOST_SKIPPED))
         elif way == "key" and query.text("key"):
             begin, end = query.moment("begin") or 0, query.moment("end")
-            found = await visit.view.admin.messages_by_key(
-                topic, query.text("key"), max_messages=MOST_FOUND, begin=begin, end=end
+            found, more = await messages_and_more(
+                visit.view.admin, topic, query.text("key"), max_messages=MOST_FOUND, begin=begin, end=end
             )
-            cut = len(found) >= MOST_FOUND
         elif way == "id" and query.text("id"):
             one = await visit.view.admin.message(query.text("id"), topic) if _ID.fullmatch(query.text("id")) else None
             found = [] if one is None else [one]
@@ -74,7 +73,7 @@ async def messages(visit: Visit) -> Response:
         way=way,
         rows=rows_of(found),
         older=older,
-        most=MOST_FOUND if cut else 0,
+        most=MOST_FOUND if more else 0,
         topics=names_of_topics[:2_000],
         asked=bool(topic) and (way == "time" or bool(query.text({"key": "key", "id": "id", "place": "broker"}[way]))),
         values={name: query.text(name) for name in ("key", "id", "broker", "queue", "offset", "begin", "end")},

@@ -9,8 +9,9 @@ from typing import Final
 from starlette.responses import Response
 
 from bolide.admin import QueueStats
+from bolide.admin.together import each
 from bolide.client.messages.errors import ResponseError
-from bolide.console.cached import each
+from bolide.console.cluster import stored
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
@@ -69,7 +70,7 @@ async def topics(visit: Visit) -> Response:
 def _row(name: str, configs: Mapping[str, TopicConfig], stats: list[QueueStats] | None) -> TopicRow:
     if stats is None:
         return TopicRow(name, configs)
-    messages = sum(queue.end_offset - queue.begin_offset for queue in stats)
+    messages = stored(stats)
     last = max((queue.last_update for queue in stats), default=0)
     return TopicRow(name, configs, messages, last)
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from starlette.responses import Response
 
+from bolide.admin.together import each
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.console.cached import each
 from bolide.console.cluster import NEWEST
 from bolide.console.errors import PageRefused
 from bolide.console.figures import ShownBroker

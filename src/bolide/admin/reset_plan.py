@@ -1,0 +1,44 @@
+"""Effect of a reset of a group's offsets, queue by queue, before anything is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.admin.client import Admin
+from bolide.admin.together import each
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.start_from import StartFrom
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Effect on one queue: the offset of the group before (-1 without an offset) and after, and the end of the queue."""
+
+    queue: MessageQueue
+    now: int
+    then: int
+    end: int
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages that the group will not get."""
+        return max(self.then - self.now, 0) if self.now >= 0 else 0
+
+    @property
+    def repeated(self) -> int:
+        """Number of messages that the group consumes a second time."""
+        return max(self.now - self.then, 0)
+
+
+async def planned_reset(admin: Admin, group: str, topic: str, to: StartFrom) -> list[Move]:
+    """Return the effect of `Admin.reset_offset` on each queue, in order. Raises `TopicNotFound`."""
+
+    async def of(queue: MessageQueue) -> Move:
+        end = await admin.end_offset(queue)
+        if not isinstance(to, str):
+            then = await admin.offset_at(queue, to)
+        else:
+            then = await admin.begin_offset(queue) if to == "first" else end
+        return Move(queue, await admin.group_offset(group, queue), then, end)
+
+    return list((await each(sorted((await admin.topic_route(topic)).read_queues()), of)).values())
