@@ -59,6 +59,10 @@ async def test_address_that_refuses_is_followed_by_the_next_without_a_pause(list
 async def test_error_is_that_of_the_first_address() -> None:
     with pytest.raises(ConnectionRefusedError):
         await first_connected([closed(), closed()])
+    unknown_protocol = socket.AF_INET, STREAM, 9_999, ("127.0.0.1", 1)
+    for _ in range(20):
+        with pytest.raises(ConnectionRefusedError):
+            await first_connected([closed(), unknown_protocol], stagger=0)
 
 
 async def test_cancellation_closes_all(silent: Place) -> None:

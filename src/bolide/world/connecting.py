@@ -29,7 +29,6 @@ async def first_connected(places: list[Place], stagger: float = STAGGER_S) -> so
     """Return the first socket that is connected; all others are closed. A cancellation closes all."""
     left = list(places)
     tries: list[asyncio.Task[socket.socket]] = []
-    failures: list[BaseException] = []
     taken: socket.socket | None = None
     try:
         while taken is None and (left or any(not each.done() for each in tries)):
@@ -40,10 +39,7 @@ async def first_connected(places: list[Place], stagger: float = STAGGER_S) -> so
                 waiting, timeout=stagger if left else None, return_when=asyncio.FIRST_COMPLETED
             )
             for each in ended:
-                error = each.exception()
-                if error is not None:
-                    failures.append(error)
-                elif taken is None:
+                if each.exception() is None and taken is None:
                     taken = each.result()
     finally:
         for each in tries:
@@ -52,7 +48,7 @@ async def first_connected(places: list[Place], stagger: float = STAGGER_S) -> so
             if isinstance(result, socket.socket) and result is not taken:
                 result.close()
     if taken is None:
-        raise failures[0] if failures else OSError("the name has no address")
+        raise (tries[0].exception() if tries else None) or OSError("the name has no address")
     return taken
 
 
