@@ -13,7 +13,7 @@ from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.spark.data_source import RocketMQReader
 from bolide.spark.errors import ClusterUnavailable, NotPermitted
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.pulled_offsets import PulledOffsets, Question
+from bolide.spark.source.pulled_offsets import ATTEMPTS, PulledOffsets, Question
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
@@ -150,8 +150,17 @@ def test_a_pull_without_its_message_is_repeated(code: int) -> None:
     assert scripted(once).by_time({QUEUE: 3}) == {QUEUE: 3}
     assert asked.count(4) == 2
 
-    with pytest.raises(ClusterUnavailable, match=f"holds offset 4 and did not return its message .* with {code}: why"):
-        scripted(lambda offset: stored(offset) if offset in (0, 8) else answer(code, 0)).by_time({QUEUE: 3})
+
+def test_a_message_that_no_pull_returns_is_an_error() -> None:
+    asked: list[int] = []
+
+    def never(offset: int) -> Command:
+        asked.append(offset)
+        return stored(offset) if offset in (0, 8) else answer(codes.PULL_OFFSET_MOVED)
+
+    with pytest.raises(ClusterUnavailable, match="holds offset 4 and did not return its message .* with 21: why"):
+        scripted(never).by_time({QUEUE: 3})
+    assert asked.count(4) == ATTEMPTS
 
 
 def test_messages_that_the_broker_lacks_are_passed_over() -> None:
