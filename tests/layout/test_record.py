@@ -21,7 +21,9 @@ from bolide.layout.record import (
     GOOD,
     MAGIC_V1,
     MAGIC_V2,
+    body_matches,
     check_record,
+    decode_intact,
     decode_record,
     decode_records,
     describe,
@@ -178,3 +180,17 @@ def test_a_record_is_found_only_where_it_says_it_is() -> None:
     assert find_record(b"\xda" * 7 + raw[:-1], 0, -3) == -1
     long_topic = encoded({**FIELDS, "topic": b"t" * 200, "physical_offset": 4 + len(raw)})
     assert find_record(raw + long_topic, 1, 4) == len(raw)
+
+
+def test_decode_intact_ends_at_the_first_record_that_does_not_match_its_crc() -> None:
+    records = [encoded(FIELDS | {"body": body}) for body in (b"first", b"", b"third", b"fourth")]
+    whole = b"".join(records)
+    found, end = decode_intact(whole)
+    assert ([each.body for each in found], end) == ([b"first", b"", b"third", b"fourth"], len(whole))
+    third = len(records[0] + records[1])
+    damaged = bytearray(whole)
+    damaged[damaged.index(b"third")] ^= 1
+    found, end = decode_intact(bytes(damaged))
+    assert ([each.body for each in found], end) == ([b"first", b""], third)
+    assert not body_matches(decode_record(bytes(damaged), third))
+    assert decode_intact(whole[:-1])[1] == len(whole) - len(records[3])

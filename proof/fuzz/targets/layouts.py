@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import zlib
 from collections.abc import Iterable
 from typing import Final
@@ -46,8 +47,10 @@ from bolide.layout.properties import (
 from bolide.layout.record import (
     GOOD,
     Record,
+    body_matches,
     check_record,
     copy_of,
+    decode_intact,
     decode_record,
     decode_records,
     describe,
@@ -165,7 +168,11 @@ def record(data: bytes) -> None:
     place = find_record(data, 0, 0)
     if place >= 0 and check_record(data, place, size, False).status != GOOD:
         raise Broken(f"no record is at {place}, where one was found")
-    decode_records(data)
+    records = decode_records(data)
+    intact, end = decode_intact(data)
+    whole = list(itertools.takewhile(body_matches, records))
+    if len(intact) != len(whole) or end != sum(found.total_size for found in whole):
+        raise Broken("decode_intact does not end at the first record whose CRC fails")
     scan_records(data, 0, size, StoreShape(), True, 100)
     with contextlib.suppress(BolideError):
         for message in received_messages(data, "b"):

@@ -24,6 +24,7 @@ from bolide.client.messages.codec import Codec, CodecChoice, CodecError, JsonCod
 from bolide.client.messages.errors import (
     ClientForked,
     ClientStateError,
+    DamagedMessage,
     MessageRefused,
     NoQueue,
     ResponseError,
@@ -85,8 +86,8 @@ __all__ = [
     "PrometheusMetrics", "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors
     "BolideError", "LocalError", "PeerError", "ArgumentError", "ClientForked", "ClientStateError", "CodecError",
-    "CompressionError", "ConfigError", "ConnectionLost", "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout",
-    "ResponseError", "SendFailed", "TooFast", "TopicNotFound",
+    "CompressionError", "ConfigError", "ConnectionLost", "DamagedMessage", "MessageRefused", "NoQueue", "ProtocolError",
+    "RequestTimeout", "ResponseError", "SendFailed", "TooFast", "TopicNotFound",
 ]  # fmt: skip
 
 

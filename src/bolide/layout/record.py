@@ -262,6 +262,31 @@ def decode_records(buf: bytes) -> list[Record]:
     return found
 
 
+def body_matches(record: Record) -> bool:
+    """Whether the body matches the CRC of its record. An empty body always does, as in Java."""
+    body = record.body
+    crc: i64 = zlib.crc32(body) & 0x7FFFFFFF
+    return crc == record.body_crc or not body
+
+
+def decode_intact(buf: bytes) -> tuple[list[Record], int]:
+    """Return the records at the front whose bodies match their CRCs, and the byte at which the first other one starts.
+
+    That is the length of `buf` if all bytes are intact records.
+    """
+    found: list[Record] = []
+    at: i64 = 0
+    end: i64 = len(buf)
+    while end - at >= MIN_RECORD_SIZE and is_good(buf, at, end, False):
+        size: i64 = i64(read_i32_be(buf, at))
+        record = Record(buf, at, size)
+        if not body_matches(record):
+            break
+        found.append(record)
+        at += size
+    return found, at
+
+
 def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
     """Java's checkMessageAndReturnSize on the bytes of `buf` from `at` up to `limit`, in its order of checks."""
     if limit > len(buf):

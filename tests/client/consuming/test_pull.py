@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import pickle
 from typing import Any
 
 import pytest
 
-from bolide.client import MessageQueue
+from bolide.client import DamagedMessage, MessageQueue, ResponseError
 from bolide.client.consuming.pull import PullRequest, PullStatus, moved_after, pull, pull_or_restart
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
+from bolide.client.messages.received import received_messages
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import ConnectionLost
+from bolide.layout.record import MIN_RECORD_SIZE
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from proof.kit.waiting import PATIENCE, until, until_answered
@@ -65,6 +69,107 @@ async def test_after_a_lost_connection_the_route_is_asked_for_once(broker: Scrip
         assert len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) == asked + 1
     finally:
         await instance.release()
+
+
+def damage(broker: ScriptedBroker, offset: int) -> None:
+    """Flip a bit in the body of a message of queue 0, which is one byte long."""
+    record = bytearray(broker.stored["T", 0][offset])
+    record[MIN_RECORD_SIZE - 3] ^= 1
+    broker.stored["T", 0][offset] = bytes(record)
+
+
+def stored(broker: ScriptedBroker, *damaged: int) -> None:
+    """Store four messages in queue 0 and damage some."""
+    for body in (b"0", b"1", b"2", b"3"):
+        broker.store("T", 0, body, "")
+    for offset in damaged:
+        damage(broker, offset)
+
+
+async def test_pull_ends_before_a_damaged_message_and_fails_at_it(broker: ScriptedBroker) -> None:
+    broker.on_loop(lambda: stored(broker, 2))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
+    try:
+        await instance.fetch_route("T")
+        request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0))
+        result = await pull(instance, request)
+        assert ([message.body for message in result.messages], result.next_offset) == ([b"0", b"1"], 2)
+        request.offset = 2
+        with pytest.raises(DamagedMessage, match=r"broker-a.*queue T:0, offset 2, .*bolide store verify") as raised:
+            await pull(instance, request)
+        assert pickle.loads(pickle.dumps(raised.value)).retriable is raised.value.retriable
+        request.offset = 3
+        assert (await pull(instance, request)).next_offset == 4
+        broker.on_loop(lambda: broker.stored["T", 0].__setitem__(3, b"no record"))
+        with pytest.raises(DamagedMessage, match="its lengths do not match"):
+            await pull(instance, request)
+    finally:
+        await instance.release()
+
+
+async def test_damaged_message_is_pulled_from_another_broker_of_the_set(broker: ScriptedBroker) -> None:
+    with ScriptedBroker() as empty, ScriptedBroker() as replica:
+        broker.on_loop(lambda: stored(broker, 0))
+        replica.on_loop(lambda: stored(replica, 1))
+        broker.addresses = {"0": broker.address, "1": "127.0.0.1:1", "2": empty.address, "3": replica.address}
+        instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
+        try:
+            await instance.fetch_route("T")
+            request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0), commit_offset=1)
+            result = await pull(instance, request)
+            assert ([message.body for message in result.messages], result.next_offset) == ([b"0"], 1)
+            assert [len(each.requests(codes.PULL_MESSAGE)) for each in (broker, empty, replica)] == [1, 1, 1]
+            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(command, codes.SYSTEM_ERROR, "damaged")
+            assert [message.body for message in (await pull(instance, request)).messages] == [b"0"]
+            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(command, codes.NO_PERMISSION, "no")
+            with pytest.raises(ResponseError, match="NO_PERMISSION"):
+                await pull(instance, request)
+            assert len(replica.requests(codes.PULL_MESSAGE)) == 2
+        finally:
+            await instance.release()
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+async def test_push_consumer_stops_at_a_damaged_message(broker: ScriptedBroker, orderly: bool) -> None:
+    seen: list[bytes] = []
+    broker.on_loop(lambda: stored(broker, 2))
+    push = consumer(broker, orderly=orderly)
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        await until(lambda: isinstance(push.refusal, DamagedMessage), "the report")
+        assert (seen, push.position(QUEUE)) == ([b"0", b"1"], 2)
+    assert broker.offsets["G", "T", 0] == 2
+
+
+async def test_poll_raises_at_a_damaged_message_until_it_is_intact(broker: ScriptedBroker) -> None:
+    broker.on_loop(lambda: stored(broker, 1))
+    async with pull_consumer(broker) as polled:
+        polled.subscribe("T")
+        assert [message.body for message in await polled.poll(60)] == [b"0"]
+        with pytest.raises(DamagedMessage, match="offset 1"):
+            while not await polled.poll(1):
+                pass
+        assert polled.position(QUEUE) == 1
+        broker.on_loop(lambda: damage(broker, 1))  # the same bit again: the message is whole
+        bodies: list[bytes] = []
+        while len(bodies) < 3:
+            with contextlib.suppress(DamagedMessage):
+                bodies += [message.body for message in await polled.poll(1)]
+        assert bodies == [b"1", b"2", b"3"]
+
+
+async def test_no_other_way_delivers_a_damaged_message(broker: ScriptedBroker) -> None:
+    seen: list[bytes] = []
+    broker.on_loop(lambda: stored(broker, 0))
+    push = consumer(broker)
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        record = broker.stored["T", 0][0]
+        broker.ask_all(codes.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "G", "brokerName": "broker-a"}, record)
+        await until(lambda: any(b"CRC" in (each.remark or "").encode() for each in broker.answers), "the refusal")
+    assert seen == []
+    with pytest.raises(DamagedMessage):
+        received_messages(record, "broker-a")
 
 
 @pytest.mark.slow  # the client asks for routes every 30 s

@@ -15,8 +15,7 @@ from bolide.client.consuming.stacks import stacks
 from bolide.client.instance.protocol_json import json_body, json_text, queue_map, queue_map_text, queue_of
 from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import ReceivedMessage, show_origin
-from bolide.layout.record import decode_record
+from bolide.client.messages.received import ReceivedMessage, intact_message, show_origin
 from bolide.remoting import codes
 from bolide.remoting.codes import language_name
 from bolide.remoting.command import Command, make_response
@@ -96,8 +95,11 @@ def _wall_ms(loop_time: float, wall_minus_loop: float) -> int:
 async def consume_directly(
     command: Command, call_of: Callable[[ReceivedMessage], ListenerCall], threads: Executor, orderly: bool
 ) -> Command:
-    """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue."""
-    message = ReceivedMessage(decode_record(command.body, 0), command.ext().get("brokerName", ""))
+    """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue.
+
+    Raises `DamagedMessage` if the message does not match its CRC.
+    """
+    message = intact_message(command.body, command.ext().get("brokerName", ""))
     show_origin(message)
     loop = asyncio.get_running_loop()
     begin = loop.time()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -11,11 +12,14 @@ from bolide.client.messages.errors import NoQueue, ResponseError, response_error
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import ReceivedMessage, received_messages
+from bolide.client.messages.received import ReceivedMessage, damaged_message, intact_messages
 from bolide.client.messages.subscription import Subscription, subscription
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
+from bolide.layout.property_names import TAGS
 from bolide.remoting import codes
+
+log = logging.getLogger("bolide.client")
 
 COMMIT: Final = 0x1
 SUSPEND: Final = 0x2
@@ -81,12 +85,46 @@ class PullRequest:
 
 
 async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
-    """Ask the queue's broker. Raises `ResponseError` for a refusal, `NoQueue` when no address is known."""
+    """Ask the queue's broker. Raises `ResponseError` for a refusal, `NoQueue` when no address is known.
+
+    If the broker fails to read the message or sends it damaged, pull it from each other broker of the set once. Raises
+    `DamagedMessage` if no broker sends it intact.
+    """
     queue = request.queue
     address = instance.any_address(queue.broker_name, request.broker_id)
     if address is None:
         raise NoQueue(f"no address of broker {queue.broker_name} is known, {queue} cannot be read")
     request.asked = address
+    try:
+        return await _pull_from(instance, request, address)
+    except ResponseError as error:
+        if error.code != codes.SYSTEM_ERROR:
+            raise
+        result = await _pull_from_others(instance, request, address)
+        if result is None:
+            raise
+        log.warning("%s: another broker of the set has sent it intact", error)
+        return result
+
+
+async def _pull_from_others(instance: ClientInstance, request: PullRequest, address: str) -> PullResult | None:
+    """Return messages of the queue from another broker of the set than `address`, or None."""
+    at_once = replace(request, suspend=0.0)
+    for other in list(instance.brokers.get(request.queue.broker_name, {}).values()):
+        if other == address:
+            continue
+        try:
+            result = await _pull_from(instance, at_once, other)
+        except BolideError as error:
+            log.debug("%s did not send the messages of %s, either: %s", other, request.queue, error)
+            continue
+        if result.status is PullStatus.FOUND:
+            return result
+    return None
+
+
+async def _pull_from(instance: ClientInstance, request: PullRequest, address: str) -> PullResult:
+    queue = request.queue
     wanted = request.subscription
     flags = LITE if request.lite else 0
     if request.commit_offset > 0 and instance.master_address(queue.broker_name) == address:
@@ -123,14 +161,21 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     said = answer.ext()
     status = _STATUS[answer.code]
     messages: list[ReceivedMessage] = []
+    next_offset = int(said.get("nextBeginOffset", request.offset))
     if status is PullStatus.FOUND:
-        messages = received_messages(answer.body, queue.broker_name, wanted.exact_tags)
+        messages, end = intact_messages(answer.body, queue.broker_name)
         namespace = instance.options.namespace
         for message in messages if namespace or is_lmq(queue.topic) else ():
             message.topic = without_namespace(namespace, message.topic)
             if is_lmq(queue.topic):
                 message.read_from(queue.topic)
-    next_offset = int(said.get("nextBeginOffset", request.offset))
+        if end < len(answer.body):
+            if not messages:
+                raise damaged_message(answer.body, end, f"a message of {queue} at or after {request.offset}", address)
+            next_offset = messages[-1].queue_offset + 1  # the next pull finds the damaged message first
+        tags = wanted.exact_tags
+        if tags is not None:  # a broker compares hashes, and two tags may share one
+            messages = [message for message in messages if message.get_property(TAGS) in tags]
     suggested = int(said.get("suggestWhichBrokerId", "0"))
     at_replica = instance.master_address(queue.broker_name) != address
     return PullResult(

@@ -53,6 +53,10 @@ class TopicNotFound(ResponseError):
         super().__init__(message, code, remark)
 
 
+class DamagedMessage(ResponseError):
+    """A response contains a message that does not match its CRC. The client never delivers it."""
+
+
 class SendFailed(LocalError):
     """A message could not be sent at any of the tries; the cause is the last try's error."""
 
@@ -97,6 +101,8 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
 
 def refusal_of(error: BaseException) -> ResponseError | None:
     """Return the error if a consumer gets it until somebody changes something, else None."""
+    if isinstance(error, DamagedMessage):
+        return error
     return error if isinstance(error, ResponseError) and error.code in REFUSED_CODES else None
 
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar
 
 from bolide.client.messages.codec import NO_VALUE, Codec, CodecError, value_of
+from bolide.client.messages.errors import DamagedMessage
 from bolide.client.messages.light_queues import is_lmq, light_offset
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout import property_names as names
+from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
 from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
-from bolide.layout.record import Record, decode_records
+from bolide.layout.record import Record, body_matches, decode_intact, decode_record
 from bolide.layout.words import split_keys
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 from bolide.remoting.errors import CompressionError, CompressionMissing
 
 _Value = TypeVar("_Value")
+
+_REPAIR: Final = "check the broker's store with `bolide store verify`"
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 """Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
@@ -191,13 +195,37 @@ class ReceivedMessage:
         return f"<ReceivedMessage {place} {self.message_id}>"
 
 
-def received_messages(body: bytes, broker_name: str, tags: frozenset[str] | None = None) -> list[ReceivedMessage]:
-    """The messages of an answer with records. With `tags`, only those whose tag is exactly one of them: a broker
-    compares hashes, and two tags may share one."""
-    messages = [ReceivedMessage(record, broker_name) for record in decode_records(body)]
-    if tags is not None:
-        messages = [message for message in messages if message.get_property(names.TAGS) in tags]
+def received_messages(body: bytes, broker_name: str) -> list[ReceivedMessage]:
+    """Decode all messages of a response. Raises `DamagedMessage` if one of them does not match its CRC."""
+    messages, end = intact_messages(body, broker_name)
+    if end < len(body):
+        raise damaged_message(body, end, f"a message of broker {broker_name}")
     return messages
+
+
+def intact_messages(body: bytes, broker_name: str) -> tuple[list[ReceivedMessage], int]:
+    """Return the messages before the first that does not match its CRC, and its byte in `body`, or the length."""
+    records, end = decode_intact(body)
+    return [ReceivedMessage(record, broker_name) for record in records], end
+
+
+def intact_message(body: bytes, broker_name: str) -> ReceivedMessage:
+    """Decode one message. Raises `RecordError` if it is none, and `DamagedMessage` if it does not match its CRC."""
+    record = decode_record(body, 0)
+    if not body_matches(record):
+        raise damaged_message(body, 0, f"a message of broker {broker_name}")
+    return ReceivedMessage(record, broker_name)
+
+
+def damaged_message(body: bytes, at: int, what: str, address: str = "") -> DamagedMessage:
+    """Return the error for the bytes from `at`, which are not an intact message. `what` names it without a record."""
+    sender = f" from {address}" if address else ""
+    try:
+        record = decode_record(body, at)
+    except RecordError:
+        return DamagedMessage(f"{what}{sender} is damaged, its lengths do not match: {_REPAIR}")
+    place = f"queue {record.topic}:{record.queue_id}, offset {record.queue_offset}, log offset {record.physical_offset}"
+    return DamagedMessage(f"{what}{sender} is damaged, its body does not match its CRC ({place}): {_REPAIR}")
 
 
 def show_origin(message: ReceivedMessage, namespace: str = "") -> None:

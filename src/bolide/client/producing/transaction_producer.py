@@ -15,10 +15,10 @@ from typing import Any, Final, Self, Unpack
 
 from bolide.client.instance.options import DEFAULT_NAMESRV
 from bolide.client.messages.arguments import check_count, check_method
-from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.errors import DamagedMessage, MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace, without_namespace
-from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.received import ReceivedMessage, intact_message
 from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
 from bolide.client.messages.user_code import raise_interruption
@@ -29,7 +29,6 @@ from bolide.errors import ArgumentError, BolideError
 from bolide.layout import property_names as names
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import decode_offset_message_id
-from bolide.layout.record import decode_record
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -106,10 +105,13 @@ class TransactionProducer(Producer):
     def check_transaction(self, address: str, command: Command) -> bool:
         """A broker asks how a transaction ended; False when it is not one of this group."""
         try:
-            message = ReceivedMessage(decode_record(command.body, 0), "")
+            message = intact_message(command.body, "")
         except RecordError as error:
             log.warning("%s asks about a transaction with a body that is not a message: %s", address, error)
             return False
+        except DamagedMessage as error:  # without an answer the broker asks again, perhaps at another producer
+            log.error("%s asks about a transaction, but not with the message that was sent: %s", address, error)
+            return True
         message.codec = self.codec
         if message.get_property(names.PGROUP) != self.group or self._instance is None:
             return False
