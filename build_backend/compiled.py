@@ -107,6 +107,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.queues.queue_numbers": "numbers every message",
     "bolide.store.queues.unit_files": "part of consume_queue; one turn of its loop a unit read at start",
     "bolide.store.raw_log": "one turn of its loop a record that a slave appends",
+    "bolide.store.reading.intact": "checks every record of a read that comes from the disk",
     "bolide.store.reading.lookups": "reads every pull; the base class of message_store, which must see a native class",
     "bolide.store.reading.read": "one turn of its loop a message pulled",
     "bolide.store.reading.read_result": "one object made for every pull",

@@ -39,6 +39,8 @@ from bolide.store.options import StoreOptions
 NOW = 1_700_000_000_000
 PEER = encode_host("10.1.2.3", 4567)
 STORE = encode_host("127.0.0.1", 10911)
+BODY = 88
+"""The byte of a record at which its body starts, with IPv4 hosts."""
 CHANNEL = Channel(1, bytes(8), "127.0.0.1:1")
 
 
@@ -109,10 +111,25 @@ class Parts:
     def pulled(self, now: int = NOW, **fields: Any) -> Command:
         return reply_of(self.pull(now, **fields))
 
+    def damage(self, topic: str, offset: int, queue_id: int = 0) -> None:
+        """Flip a bit in the body of a stored message."""
+        ((place, _, _),) = self.store.units(topic, queue_id, offset, 1)
+        byte = self.store.log.segments.read(place + BODY, 1)[0]
+        overwrite(self.store, place + BODY, bytes([byte ^ 1]))
+
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """What is stored in a queue, straight from the store."""
         found = self.store.read(topic, queue_id, 0, max_count=32, max_bytes=1 << 20)
         return decode_records(b"".join(found.buffers))
+
+
+def overwrite(store: MessageStore, offset: int, data: bytes) -> None:
+    """Change bytes of the log on disk, and drop what memory has of the log, as a restart does."""
+    handle = store.files.open(store.log.segments.path_at(offset))
+    store.files.write_at(handle, [data], offset % store.log.segment_size)
+    store.files.close(handle)
+    store.log.tail.clear()
+    store.log.memory_from = store.log.written_offset
 
 
 def reply_of(outcome: Outcome) -> Command:

@@ -9,9 +9,11 @@ import pytest
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.files import DiskFull
-from bolide.store.errors import NotTheLog, ServiceNotAvailable
+from bolide.store.errors import NotTheLog, RecordDamaged, ServiceNotAvailable
+from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import StoreOptions
 from bolide.store.raw_log import RawLog
+from bolide.store.reading.intact import CheckedSpans
 from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ASYNC, SHAPE, SYNC, Machine, message
 
@@ -289,3 +291,78 @@ def test_a_deletion_that_cannot_be_marked_deletes_nothing() -> None:
     machine.files.faults_over()
     assert machine.store.queues.delete_older("T", int(of.store.end_offset))
     assert machine.store.queues.topics() == []
+
+
+def damaged_log(of: Machine, number: int, byte: int = 88) -> tuple[bytes, int]:
+    """The log with a bit flipped in a record, by default in its body, and where the record starts."""
+    start = int(of.acknowledged[number].at.physical_offset)
+    whole = bytearray(log_of(of))
+    whole[start + byte] ^= 1
+    return bytes(whole), start
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slave_neither_appends_nor_reports_a_damaged_record(seed: int) -> None:
+    draw, of = random.Random(seed), master()
+    whole, start = damaged_log(of, draw.randrange(60))
+    machine, raw = slave(draw.choice((SYNC, ASYNC)))
+    for _ in range(2):  # it connects again, and gets the same bytes
+        at = int(raw.end)
+        with pytest.raises(RecordDamaged, match=rf"offset {start} of the log \(topic T, queue .*is not appended"):
+            while at < len(whole):
+                size = draw.choice((1, 3, 8, 100, 700, 5000, 20_000))
+                raw.append(at, whole[at : at + size], machine.now)
+                machine.flush()
+                at += size
+        machine.flush()
+        assert int(raw.end) == int(raw.settled) == start
+        raw.forget()
+    assert log_of(machine) == whole[:start]
+    raw.append(start, log_of(of)[start:], machine.now)  # another master has the record intact
+    machine.flush()
+    assert log_of(machine) == log_of(of)
+
+
+def sent_by(raw: RawLog, log: CommitLog, begin: int, most: int) -> bytes:
+    """Read the log in pieces, as a master does for a slave."""
+    spans, sent = CheckedSpans(log), b""
+    while piece := raw.read(begin + len(sent), most, spans):
+        assert not isinstance(piece, Extent)
+        sent += piece
+    return sent
+
+
+@pytest.mark.parametrize("most", [1, 7, 50, 400, 3000, 1 << 20])
+def test_master_sends_all_intact_records_from_its_disk(most: int) -> None:
+    of = master(60 if most > 7 else 12)
+    of.store.log.tail.clear()
+    of.store.log.memory_from = of.store.log.written_offset
+    whole = log_of(of)
+    raw = RawLog(of.store)
+    for begin in (0, int(of.acknowledged[5].at.physical_offset), int(of.acknowledged[5].at.physical_offset) + 30):
+        assert sent_by(raw, of.store.log, begin, most) == whole[begin:]
+
+
+@pytest.mark.parametrize("most", [1, 7, 50, 400, 3000, 1 << 20])
+@pytest.mark.parametrize(("number", "byte"), [(0, 88), (5, 88), (11, 88), (5, 35), (5, 6)])
+def test_master_does_not_send_a_damaged_record_from_its_disk(most: int, number: int, byte: int) -> None:
+    of = master(12)
+    whole, start = damaged_log(of, number, byte)
+    of.store.log.tail.clear()
+    path = of.store.log.segments.path_at(0)
+    handle = of.files.open(path)
+    of.files.write_at(handle, [whole[start : start + 120]], start)
+    of.files.close(handle)
+    raw = RawLog(of.store)
+    of.store.log.memory_from = 0
+    assert sent_by(raw, of.store.log, 0, most) == whole  # from the kernel's memory, where this process wrote it
+    of.store.log.memory_from = of.store.log.written_offset
+    spans, sent = CheckedSpans(of.store.log), b""
+    for _ in range(2):
+        with pytest.raises(RecordDamaged, match=rf"offset {start} of the log.* is not sent"):
+            while True:
+                piece = raw.read(len(sent), most, spans)
+                assert piece
+                assert not isinstance(piece, Extent)
+                sent += piece
+        assert sent == whole[:start]

@@ -13,6 +13,10 @@ class StoreDamaged(LocalError):
     """Files of a store do not fit together; the text says which and what to do."""
 
 
+class RecordDamaged(LocalError):
+    """A record of the log does not match its CRC. The text names its queue and offset, and what to do."""
+
+
 class MessageIllegal(PeerError):
     """The message cannot be stored as it is: a part is too long."""
 

@@ -1,7 +1,8 @@
 """The log as bytes, for replication: a master reads what it sends, a slave appends what it is sent.
 
-A slave's records have their places from its master. They are appended as they are; what is looked at is their size and
-their offset, so that bytes of another log, or of files of another size, are refused and not appended.
+A slave's records have their places from its master. They are appended as they are, after a check of their size, offset
+and CRC: bytes of another log, of files of another size, and damaged records are rejected. Every record that a slave
+reports has passed this check.
 """
 
 from __future__ import annotations
@@ -11,11 +12,20 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, OFFSET_PHYSICAL
+from bolide.layout.record import (
+    BLANK_MAGIC,
+    BLANK_SIZE,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    OFFSET_PHYSICAL,
+    is_good,
+)
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.files import DiskFull, FileFailed, SyncFailed
-from bolide.store.errors import NotTheLog, ServiceNotAvailable
+from bolide.store.errors import NotTheLog, RecordDamaged, ServiceNotAvailable
 from bolide.store.message_store import MessageStore
+from bolide.store.reading.intact import CheckedSpans, place_of
 
 MOST_BLANK: Final = 64 * 1024 * 1024
 """Bytes that may be left at the end of a file; they wait in memory until all of them are there."""
@@ -60,9 +70,12 @@ class RawLog:
 
     # -- a master --
 
-    def read(self, offset: i64, most: i64) -> bytes | memoryview | Extent:
+    def read(self, offset: i64, most: i64, spans: CheckedSpans | None = None) -> bytes | memoryview | Extent:
         """Up to `most` bytes as they are, within one file and below `settled`; an `Extent` to load first if they are
-        not in memory. No bytes where there are none. Raises `FileFailed`."""
+        not in memory. No bytes where there are none.
+
+        With `spans`, bytes that may come from the disk end before the first record that does not match its CRC. Raises
+        `RecordDamaged` if there are none before it, and `FileFailed`."""
         log = self._log
         size: i64 = min(most, self.settled - offset, log.segment_size - offset % log.segment_size)
         if size <= 0 or offset < log.segments.min_offset:
@@ -71,10 +84,12 @@ class RawLog:
         if newest is not None:
             return newest  # of bytes in memory, which never change
         view = log.segments.view_warm(offset, size)
-        if view is not None:
-            return bytes(view)  # copied at once: no view of a map outlives the read
-        data = log.segments.read_warm(offset, size)
-        return data if data is not None else log.segments.extent(offset, size)
+        # Copied at once: no view of a map outlives the read.
+        data = bytes(view) if view is not None else log.segments.read_warm(offset, size)
+        if data is None:
+            log.evicted(offset)
+            return log.segments.extent(offset, size)
+        return data if spans is None or offset >= log.memory_from else spans.intact(offset, data)
 
     def read_cold(self, offset: i64, size: i64) -> bytes:
         """Bytes in any number of files. Waits for the disk. Raises `FileFailed`."""
@@ -123,8 +138,8 @@ class RawLog:
         for its rest, so that the log always ends with a whole one.
 
         `offset` is where the bytes before ended; in a store without a record, any beginning of a file. Raises
-        `NotTheLog` for bytes that cannot be a log's here, `ServiceNotAvailable` and `FileFailed`; records before `end`
-        are appended then, and the rest is forgotten.
+        `NotTheLog` for bytes that cannot be a log's here, `RecordDamaged` for a record that does not match its CRC,
+        `ServiceNotAvailable` and `FileFailed`; records before `end` are appended then, and the rest is forgotten.
         """
         store, log = self._store, self._log
         if not store.writable():
@@ -170,6 +185,7 @@ class RawLog:
         """Where the last whole record of this file ends in `data`, in which byte `at` has this physical offset."""
         base = offset - at
         end = at + room
+        first = at
         while limit - at >= BLANK_SIZE:
             total: i64 = i64(read_i32_be(data, at))
             magic: i64 = i64(read_i32_be(data, at + 4))
@@ -199,6 +215,13 @@ class RawLog:
             if total > limit - at:
                 self._needed = total
                 break
+            if magic != BLANK_MAGIC and not is_good(data, at, limit, True):
+                if at > first:  # append the records before it
+                    break
+                raise RecordDamaged(
+                    f"its record at offset {base + at} of the log{place_of(data, at)} is damaged and is not appended: "
+                    f"run `bolide store verify` on its store"
+                )
             at += total
         return at
 

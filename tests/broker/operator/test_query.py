@@ -13,6 +13,7 @@ from bolide.broker.operator.query import QueryService
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.store.errors import RecordDamaged
 from tests.broker.parts import NOW, Parts, reply_of, send_request, text
 
 
@@ -86,3 +87,13 @@ def test_what_is_not_there(parts: Queries) -> None:
 def test_by_offset(parts: Queries) -> None:
     record = parts.records("T")[5]
     assert bodies(parts.ask(codes.VIEW_MESSAGE_BY_ID, offset=str(record.physical_offset))) == [b"5"]
+
+
+def test_no_damaged_message_is_shown(parts: Queries) -> None:
+    damaged = parts.records("T")[7]
+    parts.damage("T", 7)
+    view = {"offset": str(damaged.physical_offset)}
+    for ask in (lambda: parts.by_key("k7"), lambda: parts.ask(codes.VIEW_MESSAGE_BY_ID, **view)):
+        with pytest.raises(RecordDamaged, match="topic T, queue 0, offset 7, does not match its CRC"):
+            ask()
+    assert bodies(parts.by_key("k8")) == [b"8"]

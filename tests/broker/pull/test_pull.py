@@ -306,3 +306,13 @@ def test_a_filter_looks_at_records_for_a_short_time_and_tells_where_to_go_on(tmp
     slow = parts.pulled(**sql, subscription="n = 11")
     assert offsets(slow)[0] == 1  # one record further at least
     parts.close()
+
+
+def test_pull_of_a_damaged_message_fails_and_names_it(parts: Parts) -> None:
+    fill(parts)
+    parts.damage("T", 3)
+    assert bodies(parts.pulled()) == [b"0", b"1", b"2"]
+    answer = parts.pulled(offset=3)
+    assert answer.code == codes.SYSTEM_ERROR
+    assert "the message at offset 3 of queue T:0 is damaged" in (answer.remark or "")
+    assert parts.store.maintenance.take_problem() == answer.remark

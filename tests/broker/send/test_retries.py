@@ -16,6 +16,7 @@ from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.store.errors import RecordDamaged
 from tests.broker.parts import NOW, STORE, Parts, properties_of, reply_of, send_request, text
 
 
@@ -155,3 +156,11 @@ def test_an_unknown_group_and_a_broker_that_takes_nothing(tmp_path: Path) -> Non
     silent.service.configure(silent.options)
     assert silent.back(record).code == codes.NO_PERMISSION
     silent.close()
+
+
+def test_damaged_message_gets_no_copy(parts: Retrying) -> None:
+    record = parts.stored()
+    parts.damage("T", 0)
+    with pytest.raises(RecordDamaged, match="queue 0, offset 0, does not match its CRC"):
+        parts.back(record)
+    assert parts.levels() == [0] * 18

@@ -87,3 +87,13 @@ def test_a_report_after_the_master_is_back_ends_nothing(parts: Acting) -> None:
     assert parts.away(3 * INTERVAL_MS) == []
     parts.least(1)
     assert len(parts.away(INTERVAL_MS)) == 1, "it is still open"
+
+
+def test_damaged_half_message_is_not_handed_over(parts: Acting) -> None:
+    parts.half(UNIQ_KEY="A")
+    parts.half(UNIQ_KEY="B")
+    parts.damage("RMQ_SYS_TRANS_HALF_TOPIC", 0)
+    parts.act()
+    found = parts.away(INTERVAL_MS)
+    assert [message.properties.get("UNIQ_KEY") for message, _ in found] == ["B"]
+    assert "does not match its CRC" in parts.store.maintenance.take_problem()

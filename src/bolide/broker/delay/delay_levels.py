@@ -42,6 +42,7 @@ from bolide.remoting.headers.decode import java_int
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.disk.extents import Extent
+from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
 from bolide.store.queues.consume_queue import ConsumeQueue
 from bolide.store.reading.record_runs import RecordRuns
@@ -250,7 +251,12 @@ class DelayService(Table):
                 assert self._runs.cold is not None
                 self._load(level, self._runs.cold)
                 return done
-            record = self._runs.record(physical_offset, size)
+            try:
+                record = self._runs.intact(physical_offset, size)
+            except RecordDamaged as error:  # a copy would get a CRC that fits the damaged body
+                self._waits(level, error)
+                level.more = False
+                return done
             if record is not None and not self._put(level, record, now):
                 level.more = False
                 return done
@@ -314,13 +320,18 @@ class DelayService(Table):
                 return self._send_away(level, message)
             appended = self._writer.put(message, now)
         except BolideError as error:
-            self.failures += 1
             if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help
-                waits = f"delay level {level.level} waits for a message it cannot deliver: {error}"
-                self._store.maintenance.problem = waits
+                self._waits(level, error)
+            else:
+                self.failures += 1
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))
         return True
+
+    def _waits(self, level: Level, error: BolideError) -> None:
+        """Report that a level cannot deliver its next message and retries it at each tick."""
+        self.failures += 1
+        self._store.maintenance.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
 
     def _send_away(self, level: Level, message: BrokerMessage) -> bool:
         """Send the message to another set; False when enough of its level are under way."""

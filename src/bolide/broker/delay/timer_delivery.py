@@ -24,6 +24,7 @@ from bolide.layout.message_properties import MessageProperties, stored_propertie
 from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
 from bolide.layout.record import Record, copy_of
 from bolide.remoting.codes import MESSAGE_ILLEGAL
+from bolide.store.errors import RecordDamaged
 
 RETRY_MS: Final = 500
 FULL_MS: Final = 20
@@ -161,7 +162,17 @@ class Delivery:
         return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
     def _put(self, record: Record, message: BrokerMessage, added: dict[str, str], stored: Stored, now: int) -> bool:
-        """Store a message with these properties added, or without them where that makes it too long."""
+        """Store a message with these properties added, or without them where that makes it too long.
+
+        False if the store does not take it now, or if the record does not match its CRC: the slot waits.
+        """
+        try:
+            self._writer.store.check(record)
+        except RecordDamaged as error:
+            self.failures += 1
+            self._writer.store.maintenance.problem = f"the timer waits for a message it cannot deliver: {error}"
+            self.retry_at = now + self._pause
+            return False
         message.properties.extend(added)
         if self.sends_away:
             if self.away.full:

@@ -48,6 +48,7 @@ from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.request_access import LITE_PULL, PULL
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import PullResponse
+from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
 from bolide.store.reading.read import MAX_PULL_BYTES
 from bolide.store.reading.read_result import (
@@ -229,14 +230,18 @@ class PullService(Service):
             reset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
             if reset >= 0:
                 return self._reset_to(reset, command, header, group, now)
-        found = self._store.read(
-            topic,
-            queue_id,
-            offset,
-            max_count=max(header.max_msg_nums, 1),
-            max_bytes=MAX_PULL_BYTES,
-            wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
-        )
+        try:
+            found = self._store.read(
+                topic,
+                queue_id,
+                offset,
+                max_count=max(header.max_msg_nums, 1),
+                max_bytes=MAX_PULL_BYTES,
+                wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
+            )
+        except RecordDamaged as error:  # clients retry at the same offset, Java's too
+            self._store.maintenance.problem = str(error)
+            return refuse(command, SYSTEM_ERROR, str(error))
         if found.cold:
             since = now if began < 0 else began
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later, began=since))

@@ -91,7 +91,7 @@ class RetryService(Service):
         perm = PERM_READ_WRITE
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
         name = retry_topic(header.group)
-        record = self._store.record_at(header.offset)  # first: a record that is not in memory restarts this
+        record = self._store.intact_record(header.offset)  # first: a record that is not in memory restarts this
         topic = self._topics.find_or_create(name, config.retry_queue_nums, perm, sys_flag, False, now)
         if not topic.writable:
             remark = f"the topic[{name}] sending message is forbidden"

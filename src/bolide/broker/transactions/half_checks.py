@@ -190,7 +190,7 @@ class HalfChecks:
         Raises only what also stops the others: the store takes nothing now.
         """
         try:
-            record = self._store.record_at(half.physical_offset, half.size)
+            record = self._store.intact_record(half.physical_offset, half.size)
             return record is None or self._check(half, record, now)
         except BolideError as error:
             if response_code(error) == codes.SERVICE_NOT_AVAILABLE:
@@ -268,7 +268,7 @@ class HalfChecks:
                 continue
             room -= half.size
             try:
-                record = self._store.record_at(half.physical_offset, half.size)
+                record = self._store.intact_record(half.physical_offset, half.size)
                 if record is not None:
                     self._ask(record)
             except BolideError as error:

@@ -136,7 +136,7 @@ class TransactionService(Service):
         cold = self._store.cold_record(header.commit_log_offset)
         if cold is not None:
             return Cold([cold], lambda later: self.on_end(channel, command, header, later))
-        record = self._store.record_at(header.commit_log_offset)
+        record = self._store.intact_record(header.commit_log_offset)
         if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
         properties = stored_properties(record.properties)
@@ -200,7 +200,7 @@ class TransactionService(Service):
         cold = self._store.cold_record(at)
         if cold is not None:
             return Cold([cold], lambda later: self.on_resume(channel, command, header, later))
-        record = self._store.record_at(at)
+        record = self._store.intact_record(at)
         if record is None or not self._is_given_up(record):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))

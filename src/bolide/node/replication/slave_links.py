@@ -15,8 +15,10 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.master import KnownAhead, MasterSession, Pace
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.file_contract import FileFailed
+from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
+from bolide.store.reading.intact import CheckedSpans
 from bolide.transport.raw_connection import RawConnection
 
 WRITE_HIGH: Final = 1024 * 1024
@@ -37,10 +39,11 @@ READ_AHEAD: Final = 1024 * 1024
 class _Slave:
     """One connection of a slave."""
 
-    def __init__(self, key: int, connection: RawConnection, session: MasterSide) -> None:
+    def __init__(self, key: int, connection: RawConnection, session: MasterSide, spans: CheckedSpans) -> None:
         self.key = key
         self.connection = connection
         self.session = session
+        self.spans = spans
         self.loading = False
         """True while the pool loads what is sent next."""
         self.began_at = -1
@@ -101,7 +104,7 @@ class SlaveLinks(Service):
             self.closed(last)
         self._keys += 1
         session = self._open_session(self._keys, self._clock())
-        self._slaves[connection] = _Slave(self._keys, connection, session)
+        self._slaves[connection] = _Slave(self._keys, connection, session, CheckedSpans(self._store.log))
         self._effects.wake(self.woken)
         self._another_turn()
 
@@ -189,7 +192,7 @@ class SlaveLinks(Service):
             slave = self._slaves[connection]
             try:
                 budget = self._send(slave, budget, now)
-            except (NotReplicated, FileFailed) as error:
+            except (NotReplicated, RecordDamaged, FileFailed) as error:
                 self._refuse(connection, error)
             if budget <= 0:
                 # Who was not served this time is first in the next turn.
@@ -216,9 +219,9 @@ class SlaveLinks(Service):
             size = session.wanted(end, now)
             if size <= 0:
                 break
-            data = self._raw.read(session.next_offset, size)
+            data = self._raw.read(session.next_offset, size, slave.spans)
             if isinstance(data, Extent):
-                self._load(slave, end)
+                self._load(slave, end, data)
                 break
             if not data:
                 raise NotReplicated(
@@ -239,7 +242,7 @@ class SlaveLinks(Service):
             connection.write(news)
         return budget
 
-    def _load(self, slave: _Slave, end: int) -> None:
+    def _load(self, slave: _Slave, end: int, missed: Extent) -> None:
         slave.loading = True
         at = slave.session.next_offset
         segments = self._store.log.segments
@@ -248,7 +251,7 @@ class SlaveLinks(Service):
         def loaded(now: int) -> None:
             slave.loading = False
 
-        self._effects.load([segments.extent(at, size)], loaded)
+        self._effects.load([segments.extent(at, size), missed], loaded)
 
     def late(self, end: int) -> bool:
         """True when a record that ends here is not held by enough machines."""

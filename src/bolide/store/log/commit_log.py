@@ -64,6 +64,8 @@ class CommitLog:
         """Where a record begins, with at least as much of the log after it as the next start is to check, if there is
         so much; `next_check_from` will be this later. A clean stop notes both."""
         self.next_check_from: i64 = 0
+        self.memory_from: i64 = 0
+        """Offset above which the page cache contains the log as this process wrote it; see `checks_below`."""
         self.flushed_timestamp: i64 = 0
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
@@ -88,7 +90,7 @@ class CommitLog:
         """
         self.check_from = check_from
         self.next_check_from = check_next if check_next >= 0 else end
-        self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
+        self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = self.memory_from = end
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
         self._flush_rules.start_at(now)
         self.ahead.start_at(end)
@@ -375,6 +377,20 @@ class CommitLog:
             self.flushed_timestamp = self.last_store_timestamp
 
     # -- reading --
+
+    def checks_below(self) -> i64:
+        """Offset below which readers must compare records with their CRCs, because the bytes may come from the disk.
+
+        Exempt are the tail in memory, and the bytes that this process has written since it started, or since a reader
+        last found such bytes evicted from the page cache.
+        """
+        tail = self.tail.begin
+        return tail if 0 <= tail < self.memory_from else self.memory_from
+
+    def evicted(self, offset: i64) -> None:
+        """Note that bytes at `offset` are not in memory: the kernel will read them, and some after them, from disk."""
+        if offset >= self.memory_from:
+            self.memory_from = self.written_offset
 
     def view(self, offset: i64, size: i64) -> memoryview | None:
         """A view of bytes that are in memory, to be copied from at once; None where there is none: then read them."""

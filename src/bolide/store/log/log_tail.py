@@ -28,6 +28,11 @@ class LogTail:
         self._pieces: list[bytes] = []
         self._first: int = 0
 
+    @property
+    def begin(self) -> i64:
+        """Offset of the oldest byte in memory, or -1."""
+        return self._starts[self._first] if self._first < len(self._starts) else -1
+
     def add(self, start: i64, data: bytes) -> None:
         """The kernel has taken these bytes of the log."""
         if start != self._end:

@@ -19,6 +19,7 @@ from bolide.store.log.flush_rules import PAGE
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.reading import query, search
+from bolide.store.reading.intact import checked
 from bolide.store.reading.query import QueryResult
 from bolide.store.reading.read import QueueReader
 from bolide.store.reading.read_result import EVERY_RECORD, ReadResult, Wanted
@@ -135,12 +136,22 @@ class Lookups:
         return self.log.segments.min_offset
 
     def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes | None:
-        """The stored bytes of the record at an offset, None when there is none. May wait for the disk."""
-        record = self.record_at(physical_offset, size)
+        """Return the bytes of the record at an offset, or None. May wait for the disk. Raises `RecordDamaged`."""
+        record = self.intact_record(physical_offset, size)
         return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
 
+    def intact_record(self, physical_offset: i64, size: i64 = 0) -> Record | None:
+        """Return the record at an offset, or None. Raises `RecordDamaged` if its body does not match its CRC."""
+        record = self.record_at(physical_offset, size)
+        return None if record is None else checked(record)
+
+    def check(self, record: Record) -> None:
+        """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
+        if record.physical_offset < self.log.checks_below():
+            checked(record)
+
     def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
-        """The record at an offset, None when there is none. May wait for the disk."""
+        """Return the record at an offset, or None. Its body is not checked. May wait for the disk."""
         data = self.log.record_bytes(physical_offset, size)
         if not data:
             return None

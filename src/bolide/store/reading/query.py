@@ -9,6 +9,7 @@ from typing import Final
 
 from bolide.store.index.index_service import IndexService
 from bolide.store.log.commit_log import CommitLog
+from bolide.store.reading.intact import checked_bytes
 from bolide.store.reading.search import record_store_time
 
 _PASSES: Final = 3
@@ -53,7 +54,7 @@ class KeyQuery:
                 # A key named twice by one message has two entries.
                 if data and offset >= after and (not result.offsets or result.offsets[-1] != offset):
                     result.offsets.append(offset)
-                    result.records.append(data)
+                    result.records.append(checked_bytes(data))
             if result.records:
                 break
             oldest = record_store_time(self._log, offsets[0], 1)

@@ -16,11 +16,13 @@ from bolide.layout.errors import LayoutError
 from bolide.layout.ext_unit import ExtUnit, is_ext_address
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import BLANK_SIZE, is_good, properties_at
+from bolide.store.errors import RecordDamaged
 from bolide.store.log.commit_log import CommitLog
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queue import ConsumeQueue
 from bolide.store.queues.consume_queue_ext import ConsumeQueueExt
 from bolide.store.queues.unit_filter import UnitFilter
+from bolide.store.reading.intact import REPAIR, count_intact, place_of
 from bolide.store.reading.read_result import (
     FOUND,
     MESSAGE_WAS_REMOVING,
@@ -77,6 +79,39 @@ class QueueReader:
         units: UnitFilter | None = None,
         enough: Callable[[], bool] | None = None,
     ) -> ReadResult:
+        """Return the intact records of `queue` from a queue offset on, as `_read` finds them.
+
+        Records that may come from the disk are compared with their CRCs. The result ends before the first that fails.
+        Raises `RecordDamaged` if there is no record before that one.
+        """
+        result = self._read(queue, offset, max_count, max_bytes, tag_codes, predicate, units, enough)
+        if result.first_offset < 0 or result.first_offset >= self.log.checks_below() or result.cold:
+            return result
+        intact = count_intact(result.buffers)
+        if intact == result.message_count:
+            return result
+        # The same scan, limited to the intact records, finds the offset of the next pull.
+        result = self._read(queue, offset, max(intact, 1), max_bytes, tag_codes, predicate, units, enough)
+        if intact == 0 and not result.cold and queue is not None:
+            at = int(result.next_begin_offset) - 1
+            first = result.buffers[0] if result.buffers else b""
+            raise RecordDamaged(
+                f"the message at offset {at} of queue {queue.topic}:{queue.queue_id} is damaged"
+                f"{place_of(bytes(first), 0)}: {REPAIR}"
+            )
+        return result
+
+    def _read(
+        self,
+        queue: ConsumeQueue | None,
+        offset: i64,
+        max_count: i64,
+        max_bytes: i64,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        units: UnitFilter | None = None,
+        enough: Callable[[], bool] | None = None,
+    ) -> ReadResult:
         """Records of `queue` from a queue offset on.
 
         `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
@@ -113,6 +148,7 @@ class QueueReader:
                 scan.runs.collect_from(scan.kernel)
             else:
                 scan.runs.collect()
+            result.first_offset = scan.runs.first
         result.suggest_slave = scan.log_end - result.last_physical_offset > self._memory
         return result
 
@@ -342,6 +378,7 @@ class _UnitScan:
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
         if not self._bring(physical_offset, size):
             # Go on through the units, to name everything this read will want at once.
+            self.log.evicted(physical_offset)
             self.runs.add_cold(self.log.segments.extent(physical_offset, size))
             return False
         data = self._window
@@ -353,6 +390,8 @@ class _UnitScan:
             self.ended = self.enough()
         self._checked += 1
         if passes:
+            if self.runs.first < 0:
+                self.runs.first = physical_offset
             self.result.buffers.append(data if size == i64(len(data)) else data[at : at + size])
         return passes
 

@@ -78,6 +78,8 @@ class ReadResult:
         self.buffers: list[bytes | memoryview] = []
         """Whole records, in the order of the queue; one buffer may hold several. What lay alone, and large records, are
         what `Files` read, or views into it; small records that lay among others are copied together."""
+        self.first_offset: i64 = -1
+        """Physical offset of the first record in `buffers`, or -1."""
         self.size: i64 = 0
         self.message_count: i64 = 0
         self.last_physical_offset: i64 = 0

@@ -67,6 +67,8 @@ class Runs:
         self._run_size: i64 = 0
         self._starts: list[int] = []
         self._sizes: list[int] = []
+        self.first: i64 = -1
+        """Offset of the first record that was read, or -1."""
 
     def add(self, physical_offset: i64, size: i64) -> None:
         """Take a record that needs no look at its bytes."""
@@ -98,6 +100,8 @@ class Runs:
         self._end_run()
         count = len(self._starts)
         first = 0
+        if count > 0:
+            self.first = self._starts[0]
         while first < count:
             after = self._close_ones(first, count, _VIEW_GAP, MOST_BYTES)
             if not self._view_span(first, after):
@@ -112,6 +116,8 @@ class Runs:
             span = kernel.next_span()
             if span is None:
                 break
+            if self.first < 0:
+                self.first = span[0]
             view = self._log.view(span[0], span[1])
             if view is not None:
                 buffers.extend(kernel.copied(view))
@@ -182,6 +188,7 @@ class Runs:
         end: i64 = self._starts[after - 1] + self._sizes[after - 1]
         data = segments.read_warm(begin, end - begin)
         if data is None:
+            self._log.evicted(begin)
             self.add_cold(segments.extent(begin, end - begin))
             return
         if len(data) < end - begin:

@@ -13,6 +13,7 @@ from bolide.layout.errors import RecordError
 from bolide.layout.record import Record, decode_record
 from bolide.store.disk.segments import Extent
 from bolide.store.log.commit_log import CommitLog
+from bolide.store.reading.intact import checked
 
 GAP: Final = 2048
 """Bytes of other records that are read as well: cheaper than another call to the kernel."""
@@ -64,6 +65,7 @@ class RecordRuns:
             data = log.segments.read_warm(begin, size)
         if data is None:
             if not wait:
+                log.evicted(begin)
                 self.cold = log.segments.extent(begin, end - begin)
                 return False
             data = log.segments.read(begin, end - begin)
@@ -72,7 +74,7 @@ class RecordRuns:
         return True
 
     def record(self, physical_offset: i64, size: i64) -> Record | None:
-        """The record at a place that was brought; None when it is not in the log, or not whole."""
+        """Return the record at a place that was brought, or None if it is not whole. Its body is not checked."""
         at = physical_offset - self._begin
         if at < 0 or at + size > len(self._data):
             return None
@@ -81,6 +83,13 @@ class RecordRuns:
         except RecordError:
             return None
         return record if record.physical_offset == physical_offset else None
+
+    def intact(self, physical_offset: i64, size: i64) -> Record | None:
+        """Return the record at a place that was brought, or None. Raises `RecordDamaged` if its CRC fails."""
+        record = self.record(physical_offset, size)
+        if record is None or physical_offset >= self._log.checks_below():
+            return record
+        return checked(record)
 
     def close(self) -> None:
         """Free the memory."""
