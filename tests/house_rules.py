@@ -178,7 +178,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "node/process/heap.py": ({"os"}, "reads the environment before there is a node"),
     "node/process/daemon.py": ({"connect_read_pipe", "signal"}, "is the process around a node"),
     "node/logs/log_files.py": (
-        {"fcntl", "open", "os", "queue"},
+        {"fcntl", "open", "os"},
         "is the process around a node: what it logs there tells of the world, and takes no part in it",
     ),
     "node/machine/node_world.py": ({"os"}, "is the machine"),

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 import ssl
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import uvicorn
+from uvicorn.logging import DefaultFormatter
 
 from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
 from bolide.console.avro import AvroSchemas
 from bolide.console.connections import YieldingConnection
 from bolide.console.roles import AccessControl
 from bolide.errors import BolideError, ConfigError
+from bolide.world.lines import LinesHandler, lines_to
 
 GRACE_S: Final = 3
 """Seconds that pages in the making have at the end."""
@@ -57,15 +61,17 @@ class Listening:
 class Server(uvicorn.Server):
     """Says where it serves once it does, and takes a signal as the wish to end."""
 
-    def __init__(self, config: uvicorn.Config, address: str) -> None:
+    def __init__(self, config: uvicorn.Config, address: str, say: Callable[[str], None]) -> None:
+        """`say` takes the line for standard output."""
         super().__init__(config)
         self._address = address
+        self._say = say
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
         await super().startup(sockets)
         if self.started:
-            print(self._address, flush=True)  # noqa: T201 - the one line that says where it is
+            self._say(self._address)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -87,6 +93,7 @@ class Server(uvicorn.Server):
 
 def run_console(listening: Listening) -> int:
     """Serve until a signal. Raises `ConfigError` if it must not listen, or cannot, or a schema is invalid."""
+    _log_in_thread()
     avro = AvroSchemas() if listening.avro is None else AvroSchemas.read(listening.avro)
     asyncio.run(_checked(listening))
     names = LOOPBACK_NAMES if listening.on_loopback else None
@@ -96,6 +103,7 @@ def run_console(listening: Listening) -> int:
         http=YieldingConnection,
         lifespan="on",
         ws="none",
+        log_config=None,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
@@ -109,9 +117,18 @@ def run_console(listening: Listening) -> int:
         config.load()
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"the certificate or its key cannot be used: {error}") from None
-    with bound(listening) as bound_socket:
-        asyncio.run(Server(config, address_of(listening, bound_socket)).serve(sockets=[bound_socket]))
+    with bound(listening) as bound_socket, lines_to(sys.stdout) as say:
+        asyncio.run(Server(config, address_of(listening, bound_socket), say).serve(sockets=[bound_socket]))
     return 0
+
+
+def _log_in_thread() -> None:
+    """Log the warnings of uvicorn and of the console in uvicorn's format, by a thread."""
+    root = logging.getLogger()
+    if not root.handlers and sys.stderr is not None:
+        handler = LinesHandler(sys.stderr)
+        handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
+        root.addHandler(handler)
 
 
 async def _checked(listening: Listening) -> None:

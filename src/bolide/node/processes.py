@@ -12,13 +12,21 @@ import signal
 import sys
 from typing import Final
 
+from bolide.node.process.daemon import Told
+from bolide.world.lines import lines_to
+
 READY: Final = "ready "
 FAILED: Final = "failed "
 """Begins the line in which a child tells its parent why it cannot start or had to stop."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run one daemon; returns its exit status."""
+    """Run one daemon; returns its exit status. Its parent hears on standard output why it ended."""
+    with lines_to(sys.stdout) as say:
+        return _run(arguments, lambda reason: say(FAILED + " ".join(reason.split())))
+
+
+def _run(arguments: list[str], tell: Told) -> int:
     kind, flags = arguments[0], json.loads(arguments[1])
     if kind == "broker":
         from bolide.node.broker_process import run_broker
@@ -31,11 +39,6 @@ def main(arguments: list[str]) -> int:
     from bolide.node.namesrv import run_namesrv
 
     return run_namesrv(flags, follow_stdin=True, tell=tell)
-
-
-def tell(reason: str) -> None:
-    """Tell the parent, on standard output."""
-    print(FAILED + " ".join(reason.split()), flush=True)  # noqa: T201 # the parent reads it
 
 
 class Child:

@@ -11,7 +11,9 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from bolide.broker.core.options import BrokerOptions
@@ -21,6 +23,7 @@ from bolide.node.process.daemon import new_runner, on_hangup
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
 from bolide.node.processes import Child
 from bolide.world.home import expanded
+from bolide.world.lines import lines_to
 
 log = logging.getLogger("bolide.standalone")
 
@@ -61,7 +64,8 @@ def run_standalone(
         return BAD_CONFIG
     start_logging()
     try:
-        return new_runner().run(Standalone(children).run())
+        with lines_to(sys.stdout) as say:
+            return new_runner().run(Standalone(children, say).run())
     except KeyboardInterrupt:
         return STOPPED
 
@@ -146,8 +150,10 @@ def loopback(host: str) -> str:
 class Standalone:
     """Supervises the children until told to stop."""
 
-    def __init__(self, children: list[Child]) -> None:
+    def __init__(self, children: list[Child], say: Callable[[str], None]) -> None:
+        """`say` takes the line for standard output."""
         self._children = children
+        self._say = say
         self._asked = asyncio.Event()
         self._status = STOPPED
         self._why = ""
@@ -165,7 +171,7 @@ class Standalone:
                 await child.start()
             if await self._all_ready():
                 where = " ".join(f"{child.name}={child.address}" for child in self._children)
-                print(f"ready {where}", flush=True)  # noqa: T201 # the one line of this process's standard output
+                self._say(f"ready {where}")
                 await self._supervise_all()
         finally:
             await self._stop_all()

@@ -1,7 +1,7 @@
 """The log of a daemon in a file of its own, beside standard error: rotated by size and age, written by a thread.
 
-A slow disk holds up the thread and not the daemon. At most `WAITING` lines wait; the others are lost, and a line in
-the file says how many. If the file cannot be written, standard error says so once.
+A slow disk blocks the thread (`world/lines.py`) and not the daemon. If the file cannot be written, standard error says
+so once.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import queue
 import sys
 from datetime import datetime
 from io import TextIOWrapper
-from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
-from typing import Any, Final
+from logging.handlers import RotatingFileHandler
+from typing import Final
 
 from bolide.errors import ConfigError
 from bolide.node.logs.log_options import LogOptions
 from bolide.world.home import expanded
+from bolide.world.lines import Lines, dropped_note, formatted
 
 log = logging.getLogger("bolide.node")
 
-WAITING: Final = 10_000
 _HOUR: Final = 3600
 _NO_PERIOD: Final = -1
 
@@ -31,6 +30,8 @@ class RotatedFile(RotatingFileHandler):
     """One file and `count` older ones: path.1 is the newest of them. It is locked, because two that rotate lose lines.
 
     A day is divided into periods of `age` hours (0: none), and the first line of another period begins a file.
+    One thread writes it, without a lock. `logging` locks, flushes and closes all handlers at the end of a process, and
+    must not wait there for a disk that hangs.
     Raises OSError if the file cannot be opened, BlockingIOError if another process writes it.
     """
 
@@ -50,7 +51,21 @@ class RotatedFile(RotatingFileHandler):
         except BaseException:
             os.close(descriptor)
             raise
-        return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+        return open(descriptor, "a", buffering=1, encoding="utf-8", errors="backslashreplace")
+
+    def createLock(self) -> None:  # a name of logging's
+        """No lock."""
+        self.lock = None
+
+    def flush(self) -> None:
+        """Do nothing: each line is flushed when it is written."""
+
+    def close(self) -> None:
+        """Do nothing: `end` closes the file once the thread has ended."""
+
+    def end(self) -> None:
+        """Close the file."""
+        super().close()
 
     def _period_of(self, when: float) -> int:
         """The period of a time in seconds since the epoch. Periods are counted from local midnight."""
@@ -89,43 +104,30 @@ class RotatedFile(RotatingFileHandler):
             log.error("logFile = %s cannot be written, so lines are lost: %s", self.baseFilename, sys.exc_info()[1])
 
 
-class _Writer(QueueListener):
-    """The thread."""
-
-    def enqueue_sentinel(self) -> None:
-        """End the thread once it has written what waits, however much that is."""
-        self.queue.put(self._sentinel)  # type: ignore[attr-defined] # CPython's own word for the end, not in typeshed
-
-
-class FileLog(QueueHandler):
+class FileLog(logging.Handler):
     """Hands lines to the thread that writes them. Its formatter makes the line."""
 
     def __init__(self, file: RotatedFile) -> None:
-        waiting: queue.Queue[Any] = queue.Queue(WAITING)
-        super().__init__(waiting)
-        self._writer: _Writer | None = _Writer(waiting, file)
+        super().__init__()
         self._file = file
-        self._lost = 0
-        self._writer.start()
+        self.lines: Lines[logging.LogRecord] = Lines("log-file", file.emit, self._note)
 
-    def enqueue(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
         """Give one line to the thread, or count it."""
-        try:
-            if self._lost:
-                told = f"{self._lost} lines are missing here: the disk was too slow for them"
-                note = logging.LogRecord(log.name, logging.WARNING, "", 0, told, None, None)
-                self.queue.put_nowait(self.prepare(note))
-                self._lost = 0
-            self.queue.put_nowait(record)
-        except queue.Full:
-            self._lost += 1
+        self.lines.put(self._made(record))
+
+    def _made(self, record: logging.LogRecord) -> logging.LogRecord:
+        made = logging.LogRecord(record.name, record.levelno, "", 0, formatted(self, record), None, None)
+        made.created = record.created
+        return made
+
+    def _note(self, dropped: int) -> logging.LogRecord:
+        return self._made(dropped_note(dropped))
 
     def close(self) -> None:
-        """Write what waits, and end the thread. `logging` calls it when the process ends."""
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.stop()
-            self._file.close()
+        """Write the lines that wait, within `PATIENCE_S`. `logging` calls it when the process ends."""
+        if self.lines.close():
+            self._file.end()
         super().close()
 
 

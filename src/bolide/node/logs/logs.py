@@ -1,5 +1,6 @@
 """The log of a daemon: one line an event on standard error, as text for a terminal or as JSON for a collector.
 
+A thread writes them (`world/lines.py`), so that a full pipe does not block a daemon.
 Times have milliseconds and the zone. An embedding program that has set up logging keeps its own.
 """
 
@@ -9,10 +10,11 @@ import json
 import logging
 import sys
 from datetime import datetime
-from typing import Final, TextIO
+from typing import Final
 
 from bolide.errors import ConfigError
 from bolide.node.logs.log_options import LogOptions
+from bolide.world.lines import Lines, LinesHandler
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 ROOM: Final = "bolide"
@@ -55,14 +57,14 @@ class JsonLines(TextLines):
         return json.dumps(fields, ensure_ascii=False)
 
 
-class OwnHandler(logging.StreamHandler[TextIO]):
+class OwnHandler(LinesHandler):
     """The handler that `start_logging` has made."""
 
 
 def start_logging(level: int = logging.INFO) -> None:
     """Log as text until the settings say otherwise, unless the embedding program has set up its own."""
     root = logging.getLogger()
-    if not root.handlers:
+    if not root.handlers and sys.stderr is not None:
         handler = OwnHandler(sys.stderr)
         handler.setFormatter(TextLines())
         root.addHandler(handler)
@@ -99,4 +101,14 @@ def parse_levels(levels: str) -> dict[str, str]:
         if equals and name.strip().split(".")[0] != ROOM:
             raise ConfigError(f"logLevels = {levels}: {name.strip()!r} is no log of Bolide, such as bolide.broker")
         found[name.strip()] = level.strip().upper()
+    return found
+
+
+def dropped_lines() -> dict[str, int]:
+    """Return the number of dropped lines of each handler: by "stderr" and "file"."""
+    found: dict[str, int] = {}
+    for handler in logging.getLogger().handlers:
+        lines = getattr(handler, "lines", None)
+        if isinstance(lines, Lines):
+            found["stderr" if isinstance(handler, OwnHandler) else "file"] = lines.dropped
     return found

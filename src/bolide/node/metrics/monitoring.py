@@ -9,6 +9,7 @@ from collections.abc import Callable
 from bolide.errors import ConfigError
 from bolide.monitor.health import Health, Pulse
 from bolide.monitor.server import MonitorServer, Page
+from bolide.node.logs.logs import dropped_lines
 from bolide.node.ports.addresses import host_port
 from bolide.node.ports.daemon_port import DaemonPort
 from bolide.world.contract import World
@@ -40,8 +41,14 @@ class Monitoring:
     ) -> None:
         """PageAnswer from here on. `collect` and `troubles` run on another thread. Raises `CannotListen`."""
         health = Health(Pulse(asyncio.get_running_loop().call_soon_threadsafe, self._world.monotonic), troubles)
+
+        def collect_all(families: Families) -> None:
+            collect(families)
+            for where, count in dropped_lines().items():
+                families.counter("bolide_log_lines_dropped_total", "Log lines that were not written.", count, log=where)
+
         pages: dict[str, Page] = {
-            "/metrics": Exposition(labels, collect).page,
+            "/metrics": Exposition(labels, collect_all).page,
             "/healthz": health.alive,
             "/readyz": health.ready,
         }

@@ -18,6 +18,7 @@ from bolide.errors import BolideError
 from bolide.node.logs.logs import start_logging
 from bolide.node.process.exit_codes import FAILED, STOPPED, STORE_FAILED, of_failed_start
 from bolide.node.process.heap import keep_freed_memory
+from bolide.world.lines import lines_to
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000
@@ -56,7 +57,8 @@ def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, 
     """Run one node until a signal, its own failure, or (`follow_stdin`) the end of standard input; the exit status."""
     start_logging()
     try:
-        return new_runner().run(_serve(make, name, follow_stdin, tell))
+        with lines_to(sys.stdout) as say:
+            return new_runner().run(_serve(make, name, follow_stdin, tell, say))
     except KeyboardInterrupt:
         return STOPPED
 
@@ -70,7 +72,7 @@ def new_runner() -> asyncio.Runner:
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
-async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: Told) -> int:
+async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: Told, say: Told) -> int:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -86,7 +88,7 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: 
         return of_failed_start(error)
     hangups = asyncio.create_task(_reload_at_hangups(node, name, on_hangup(asked.set)))
     settle_memory()
-    print(f"ready {name} {node.address}", flush=True)  # noqa: T201 # the one line of this process's standard output
+    say(f"ready {name} {node.address}")
     waits = [asyncio.create_task(asked.wait()), asyncio.create_task(node.stopped.wait())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in (*waits, hangups):

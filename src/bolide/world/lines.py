@@ -1,0 +1,145 @@
+"""Writes lines in a thread, because a full pipe, a stopped terminal or a disk that hangs makes a writer wait without a
+limit.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Generic, TextIO, TypeVar
+
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
+
+T = TypeVar("T")
+WAITING: Final = 10_000
+"""Lines that wait at most; further ones are dropped and counted."""
+PATIENCE_S: Final = 2.0
+"""Seconds that the end of a process waits for lines that nobody takes."""
+
+
+class Lines(Generic[T]):
+    """Gives lines to a thread. `take` writes one line and may wait; a line for which it raises `OSError` is dropped.
+
+    `missing` makes the line that replaces so many dropped ones.
+    """
+
+    def __init__(
+        self, name: str, take: Callable[[T], object], missing: Callable[[int], T], world: World = THE_WORLD
+    ) -> None:
+        self.dropped = 0
+        """Number of lines that are lost."""
+        self._take = take
+        self._missing = missing
+        self._waiting = 0
+        self._gap = 0
+        self._lock = threading.RLock()  # a collection under the lock may run a destructor that logs
+        self._worker = world.worker(name)
+
+    def put(self, line: T) -> None:
+        """Hand one line over, or drop it. Never waits."""
+        with self._lock:
+            if self._waiting >= WAITING:
+                self._gap += 1
+                self.dropped += 1
+                return
+            self._give_note()
+            self._give(line)
+
+    def close(self, patience: float = PATIENCE_S) -> bool:
+        """Write what waits and end the thread; False if that takes more than `patience` seconds."""
+        return self._worker.stop(patience)
+
+    def _give(self, line: T) -> None:
+        self._waiting += 1
+        self._worker.give(lambda: self._out(line))
+
+    def _give_note(self) -> None:
+        if self._gap:
+            gap, self._gap = self._gap, 0
+            self._give(self._missing(gap))
+
+    def _out(self, line: T) -> None:
+        try:
+            self._take(line)
+        except OSError:
+            self.dropped += 1
+        with self._lock:
+            self._waiting -= 1
+            if not self._waiting:
+                self._give_note()
+
+
+class TextOut:
+    """Writes text to a stream by its descriptor: a thread that waits there has no lock that the end of Python needs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._number: int | None = None
+        with suppress(OSError, ValueError, AttributeError):  # a stream in memory has no descriptor
+            self._number = stream.fileno()
+
+    def write(self, text: str) -> None:
+        """Write one line. Raises `OSError` if the reader is gone."""
+        if self._number is None:
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+            return
+        rest = memoryview(f"{text}\n".encode(self._encoding, "backslashreplace"))
+        while rest:
+            try:
+                rest = rest[os.write(self._number, rest) :]
+            except BlockingIOError:  # another process has made the descriptor, which it shares, one that never waits
+                select.select([], [self._number], [])
+
+
+class LinesHandler(logging.Handler):
+    """A handler of a log whose lines go to a stream: most often standard error."""
+
+    def __init__(self, stream: TextIO, world: World = THE_WORLD) -> None:
+        super().__init__()
+        self.lines: Lines[str] = Lines("log", TextOut(stream).write, self._note, world)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand the line over."""
+        self.lines.put(formatted(self, record))
+
+    def _note(self, dropped: int) -> str:
+        return self.format(dropped_note(dropped))
+
+    def close(self) -> None:
+        """Write what waits, within `PATIENCE_S`. `logging` calls it when the process ends."""
+        self.lines.close()
+        super().close()
+
+
+def formatted(handler: logging.Handler, record: logging.LogRecord) -> str:
+    """The line of a record. Unlike `logging`, write no error about a wrong record to standard error: that may wait."""
+    try:
+        return handler.format(record)
+    except Exception as error:  # a wrong call of a log must not end its caller
+        return f"a line of {record.name} cannot be made of {record.msg!r}: {error}"
+
+
+def dropped_note(dropped: int) -> logging.LogRecord:
+    """Return the record that replaces dropped lines."""
+    told = "%d log lines were dropped here, because they could not be written in time"
+    return logging.LogRecord("bolide.node", logging.WARNING, "", 0, told, (dropped,), None)
+
+
+@contextmanager
+def lines_to(stream: TextIO | None, world: World = THE_WORLD) -> Iterator[Callable[[str], None]]:
+    """Return a function that writes a line to a stream, if there is one. The end waits `PATIENCE_S` for the lines."""
+    if stream is None:
+        yield lambda line: None
+        return
+    lines: Lines[str] = Lines("output", TextOut(stream).write, "({} lines were dropped here)".format, world)
+    try:
+        yield lines.put
+    finally:
+        lines.close()
