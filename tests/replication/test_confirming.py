@@ -61,7 +61,7 @@ def test_who_is_not_in_the_set_is_no_machine_that_holds_a_record() -> None:
     assert of.holds_back(500, 0) == 100
     assert of.late(500)
     of.sync_set.asked(frozenset({1, 2}))
-    of.sync_set.answered(frozenset({1, 2}), 8)
+    of.sync_set.answered(frozenset({1, 2}), 8, 0)
     of.recount()
     assert of.holds_back(500, 0) == 500
     assert not of.late(500)
@@ -126,7 +126,7 @@ def test_a_slave_that_keeps_up_under_a_steady_load_becomes_a_member() -> None:
     assert not of.is_in_sync(10, two.acked, end), "it keeps up, and the controller has not been asked"
     of.sync_set.asked(frozenset({1, 2}))
     assert of.holds_back(end + 100, now) == two.acked, "nothing is confirmed without it any more"
-    of.sync_set.answered(frozenset({1, 2}), 8)
+    of.sync_set.answered(frozenset({1, 2}), 8, 0)
     assert of.is_in_sync(10, two.acked, end)
 
 

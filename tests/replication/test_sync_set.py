@@ -22,7 +22,7 @@ def pair() -> SyncSet:
     made.connected(7, 2, False, 0)
     made.reported(7, 2, 100, 100, 0)
     made.asked(frozenset({1, 2}))
-    made.answered(frozenset({1, 2}), 2)
+    made.answered(frozenset({1, 2}), 2, 0)
     return made
 
 
@@ -65,7 +65,7 @@ def test_while_the_question_is_on_its_way_both_sets_count() -> None:
     assert other.wanted(0) == {1}
     other.asked(frozenset({1}))
     assert other.confirmed(500) == 100, "the old member may still be elected"
-    other.answered(frozenset({1}), 3)
+    other.answered(frozenset({1}), 3, 0)
     assert other.confirmed(500) == 500
 
 
@@ -201,13 +201,13 @@ def test_a_replica_that_is_refused_is_asked_for_less_and_less_often() -> None:
     made.asked(frozenset({1, 2, 9}))
     made.refused(now)
     assert made.wanted(now) == {1, 2, 12}, "nobody else waits"
-    made.answered(frozenset({1, 2, 9}), 3)
+    made.answered(frozenset({1, 2, 9}), 3, 0)
     assert made.again_at(now) == -1
 
 
 def test_an_older_set_changes_nothing() -> None:
     made = pair()
-    made.answered(frozenset({1}), 1)
+    made.answered(frozenset({1}), 1, 0)
     assert (made.members, made.set_epoch) == ({1, 2}, 2)
 
 
@@ -242,7 +242,7 @@ def test_what_is_confirmed_is_held_by_everybody_who_may_be_elected(seed: int) ->
         elif draw.random() < 0.4:
             if question == controller or draw.random() < 0.7:
                 controller, number = question, number + 1
-                made.answered(controller, number)
+                made.answered(controller, number, 0)
             else:
                 made.refused(now)
             question = None

@@ -68,6 +68,8 @@ class EpochSession:
 
     def wanted(self, end: int, now: int) -> int:
         """How many bytes from `next_offset` on are to be sent now; 0 for none."""
+        if self._of.waits:
+            self._of.sync_set.looked(self._key, self.replica, end, now)
         return self._switch.wanted(self._of.epochs, end, now)
 
     def transfer(self, size: int, now: int) -> bytes:

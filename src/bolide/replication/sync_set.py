@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.replication.absences import Absences
+
 NOT_CONFIRMED: Final = -1
 JOIN_MS: Final = 1000
 """A slave that held all of the log so long ago keeps up. One that counts before it is a member has so long to hold what
@@ -38,11 +40,23 @@ class _Replica:
 class SyncSet:
     """Of one master in one epoch. Ids are the controller's, `now` is ms."""
 
-    def __init__(self, own_id: int, members: frozenset[int], set_epoch: int, epoch_start: int, patience: int) -> None:
-        """`epoch_start` is where the epoch of this master starts, `patience` haMaxTimeSlaveNotCatchup."""
+    def __init__(
+        self,
+        own_id: int,
+        members: frozenset[int],
+        set_epoch: int,
+        epoch_start: int,
+        patience: int,
+        absences: Absences | None = None,
+        least: int = 1,
+    ) -> None:
+        """`epoch_start` is where the epoch of this master starts, `patience` haMaxTimeSlaveNotCatchup. With `absences`
+        a member is also expelled for their sum, if `least` members remain."""
         self._own_id = own_id
         self._epoch_start = epoch_start
         self._patience = patience
+        self._absences = absences
+        self._least = least
         self._replicas: dict[int, _Replica] = {}
         self._asked: frozenset[int] | None = None
         self._joining = 0
@@ -58,6 +72,8 @@ class SyncSet:
     def connected(self, key: int, replica_id: int, learner: bool, now: int) -> None:
         """A slave opened with its handshake; an older connection of the same slave counts no more."""
         self._replicas[replica_id] = _Replica(key, NOT_CONFIRMED, now, learner)
+        if self._absences is not None:
+            self._absences.connected(replica_id, now)
 
     def reported(self, key: int, replica_id: int, acked: int, sent_when: int, now: int) -> None:
         """The slave holds the log up to `acked`; `sent_when` is where the log ended at the last transfer to it."""
@@ -80,6 +96,8 @@ class SyncSet:
         if replica is None or replica.key != key:
             return False
         del self._replicas[replica_id]
+        if self._absences is not None:
+            self._absences.gone(replica_id)
         if replica_id == self._joining:
             self._joining = 0
         return True
@@ -102,6 +120,12 @@ class SyncSet:
         self._confirmed = max(self._confirmed, reached)
         return self._confirmed
 
+    def looked(self, key: int, replica_id: int, end: int, now: int) -> None:
+        """The log of this master is settled up to `end`, and sends wait for the members."""
+        replica = self._replicas.get(replica_id)
+        if self._absences is not None and replica is not None and replica.key == key:
+            self._absences.looked(replica_id, replica.acked, end, now, member=replica_id in self.members)
+
     def holders(self, end: int) -> int:
         """How many machines hold the log up to `end`, this one among them."""
         return 1 + sum(replica.acked >= end for replica in self._replicas.values())
@@ -123,6 +147,10 @@ class SyncSet:
         left = frozenset(replica_id for replica_id in self.members if self._belongs(replica_id, now))
         if left != self.members:
             return left
+        if self._absences is not None and len(left) > self._least:
+            absent = [each for each in left if each != self._own_id and self._absences.exceeded(each, now)]
+            if absent:
+                return left - {max(absent, key=lambda each: self._longest_absent(each, now))}
         new = [
             each
             for each, replica in self._replicas.items()
@@ -147,6 +175,7 @@ class SyncSet:
                 and replica.kept_up_at is not None
                 and now - replica.kept_up_at <= JOIN_MS
                 and now >= max(replica.counts_ahead_from, replica.not_before)
+                and self._may_join(replica_id, now)
             ):
                 self._joining, self._joining_until = replica_id, now + JOIN_MS
                 # One that the controller does not know delays sends less and less often.
@@ -166,7 +195,21 @@ class SyncSet:
             return False
         if replica_id in self.members:
             return now - replica.caught_up_at <= self._patience
-        return replica.acked >= max(self._confirmed, self._epoch_start)
+        return replica.acked >= max(self._confirmed, self._epoch_start) and self._may_join(replica_id, now)
+
+    def _may_join(self, replica_id: int, now: int) -> bool:
+        """False for an expelled replica on probation, unless the set has too few members without it."""
+        absences = self._absences
+        return absences is None or len(self.members) < self._least or absences.may_return(replica_id, now)
+
+    def _longest_absent(self, replica_id: int, now: int) -> tuple[int, int]:
+        assert self._absences is not None
+        return self._absences.absent_ms(replica_id, now), replica_id
+
+    @property
+    def expelled(self) -> int:
+        """How many replicas may not return yet because of the sum of their absences."""
+        return 0 if self._absences is None else self._absences.expelled
 
     def due(self) -> int:
         """When a member is to be given up, if it does not catch up; -1 for never."""
@@ -196,13 +239,33 @@ class SyncSet:
         self._asked = members
         self._joining = 0
 
-    def answered(self, members: frozenset[int], set_epoch: int) -> None:
-        """What the controller says the set is, in an answer or by itself; an older set changes nothing."""
+    def answered(self, members: frozenset[int], set_epoch: int, now: int) -> list[str]:
+        """What the controller says the set is, in an answer or by itself; an older set changes nothing. Return why
+        members are expelled."""
+        expelled: list[str] = []
         if set_epoch >= self.set_epoch:
+            expelled = self._moved(members, now)
             self.members, self.set_epoch = members, set_epoch
             for replica_id in members & self._replicas.keys():
                 self._replicas[replica_id].refusals = 0
         self._asked = None
+        return expelled
+
+    def _moved(self, members: frozenset[int], now: int) -> list[str]:
+        absences, expelled = self._absences, list[str]()
+        if absences is None:
+            return expelled
+        for replica_id in sorted(self.members - members):
+            absent = absences.absent_ms(replica_id, now)
+            if absences.left(replica_id, now):
+                seconds = absences.probation(replica_id) / 1000
+                expelled.append(
+                    f"replica {replica_id} is expelled, because sends waited {absent / 1000:.0f} s for it within "
+                    f"{absences.window / 1000:.0f} s; it may return after {seconds:.0f} s without a delay"
+                )
+        for replica_id in sorted(members - self.members):
+            absences.joined(replica_id, now)
+        return expelled
 
     def refused(self, now: int) -> None:
         """The controller did not take what it was asked for, for certain: an error code, not a lost answer.

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from bolide.declaration import DeclaredOptions, PositiveMs, Section
+from bolide.declaration import OURS, DeclaredOptions, PositiveMs, Section
 
 CONTROLLED: Final = Section("Under a controller")
 
@@ -50,6 +50,21 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
     ha_max_time_slave_not_catchup: Annotated[
         PositiveMs, CONTROLLED("A replica that has not had all of the log for so long is not in sync.")
     ] = 15_000
+    absence_window: Annotated[
+        PositiveMs, CONTROLLED("Time within which a master sums how long sends waited for a replica.", java=OURS)
+    ] = 120_000
+    absence_share: Annotated[
+        int,
+        Meta(ge=1, le=100),
+        CONTROLLED(
+            "Part of absenceWindow in %, haMaxTimeSlaveNotCatchup at least, beyond which the replica leaves the set.",
+            java=OURS,
+        ),
+    ] = 15
+    absence_probation: Annotated[
+        PositiveMs,
+        CONTROLLED("Time without an absence after which it may return; doubled each time, up to 20 times.", java=OURS),
+    ] = 30_000
     async_learner: Annotated[bool, CONTROLLED("This broker never counts as in sync, so it is never elected.")] = False
     sync_from_last_file: Annotated[
         bool, CONTROLLED("An empty replica begins with the newest file of the log, not with the oldest.")

@@ -20,6 +20,9 @@ class Replicas(Protocol):
     def in_sync(self, now: int) -> int:
         """How many slaves are in sync; the master does not count."""
 
+    def expelled(self) -> int:
+        """How many replicas are kept out of the set of a controller for a time, because they were absent too often."""
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master; of a master without a value."""
 
@@ -39,6 +42,10 @@ class NoReplicas:
         return {}
 
     def in_sync(self, now: int) -> int:
+        """None is."""
+        return 0
+
+    def expelled(self) -> int:
         """None is."""
         return 0
 

@@ -261,6 +261,7 @@ class BrokerFigures:
                 "bolide_replication_lag_bytes", "Bytes of the log that a slave lacks.", slave.diff, slave=slave.addr
             )
         families.gauge("bolide_slaves_in_sync", "Slaves that keep up.", replicas.in_sync(now))
+        families.gauge("bolide_replicas_expelled", "Replicas that were absent too often.", replicas.expelled())
         role = self._source.parts.role
         if not role.may_write:
             lag = replicas.lag_ms(now)

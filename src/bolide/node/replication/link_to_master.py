@@ -199,6 +199,10 @@ class LinkToMaster(Service):
         """A slave has no slaves."""
         return 0
 
+    def expelled(self) -> int:
+        """A slave has no slaves."""
+        return 0
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """The link to the master."""
         return HAClientRuntimeInfo(

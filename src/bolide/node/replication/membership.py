@@ -231,7 +231,7 @@ class Membership:
         if sync_set is not None and (sync_set.question is None or told.set_epoch > sync_set.set_epoch):
             if (told.members, told.set_epoch) != (sync_set.members, sync_set.set_epoch):
                 self._log.info("in sync are %s", sorted(told.members))
-            sync_set.answered(told.members, told.set_epoch)
+            sync_set.answered(told.members, told.set_epoch, self._part.now())
             self._part.set_changed()
 
     # -- signs of life

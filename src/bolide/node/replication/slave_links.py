@@ -309,6 +309,10 @@ class SlaveLinks(Service):
         """How many slaves are in sync."""
         return self._in_sync.count(int(self._raw.end)) - 1
 
+    def expelled(self) -> int:
+        """In plain mode nobody is."""
+        return 0
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A master has none."""
         return HAClientRuntimeInfo()

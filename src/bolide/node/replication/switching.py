@@ -31,6 +31,7 @@ from bolide.node.replication.switch_link import SwitchLink
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.registrar import Registration
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
@@ -194,13 +195,22 @@ class Switching(Service):
         options, store, parts, pace = self._options, self._store, self._parts, self._pace
         epochs, end = self.epoch_log.epochs, int(store.end_offset)
         start = epochs.last.start if epochs.last is not None else end
+        controlled, replication = options.controlled, options.replication
+        patience = controlled.ha_max_time_slave_not_catchup
         sync_set = SyncSet(
-            own_id, told.members, told.set_epoch, start, options.controlled.ha_max_time_slave_not_catchup
-        )
+            own_id, told.members, told.set_epoch, start, patience,
+            Absences(
+                replication.slave_timeout,
+                controlled.absence_window,
+                max(controlled.absence_window * controlled.absence_share // 100, patience),
+                controlled.absence_probation,
+            ),
+            max(controlled.min_in_sync_replicas, replication.in_sync_replicas),
+        )  # fmt: skip
         in_sync = InSync(
-            needed=options.replication.in_sync_replicas,
-            timeout=options.replication.slave_timeout,
-            max_gap=options.replication.ha_max_gap_not_in_sync,
+            needed=replication.in_sync_replicas,
+            timeout=replication.slave_timeout,
+            max_gap=replication.ha_max_gap_not_in_sync,
             end=end,
         )
         confirming = Confirming(
@@ -385,6 +395,10 @@ class Switching(Service):
     def in_sync(self, now: int) -> int:
         """How many slaves are in sync."""
         return (self.side or NoReplicas()).in_sync(now)
+
+    def expelled(self) -> int:
+        """How many replicas are kept out of the set for a time."""
+        return self.sync_set.expelled if self.sync_set is not None else 0
 
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master."""

@@ -127,7 +127,9 @@ class SyncStateSetReporter:
         refusal = ""
         if answer.code == codes.SUCCESS:
             told = decode_answer(answer.body, SyncStateSet)
-            sync_set.answered(frozenset(told.sync_state_set), told.sync_state_set_epoch)
+            members = frozenset(told.sync_state_set)
+            for reason in sync_set.answered(members, told.sync_state_set_epoch, self._part.now()):
+                self._log.warning("%s", reason)
             self._log.info("in sync are %s", sorted(sync_set.members))
         else:
             self._notified()
