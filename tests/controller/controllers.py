@@ -12,6 +12,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body, encode_body
 from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.command import Command, make_request
+from bolide.remoting.replica_claims import NO_CLAIMS, Claims
 
 NAME = "broker-a"
 CLUSTER = {"clusterName": "DefaultCluster", "brokerName": NAME}
@@ -43,6 +44,8 @@ class Seat:
         self.leads = False
         self.controller = Controller(ControllerOptions(**settings), self)
         self.opaque = 0
+        self.said: list[str] = []
+        """What elections that wait have logged."""
 
     @property
     def leadership(self) -> Leadership:
@@ -70,32 +73,46 @@ class Seat:
         if decision.after is not None:
             revision = self.engine.change(self.me, decision.after, 0 if found is None else found.revision)
             self.controller.kept(decision, revision, now)
+        if said := self.controller.decided(opened, decision, now):
+            self.said.append(said)
         return answer_of(command, decision)
+
+    def keep_election(self, now: int) -> Command:
+        """What the controller decides by itself about a master that is gone."""
+        return self.keep(self.controller.election(NAME), make_request(0, 0), now)
+
+    def keep_confirmed(self, now: int) -> Command:
+        return self.keep(self.controller.note_confirmed(NAME), make_request(0, 0), now)
 
     # ---- what brokers do
 
-    def beat(self, broker_id: int, now: int, channel: int = 0, **more: object) -> None:
-        fields = {"brokerAddr": address(broker_id), "brokerId": broker_id, "heartbeatTimeoutMills": 10_000, **more}
-        ext = CLUSTER | {name: str(value) for name, value in fields.items()}
+    def beat(
+        self, broker_id: int, now: int, channel: int = 0, claims: Claims = NO_CLAIMS, where: str = "", **more: object
+    ) -> None:
+        place = where or address(broker_id)
+        fields = {"brokerAddr": place, "brokerId": broker_id, "heartbeatTimeoutMills": 10_000, **more}
+        ext = CLUSTER | {name: str(value) for name, value in fields.items()} | claims.to_ext()
         request = make_request(codes.BROKER_HEARTBEAT, 0, ext, oneway=True)
         assert self.controller.handle(channel or broker_id, "10.0.0.9:1", request, now) is None
 
-    def join(self, broker_id: int, now: int = 0) -> Command:
+    def join(self, broker_id: int, now: int = 0, claims: Claims = NO_CLAIMS) -> Command:
         """A new broker takes its id and registers."""
         wanted = {"appliedBrokerId": str(broker_id), "registerCheckCode": f"{address(broker_id)};{broker_id}"}
         assert self.ask(codes.CONTROLLER_APPLY_BROKER_ID, CLUSTER | wanted, now=now).code == 0
-        return self.register(broker_id, now)
+        return self.register(broker_id, now, claims=claims)
 
-    def register(self, broker_id: int, now: int = 0, where: str = "") -> Command:
-        ext = CLUSTER | {"brokerId": str(broker_id), "brokerAddress": where or address(broker_id)}
+    def register(self, broker_id: int, now: int = 0, where: str = "", claims: Claims = NO_CLAIMS) -> Command:
+        ext = CLUSTER | {"brokerId": str(broker_id), "brokerAddress": where or address(broker_id)} | claims.to_ext()
         return self.ask(codes.CONTROLLER_REGISTER_BROKER, ext, now=now)
 
-    def elect(self, broker_id: int, now: int = 0, designate: bool = False) -> Command:
-        ext = CLUSTER | {"brokerId": str(broker_id), "designateElect": str(designate).lower()}
+    def elect(self, broker_id: int, now: int = 0, designate: bool = False, life: str = "") -> Command:
+        ext = CLUSTER | {"brokerId": str(broker_id), "designateElect": str(designate).lower()} | Claims(life).to_ext()
         return self.ask(codes.CONTROLLER_ELECT_MASTER, ext, now=now)
 
-    def alter(self, master: int, epoch: int, ids: list[int], set_epoch: int, now: int = 0) -> Command:
-        ext = {"brokerName": NAME, "masterBrokerId": str(master), "masterEpoch": str(epoch)}
+    def alter(
+        self, master: int, epoch: int, ids: list[int], set_epoch: int, now: int = 0, life: str = ""
+    ) -> Command:
+        ext = {"brokerName": NAME, "masterBrokerId": str(master), "masterEpoch": str(epoch)} | Claims(life).to_ext()
         return self.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, ext, SyncStateSet(ids, set_epoch), now)
 
     def one(self) -> ReplicaSet:

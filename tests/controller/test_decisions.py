@@ -50,9 +50,9 @@ def test_an_id_belongs_to_one_check_code(seat: Seat) -> None:
 
 def test_a_broker_that_moved_is_found_at_its_new_address(seat: Seat) -> None:
     set_of_two(seat)
-    answer = seat.register(1, where="10.9.9.9:1")
-    assert answer.ext()["masterAddress"] == "10.9.9.9:1"
-    assert seat.one().replicas[1].check_code == f"{address(1)};1"
+    seat.beat(1, 20_000)
+    assert seat.register(2, 20_000, where="10.9.9.9:1").ext()["masterAddress"] == address(1)
+    assert (seat.one().replicas[2].address, seat.one().replicas[2].check_code) == ("10.9.9.9:1", f"{address(2)};2")
     assert seat.register(7).code == codes.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
 
 

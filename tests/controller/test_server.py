@@ -164,6 +164,7 @@ def test_a_set_that_is_down_as_a_whole_keeps_its_master(seat: Seat) -> None:
     assert (seat.one().master, seat.one().in_sync, seat.one().master_epoch) == (None, (1, 2), 2)
     seat.controller.tick(70_000)
     assert seat.controller.take_effects() == []
+    seat.beat(1, 71_000)
     seat.beat(2, 71_000)
     assert seat.elect(2, 71_000).ext()["masterEpoch"] == "3"
 

@@ -5,14 +5,14 @@ Each function gets the set as it is kept, or None, and who lives; it returns a `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from bolide.controller.election import elect
-from bolide.controller.liveness import Heartbeat
-from bolide.controller.replica_set import FIRST_ID, Replica, ReplicaSet
+from bolide.controller.election import Choice, Living, Terms, Waits, elect
+from bolide.controller.liveness import steady
+from bolide.controller.replica_set import FIRST_ID, NOT_KNOWN, Office, Replica, ReplicaSet
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body
 from bolide.remoting.bodies.controller import ElectMasterResponseBody, SyncStateSet
@@ -29,9 +29,8 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
     RegisterBrokerToControllerResponseHeader,
 )
+from bolide.remoting.replica_claims import NO_CLAIMS, Claims
 
-Living = Mapping[int, Heartbeat]
-"""The replicas of a set that live, by id."""
 HIGHEST_ID: Final = 1 << 53
 MOST_REPLICAS: Final = 128
 """Of one set: a decision writes them all."""
@@ -47,6 +46,8 @@ class SetDecision(NamedTuple):
     after: ReplicaSet | None = None
     new_master: bool = False
     """The living replicas are told."""
+    waits: Waits | None = None
+    """Why an election is not over."""
 
 
 Decide = Callable[[ReplicaSet | None, int], SetDecision]
@@ -64,9 +65,9 @@ def in_sync_body(one: ReplicaSet) -> SyncStateSet:
 
 
 def alter_in_sync(
-    one: ReplicaSet | None, living: Living, header: AlterSyncStateSetRequestHeader, body: SyncStateSet
+    one: ReplicaSet | None, living: Living, header: AlterSyncStateSetRequestHeader, body: SyncStateSet, life: str = ""
 ) -> SetDecision:
-    """1001: a master changes who is in sync. The checks are Java's, in its order."""
+    """1001: a master changes who is in sync. The checks are Java's, in its order, and then ours."""
     failed = codes.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     if one is None or not one.replicas:
         return SetDecision(failed, "Broker metadata is not existed")
@@ -81,6 +82,8 @@ def alter_in_sync(
     elif one.master_epoch != header.master_epoch:
         code = codes.CONTROLLER_FENCED_MASTER_EPOCH
         why = f"{rejected} current master epoch is:{{{one.master_epoch}}}, not {{{java(header.master_epoch)}}}"
+    elif stranger := stranger_as(one, one.master, life):
+        code, why = codes.CONTROLLER_INVALID_MASTER, stranger
     elif one.in_sync_epoch != body.sync_state_set_epoch:
         code = codes.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
         why = f"{rejected} current syncStateSet epoch is:{{{one.in_sync_epoch}}}, not {{{body.sync_state_set_epoch}}}"
@@ -92,27 +95,36 @@ def alter_in_sync(
         code, why = failed, f"{rejected} newSyncStateSet don't contains origin leader {{{one.master}}}"
     if code:
         return SetDecision(code, why, AlterSyncStateSetResponseHeader(new_sync_state_set_epoch=0))
-    after = replace(one, in_sync=tuple(sorted(wanted)), in_sync_epoch=one.in_sync_epoch + 1)
+    after = replace(
+        one,
+        in_sync=tuple(sorted(wanted)),
+        in_sync_epoch=one.in_sync_epoch + 1,
+        replicas=one.with_joined(*wanted - set(one.in_sync)),
+    )
     answer = AlterSyncStateSetResponseHeader(new_sync_state_set_epoch=after.in_sync_epoch)
     return SetDecision(codes.SUCCESS, header=answer, body=in_sync_body(after), after=after)
 
 
 def elect_master(
-    one: ReplicaSet | None, living: Living, asking: int | None, designate: bool, unclean: bool
+    one: ReplicaSet | None, living: Living, asking: int | None, terms: Terms, life: str | None = None
 ) -> SetDecision:
     """1002: elect a master if there is none that lives, or the one that an operator designates.
 
     asking: the id of the broker that asks or is designated; None: the controller itself noticed that a master died.
+    life: the token of the broker that asks; None: the controller or an operator asks.
     """
     if one is None or not one.replicas:
         return SetDecision(codes.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, "Broker hasn't been registered")
+    if life is not None and asking is not None and (stranger := stranger_as(one, asking, life)):
+        return SetDecision(codes.CONTROLLER_INVALID_REQUEST, stranger)
     if asking is not None and not one.elected:
         if asking not in one.replicas:
             remark = f"BrokerId: {asking} hasn't been registered in broker-set: {one.name}"
             return SetDecision(codes.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, remark)
-        found: int | None = asking
+        choice = Choice(asking)
     else:
-        found = elect(one, living, asking if designate else None, unclean)
+        choice = elect(one, living, terms)
+    found = choice.master
     if found is not None and found == one.master:
         remark = f"The old master {found} is still alive, not need to elect new master for broker {one.name}"
         body = ElectMasterResponseBody(None, list(one.in_sync))
@@ -125,13 +137,61 @@ def elect_master(
             in_sync=(found,),
             in_sync_epoch=one.in_sync_epoch + 1,
             elected=True,
+            replicas=one.with_joined(found),
+            office=_office(one, living, found, terms),
         )
         return SetDecision(codes.SUCCESS, None, _master_header(after), election_body(after), after, new_master=True)
+    waits = "" if choice.waits is None else f": {waiting(one, choice.waits)}"
     if asking is not None:
-        return SetDecision(codes.CONTROLLER_ELECT_MASTER_FAILED, "Failed to elect a new master")
-    remark = "Old master has down and failed to elect a new broker master"
-    gone = None if one.master is None else replace(one, master=None, master_epoch=one.master_epoch + 1)
-    return SetDecision(codes.CONTROLLER_MASTER_NOT_AVAILABLE, remark, after=gone)
+        remark = f"Failed to elect a new master{waits}"
+        return SetDecision(codes.CONTROLLER_ELECT_MASTER_FAILED, remark, waits=choice.waits)
+    gone = None if one.master is None else _without_master(one)
+    remark = f"Old master has down and failed to elect a new broker master{waits}"
+    return SetDecision(codes.CONTROLLER_MASTER_NOT_AVAILABLE, remark, after=gone, waits=choice.waits)
+
+
+def _without_master(one: ReplicaSet) -> ReplicaSet:
+    return replace(one, master=None, master_epoch=one.master_epoch + 1)
+
+
+def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office:
+    """The office that begins. If the new master has less than was confirmed, the rest is given up here."""
+    heartbeat = living.get(found)
+    confirmed = terms.confirmed
+    if heartbeat is not None and not steady(one, found, heartbeat):
+        confirmed = min(confirmed, heartbeat.max_offset)
+    return Office(found, one.master_epoch + 1, confirmed, terms.synced)
+
+
+def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
+    """The set with the office of its master as far as that has reported; unchanged if nothing is new."""
+    if office is None or not one.replicas or (one.office is not None and one.office.epoch > office.epoch):
+        return one
+    return one if one.office == office else replace(one, office=office)
+
+
+def waiting(one: ReplicaSet, waits: Waits) -> str:
+    """Say what an election waits for, and what an operator can do."""
+    members = ", ".join(f"{broker_id} ({one.address_of(broker_id)})" for broker_id in waits.missing)
+    text = f"the election waits for {members or 'an operator'}"
+    if waits.short_of != NOT_KNOWN:
+        text += f", because no log that is here reaches {waits.short_of}, up to where the set confirmed messages"
+    return (
+        f"{text}; start these brokers, or give them up with bolide cluster leave, or choose a master with bolide "
+        f"cluster switch"
+    )
+
+
+def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
+    """Why a request does not come from the replica that it names; empty if it does."""
+    replica = None if broker_id is None else one.replicas.get(broker_id)
+    if replica is None or replica.life in ("", life):
+        return ""
+    return (
+        f"replica {broker_id} of {one.name} last registered from another start of its broker, at {replica.address}: "
+        f"this store is a copy of that one or an older state of it; move its files brokerIdentity* and its log away, "
+        f"and it joins as a new replica"
+    )
 
 
 def election_body(one: ReplicaSet) -> ElectMasterResponseBody:
@@ -188,8 +248,21 @@ def apply_id(
     return SetDecision(codes.SUCCESS, header=answer, after=after)
 
 
-def register(one: ReplicaSet | None, living: Living, header: RegisterBrokerToControllerRequestHeader) -> SetDecision:
-    """1003: a broker with an id says where it is, and hears of its master while that lives."""
+def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> str:
+    """Why a heartbeat does not count as one of this replica; empty if it does, or if there is no such replica."""
+    replica = one.replicas.get(broker_id)
+    if replica is not None and replica.address != address:
+        return f"replica {broker_id} of {one.name} is at {replica.address}, not at {address[:80]}"
+    return stranger_as(one, broker_id, life)
+
+
+def register(
+    one: ReplicaSet | None, living: Living, header: RegisterBrokerToControllerRequestHeader, claims: Claims = NO_CLAIMS
+) -> SetDecision:
+    """1003: a broker with an id says where it is, and hears of its master while that lives.
+
+    An id is held at one address at a time, and by the store on which it registered last.
+    """
     name, wanted, address = header.broker_name, header.broker_id, header.broker_address
     answer = RegisterBrokerToControllerResponseHeader(cluster_name=header.cluster_name, broker_name=name)
     missing = codes.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
@@ -198,10 +271,20 @@ def register(one: ReplicaSet | None, living: Living, header: RegisterBrokerToCon
     if wanted is None or wanted not in one.replicas:
         remark = f"BrokerId: {java(wanted)} hasn't been registered in broker-set: {java(name)}"
         return SetDecision(missing, remark, answer)
-    after = None
     replica = one.replicas[wanted]
-    if address and address != replica.address:
-        after = replace(one, replicas={**one.replicas, wanted: replace(replica, address=address)})
+    if claims.before != replica.life and (stranger := stranger_as(one, wanted, claims.life)):
+        return SetDecision(codes.CONTROLLER_BROKER_ID_INVALID, stranger, answer)
+    if address and address != replica.address and wanted in living:
+        remark = (
+            f"replica {wanted} of {one.name} lives at {replica.address}, so the broker at {address} cannot be it: stop "
+            f"one of them, and if this store is a copy, move its files brokerIdentity* and its log away"
+        )
+        return SetDecision(codes.CONTROLLER_BROKER_ID_INVALID, remark, answer)
+    now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life)
+    after = None if now_is == replica else replace(one, replicas={**one.replicas, wanted: now_is})
+    if wanted == one.master and (not claims.life or claims.life != replica.life):
+        # A master that registers has started again, so it may have lost a part of its log: it stands for election.
+        after = _without_master(after or one)
     now = one if after is None else after
     if now.master in living:
         answer.master_broker_id = now.master
@@ -240,6 +323,7 @@ def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerD
         master=one.master if one.master in left else None,
         master_epoch=one.master_epoch + (one.master is not None and one.master not in left),
         elected=one.elected and bool(left),
+        office=one.office if left else None,
     )
     return SetDecision(codes.SUCCESS, after=None if after == one else after)
 

@@ -33,4 +33,10 @@ class Elect(NamedTuple):
     name: str
 
 
-Effect = ClosePeer | TellReplica | KeepControllerSettings | Elect
+class KeepConfirmed(NamedTuple):
+    """Keep the offset that the master of this set reports as confirmed."""
+
+    name: str
+
+
+Effect = ClosePeer | TellReplica | KeepControllerSettings | Elect | KeepConfirmed

@@ -1,35 +1,96 @@
-"""Who becomes master (DefaultElectPolicy.java)."""
+"""Choose the master of a set (DefaultElectPolicy.java), and wait for members after a full stop.
+
+A member of the last set in sync that has run without a break since it joined holds all confirmed messages: a failover
+elects such a member immediately. A member that returned may have lost a part of its log, or may be an older copy of it.
+If no other member is left, the election waits for all of them, and the longest log wins: logs with the same newest
+epoch have equal bytes, so the longest contains the others. RocketMQ elects the member that returns first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from bolide.controller.liveness import Heartbeat
-from bolide.controller.replica_set import ReplicaSet
+from bolide.controller.liveness import Heartbeat, steady
+from bolide.controller.replica_set import NOT_KNOWN, ReplicaSet
+
+Living = Mapping[int, Heartbeat]
+"""The replicas of a set that live, by id."""
 
 
-def elect(one: ReplicaSet, alive: Mapping[int, Heartbeat], designated: int | None, unclean: bool) -> int | None:
-    """The best of the replicas in sync that live, or, if `unclean` and there is none, of all that live; None for none.
+class Terms(NamedTuple):
+    """What an election depends on besides the set and its living replicas."""
 
-    designated: only this one will do. Otherwise a master that lives stays; else the replica with the newest epoch is
-    elected, among equals that with the longest log, then that with the lowest priority number.
+    designated: int | None = None
+    """Elect only this replica: an operator chose it."""
+    unclean: bool = False
+    """Whether a replica that may lack acknowledged messages can be elected."""
+    waited: int = 0
+    """Milliseconds since the first member returned to a set without a master."""
+    longest_wait: int = 0
+    """Milliseconds after which missing members are given up; 0: never."""
+    confirmed: int = NOT_KNOWN
+    """Log offset below which the set confirmed messages, as far as the controller knows."""
+    synced: bool = False
+    """Whether messages below `confirmed` were on disk when they were acknowledged."""
+
+
+class Waits(NamedTuple):
+    """Why nobody is elected although a member of the set lives."""
+
+    missing: tuple[int, ...]
+    """Members that have not reported."""
+    short_of: int = NOT_KNOWN
+    """The confirmed offset that no reported log reaches; NOT_KNOWN if one does."""
+
+
+class Choice(NamedTuple):
+    """The result of an election: a master, a reason to wait, or neither if no member lives."""
+
+    master: int | None = None
+    waits: Waits | None = None
+
+
+def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
+    """Elect a living replica that is in sync.
+
+    A master that never left stays, unless another replica is designated. Members that never left come before members
+    that returned. Among equals the newest epoch wins, then the longest log, then the lowest priority number.
     """
-    found = _elect(one.master, one.in_sync, alive, designated)
-    if found is None and unclean:
-        found = _elect(one.master, one.replicas, alive, designated)
-    return found
+    members = {broker_id: alive[broker_id] for broker_id in one.in_sync if broker_id in alive}
+    if terms.designated is not None:
+        allowed: Iterable[int] = alive if terms.unclean else members
+        return Choice(terms.designated if terms.designated in allowed else None)
+    never_left = {broker_id: each for broker_id, each in members.items() if steady(one, broker_id, each)}
+    if never_left:
+        return Choice(one.master if one.master in never_left else _best(never_left, one.master))
+    if members:
+        return _returned(one, members, terms)
+    if terms.unclean:
+        return Choice(one.master if one.master in alive else _best(alive, one.master))
+    return Choice()
 
 
-def _elect(
-    master: int | None, candidates: Iterable[int], alive: Mapping[int, Heartbeat], designated: int | None
-) -> int | None:
-    living = [broker_id for broker_id in candidates if broker_id in alive]
-    if designated is not None:
-        return designated if designated in living else None
-    if master in living:
-        return master
-    return min(living, key=lambda broker_id: _rank(broker_id, alive[broker_id]), default=None)
+def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
+    """Elect among members of which each may have lost a part of its log."""
+    missing = tuple(broker_id for broker_id in one.in_sync if broker_id not in members)
+    whole = {broker_id: each for broker_id, each in members.items() if each.max_offset >= terms.confirmed}
+    best = _best(whole or members, one.master)
+    over = 0 < terms.longest_wait <= terms.waited
+    if missing:
+        allowed = over and (bool(whole) or terms.unclean)
+    else:
+        # No member can have more. Without a sync a power failure explains a short log; with it another fault does,
+        # for one an older copy of a disk.
+        allowed = bool(whole) or terms.unclean or not terms.synced
+    if allowed:
+        return Choice(best)
+    return Choice(None, Waits(missing, NOT_KNOWN if whole else terms.confirmed))
 
 
-def _rank(broker_id: int, heartbeat: Heartbeat) -> tuple[int, int, int, int]:
-    return -heartbeat.epoch, -heartbeat.max_offset, heartbeat.priority, broker_id
+def _best(candidates: Living, master: int | None) -> int | None:
+    return min(candidates, key=lambda broker_id: _rank(broker_id, candidates[broker_id], master), default=None)
+
+
+def _rank(broker_id: int, heartbeat: Heartbeat, master: int | None) -> tuple[int, int, int, bool, int]:
+    return -heartbeat.epoch, -heartbeat.max_offset, heartbeat.priority, broker_id != master, broker_id

@@ -6,10 +6,12 @@ Brokers send their heartbeats to every controller, so that one that becomes the 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from bolide.controller.replica_set import ReplicaSet
+from bolide.controller.replica_set import Office, ReplicaSet
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
+from bolide.remoting.replica_claims import Claims
 
 HEARTBEAT_TIMEOUT_MS: Final = 10_000
 """Of a broker that names none."""
@@ -25,21 +27,34 @@ class Identity(NamedTuple):
 
 
 class Heartbeat:
-    """What a broker last said of itself. Times in ms."""
+    """The last report of a broker that has been heard over one connection since `since`. Times in ms."""
 
-    __slots__ = ("channel_id", "epoch", "last", "max_offset", "priority", "timeout")
+    __slots__ = ("channel_id", "epoch", "joined", "last", "life", "max_offset", "priority", "since", "timeout")
 
-    def __init__(self) -> None:
-        self.channel_id = 0
-        self.last = 0
+    def __init__(self, channel_id: int, now: int) -> None:
+        self.channel_id = channel_id
+        self.since = now
+        self.last = now
         self.timeout = HEARTBEAT_TIMEOUT_MS
         self.epoch = -1
         self.max_offset = -1
         self.priority = LOWEST_PRIORITY
+        self.life = ""
+        self.joined = False
+        """Whether it joined the set in sync, or became its master, since `since`."""
 
     def alive(self, now: int) -> bool:
         """Whether it was heard of within its timeout."""
         return self.last + self.timeout >= now
+
+
+class Reported(NamedTuple):
+    """The last report of a master in its epoch."""
+
+    broker_id: int
+    epoch: int
+    confirmed: int
+    synced: bool
 
 
 class Liveness:
@@ -48,37 +63,67 @@ class Liveness:
     def __init__(self, most: int) -> None:
         self._most = most
         self._heard: dict[Identity, Heartbeat] = {}
+        self._masters: dict[tuple[str, str], Reported] = {}
+        """By cluster and set; kept when the master is gone."""
 
-    def heard(self, channel_id: int, header: BrokerHeartbeatRequestHeader, broker_id: int, now: int) -> bool:
+    def heard(
+        self, channel_id: int, header: BrokerHeartbeatRequestHeader, broker_id: int, claims: Claims, now: int
+    ) -> bool:
         """Take a heartbeat; False when there are too many brokers for another one."""
         who = Identity(header.cluster_name, header.broker_name, broker_id)
         found = self._heard.get(who)
-        if found is None:
-            if len(self._heard) >= self._most:
-                return False
-            found = self._heard[who] = Heartbeat()
-        found.channel_id = channel_id
+        if found is None and len(self._heard) >= self._most:
+            return False
+        if found is None or found.channel_id != channel_id or found.life != claims.life:
+            # Over another connection it may be another process, on a log that is another one by now.
+            found = self._heard[who] = Heartbeat(channel_id, now)
+            found.life = claims.life
         found.last = now
         timeout = header.heartbeat_timeout_mills
         found.timeout = HEARTBEAT_TIMEOUT_MS if timeout is None else timeout
         found.priority = LOWEST_PRIORITY if header.election_priority is None else header.election_priority
-        epoch = -1 if header.epoch is None else header.epoch
-        max_offset = -1 if header.max_offset is None else header.max_offset
-        if (epoch, max_offset) > (found.epoch, found.max_offset):  # as in Java, a log that was cut is not noticed
-            found.epoch, found.max_offset = epoch, max_offset
+        found.epoch = -1 if header.epoch is None else header.epoch
+        found.max_offset = -1 if header.max_offset is None else header.max_offset
+        if claims.leads >= 0:
+            self._reported((who.cluster, who.name), Reported(broker_id, claims.leads, claims.confirmed, claims.synced))
         return True
 
-    def is_alive(self, one: ReplicaSet, broker_id: int, now: int) -> bool:
-        """Whether a replica of a set lives."""
-        found = self._heard.get(Identity(one.cluster, one.name, broker_id))
-        return found is not None and found.alive(now)
+    def _reported(self, place: tuple[str, str], told: Reported) -> None:
+        known = self._masters.get(place)
+        if known is None and len(self._masters) >= self._most:
+            del self._masters[next(iter(self._masters))]
+        if known is not None and (known.broker_id, known.epoch) == (told.broker_id, told.epoch):
+            told = told._replace(confirmed=max(told.confirmed, known.confirmed))
+        if known is None or told.epoch >= known.epoch:
+            self._masters[place] = told
+
+    def joined(self, one: ReplicaSet, broker_ids: Iterable[int]) -> None:
+        """These replicas hold everything that the set confirmed: their master, or an election, says so."""
+        for broker_id in broker_ids:
+            found = self._heard.get(Identity(one.cluster, one.name, broker_id))
+            if found is not None and _fits(one, broker_id, found):
+                found.joined = True
+
+    def office(self, one: ReplicaSet) -> Office | None:
+        """The last office of a set, with what its master has reported since the set was kept."""
+        office = one.office
+        if office is None:
+            if one.master is None:
+                return None
+            office = Office(one.master, one.master_epoch)
+        told = self._masters.get((one.cluster, one.name))
+        if told is None or (told.broker_id, told.epoch) != (office.master, office.epoch):
+            return office
+        if told.confirmed <= office.confirmed:
+            return office
+        return Office(office.master, office.epoch, told.confirmed, told.synced)
 
     def alive_in(self, one: ReplicaSet, now: int) -> dict[int, Heartbeat]:
         """The replicas of a set that live, by id in ascending order."""
         found: dict[int, Heartbeat] = {}
         for broker_id in sorted(one.replicas):
             heartbeat = self._heard.get(Identity(one.cluster, one.name, broker_id))
-            if heartbeat is not None and heartbeat.alive(now):
+            if heartbeat is not None and heartbeat.alive(now) and _fits(one, broker_id, heartbeat):
                 found[broker_id] = heartbeat
         return found
 
@@ -99,3 +144,17 @@ class Liveness:
         for who in gone:
             del self._heard[who]
         return gone
+
+
+def steady(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
+    """Whether a member of the set in sync has run without a break since it joined, so that its log is whole.
+
+    A broker that sends no token is watched by its connection, as far as this controller saw."""
+    replica = one.replicas[broker_id]
+    return replica.joined == replica.life if replica.life else heartbeat.joined
+
+
+def _fits(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
+    """Whether the process that was heard is the one that registered last."""
+    replica = one.replicas.get(broker_id)
+    return replica is not None and replica.life in ("", heartbeat.life)

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, Port, PositiveCount, PositiveMs, Section
+from bolide.declaration import OURS, DeclaredOptions, Ms, Port, PositiveCount, PositiveMs, Section
 from bolide.remoting.listening import (
     MONITORING,
     BindAddress,
@@ -90,6 +90,16 @@ class ControllerOptions(DeclaredOptions, frozen=True, kw_only=True):
             "Elect a replica that is not in sync when none that is lives. Acknowledged messages may be lost.", live=True
         ),
     ] = False
+    max_wait_for_members: Annotated[
+        Ms,
+        ELECTIONS(
+            "Longest wait of an election after a full stop. When every member of the last set in sync has been away, "
+            "the election waits until all have returned, so that the longest log wins. After this time the longest log "
+            "that is there wins, unless it is known that the set confirmed more. 0: no limit; an operator decides.",
+            live=True,
+            java=OURS,
+        ),
+    ] = 60_000
     notify_broker_role_changed: Annotated[
         bool, ELECTIONS("Tell the replicas that live of a new master. They are told without TLS.", live=True)
     ] = True

@@ -6,11 +6,13 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bolide.errors import LocalError
 
 FORMAT: Final = 1
 FIRST_ID: Final = 1
+NOT_KNOWN: Final = -1
 
 
 class StateDamaged(LocalError):
@@ -22,6 +24,23 @@ class Replica(Struct, frozen=True, rename="camel"):
 
     address: str
     check_code: str
+    life: str = ""
+    """Token of the last start that registered (`remoting/replica_claims.py`); empty for a broker that sends none.
+
+    Each start replaces the token, so an older copy of the store folder, or a clone of it, has one that does not fit."""
+    joined: str = ""
+    """The token when this replica last joined the set in sync, or became its master."""
+
+
+class Office(Struct, frozen=True, rename="camel"):
+    """The last master that a set elected, and what the set has confirmed since the beginning."""
+
+    master: int
+    epoch: int
+    confirmed: int = NOT_KNOWN
+    """Log offset below which every replica in sync held the log, as far as masters whose sends wait have reported."""
+    synced: bool = False
+    """Whether that was on disk when it was acknowledged."""
 
 
 class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
@@ -43,6 +62,13 @@ class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
     in_sync_epoch: int = 0
     elected: bool = False
     """False until the first election: the broker that asks for it is elected."""
+    office: Office | None = None
+    """None before the first election, and in a set that an older controller kept."""
+
+    def with_joined(self, *broker_ids: int) -> dict[int, Replica]:
+        """The replicas, of which these join the set in sync now."""
+        joined = {each: replace(self.replicas[each], joined=self.replicas[each].life) for each in broker_ids}
+        return {**self.replicas, **joined}
 
     def address_of(self, broker_id: int | None) -> str | None:
         """The address of a replica; None when it is not known."""

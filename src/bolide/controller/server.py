@@ -6,14 +6,15 @@ as an `Open`: its owner calls `decide`, has the engine keep what comes of it, an
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from bolide.controller import decisions
 from bolide.controller.consensus import Kept, Leadership
 from bolide.controller.decisions import Decide, SetDecision
-from bolide.controller.effects import ClosePeer, Effect, Elect, KeepControllerSettings, TellReplica
+from bolide.controller.effects import ClosePeer, Effect, Elect, KeepConfirmed, KeepControllerSettings, TellReplica
+from bolide.controller.election import Terms
+from bolide.controller.elections import Elections
 from bolide.controller.liveness import Heartbeat, Identity, Liveness
 from bolide.controller.options import ControllerOptions, ControllerSettings
 from bolide.controller.replica_set import ReplicaSet
@@ -37,17 +38,15 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
 )
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
+from bolide.remoting.replica_claims import claims_of
 from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTable, Route, Row
 from bolide.remoting.unsupported import unsupported
 
 NO_BROKER: Final = -1
 """As the id of the broker that asks for an election: none does."""
-ELECTED: Final = {
-    codes.SUCCESS: "new_master_elected",
-    codes.CONTROLLER_MASTER_STILL_EXIST: "keep_current_master",
-    codes.CONTROLLER_MASTER_NOT_AVAILABLE: "no_master_elected",
-    codes.CONTROLLER_ELECT_MASTER_FAILED: "no_master_elected",
-}
+KEEP_CONFIRMED_MS: Final = 60_000
+"""Between two times that a confirmed offset is kept by itself. It is kept with every other decision about its set, too,
+so what a set confirmed before its brokers stopped is known exactly, except after a power failure of the controller."""
 MAX_NAME: Final = 1024
 """Characters of a name, an address or a check code; real ones have a quarter of that at most."""
 
@@ -85,14 +84,14 @@ class Controller:
         self.live = Liveness(options.max_brokers)
         self.table: RequestTable[int, Answer] = RequestTable()
         self.table.add("Controller", self.routes())
-        self.elections: Counter[tuple[str, str, str]] = Counter()
-        """Elections decided here, by cluster, set and what came of them, in the words of RocketMQ's metrics."""
+        self.elections = Elections()
         self._engine = engine
         self._loaded = False
         self._ordinary = self.table.ordinary()
         self._effects: list[Effect] = []
         self._next_expiry = 0
         self._next_scan = 0
+        self._next_keep = 0
 
     def routes(self) -> Sequence[Row[int, Answer]]:
         """The codes answered here."""
@@ -189,18 +188,24 @@ class Controller:
         self.sets = sets
         self._loaded = True
         self._next_scan = now + self.settings.options.scan_inactive_master_interval
+        self._next_keep = now + KEEP_CONFIRMED_MS
 
     def follow(self) -> None:
         """Another controller leads, or may."""
         self._loaded = False
         self.sets = {}
+        self.elections.follow()
 
     def kept(self, decision: SetDecision, revision: int, now: int) -> None:
         """The engine has kept what was decided."""
         after = decision.after
         if after is None:
             return
+        before = self.sets.get(after.name)
         self.sets[after.name] = Kept(after, revision)
+        # The master of an epoch takes a replica in that holds all of its log, and an election begins with one.
+        known = before.value.in_sync if before is not None and not decision.new_master else ()
+        self.live.joined(after, set(after.in_sync) - set(known))
         if decision.new_master and self.settings.options.notify_broker_role_changed:
             header = NotifyBrokerRoleChangedRequestHeader(
                 master_address=after.address_of(after.master),
@@ -215,13 +220,16 @@ class Controller:
 
     def election(self, name: str) -> Open:
         """What the controller decides by itself when the master of a set is gone."""
-        return Open(name, lambda one, now: self._elected(one, now, None, False), elects=True)
+        return self._noting(name, lambda one, now: self._elected(one, now, None, False), elects=True)
 
-    def decided(self, opened: Open, decision: SetDecision) -> None:
-        """A decision about a set holds: elections are counted."""
-        found, result = self.sets.get(opened.name), ELECTED.get(decision.code)
-        if opened.elects and found is not None and result is not None:
-            self.elections[found.value.cluster, opened.name, result] += 1
+    def note_confirmed(self, name: str) -> Open:
+        """Keep the confirmed offset of a set."""
+        return self._noting(name, lambda one, now: SetDecision(codes.SUCCESS, after=one), elects=False)
+
+    def decided(self, opened: Open, decision: SetDecision, now: int) -> str:
+        """A decision about a set holds. Return what to log if its election begins to wait for something else."""
+        found = self.sets.get(opened.name)
+        return self.elections.decided(found.value, decision, now) if opened.elects and found is not None else ""
 
     def channel_closed(self, channel_id: int, now: int) -> None:
         """A connection ended: the brokers whose heartbeats came over it are gone."""
@@ -230,10 +238,10 @@ class Controller:
 
     def due(self, now: int) -> int:
         """When `tick` has something to do, ms since the epoch."""
-        return min(self._next_expiry, self._next_scan) if self.leads else self._next_expiry
+        return min(self._next_expiry, self._next_scan, self._next_keep) if self.leads else self._next_expiry
 
     def tick(self, now: int) -> None:
-        """Forget brokers that are silent, and find sets whose master is gone."""
+        """Forget brokers that are silent, find sets whose master is gone, and keep confirmed offsets."""
         options = self.settings.options
         if now >= self._next_expiry:
             self._next_expiry = now + options.scan_not_active_broker_interval
@@ -244,8 +252,14 @@ class Controller:
             self._next_scan = now + options.scan_inactive_master_interval
             for one, _ in self.sets.values():
                 alive = self.live.alive_in(one, now)
-                if one.master is not None and one.master not in alive and alive:
+                lost = one.master is not None and one.master not in alive
+                if alive and (lost or one.name in self.elections.waiting):
                     self._effects.append(Elect(one.name))
+        if self.leads and now >= self._next_keep:
+            self._next_keep = now + KEEP_CONFIRMED_MS
+            for one, _ in self.sets.values():
+                if decisions.noted(one, self.live.office(one)) is not one:
+                    self._effects.append(KeepConfirmed(one.name))
 
     def take_effects(self) -> list[Effect]:
         """What to do since the last call, in order; it is the caller's now."""
@@ -260,7 +274,13 @@ class Controller:
             return make_response(command, codes.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
         if max(len(header.cluster_name), len(header.broker_name)) > MAX_NAME:
             return make_response(command, codes.SYSTEM_ERROR, f"a name has at most {MAX_NAME} characters")
-        if not self.live.heard(channel_id, header, header.broker_id, now):
+        claims = claims_of(command.ext())
+        known = self.sets.get(header.broker_name)
+        if known is not None and (
+            why := decisions.not_a_sign_of(known.value, header.broker_id, header.broker_addr, claims.life)
+        ):
+            return make_response(command, codes.CONTROLLER_INVALID_REQUEST, why)
+        if not self.live.heard(channel_id, header, header.broker_id, claims, now):
             return make_response(command, codes.SYSTEM_ERROR, "more brokers than maxBrokers send heartbeats")
         return make_response(command, codes.SUCCESS, "Heart beat success")
 
@@ -268,17 +288,19 @@ class Controller:
         """CONTROLLER_ALTER_SYNC_STATE_SET."""
         name = named(header.broker_name, "brokerName", command)
         body = decisions.read_ids(decode_body(command.body, SyncStateSet))
+        life = claims_of(command.ext()).life
         return self._open(
-            command, name, lambda one, at: decisions.alter_in_sync(one, self._living(one, at), header, body)
+            command, name, lambda one, at: decisions.alter_in_sync(one, self._living(one, at), header, body, life)
         )
 
     def on_elect(self, channel_id: int, command: Command, header: ElectMasterRequestHeader, now: int) -> Answer:
         """CONTROLLER_ELECT_MASTER."""
         asking = None if header.broker_id == NO_BROKER else header.broker_id
+        life = None if header.designate_elect else claims_of(command.ext()).life
         return self._open(
             command,
             header.broker_name,
-            lambda one, at: self._elected(one, at, asking, header.designate_elect),
+            lambda one, at: self._elected(one, at, asking, header.designate_elect, life),
             elects=True,
         )
 
@@ -287,7 +309,8 @@ class Controller:
     ) -> Answer:
         """CONTROLLER_REGISTER_BROKER."""
         name = named(header.broker_name, "brokerName", command)
-        return self._open(command, name, lambda one, at: decisions.register(one, self._living(one, at), header))
+        claims = claims_of(command.ext())
+        return self._open(command, name, lambda one, at: decisions.register(one, self._living(one, at), header, claims))
 
     def on_apply_id(self, channel_id: int, command: Command, header: ApplyBrokerIdRequestHeader, now: int) -> Answer:
         """CONTROLLER_APPLY_BROKER_ID."""
@@ -372,11 +395,30 @@ class Controller:
     # ---- inside
 
     def _open(self, command: Command, name: str, decide: Decide, *, elects: bool = False) -> Answer:
-        return Open(name, decide, elects) if self.leads else not_leader(command)
+        return self._noting(name, decide, elects) if self.leads else not_leader(command)
 
-    def _elected(self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool) -> SetDecision:
-        unclean = self.settings.options.enable_elect_unclean_master
-        return decisions.elect_master(one, self._living(one, now), asking, designate, unclean)
+    def _noting(self, name: str, decide: Decide, elects: bool) -> Open:
+        """A decision that also keeps the confirmed offset of the set: it is written anyway."""
+
+        def decided(one: ReplicaSet | None, now: int) -> SetDecision:
+            decision = decide(one, now)
+            if one is None or decision.after is None:
+                return decision
+            noted = decisions.noted(decision.after, self.live.office(one))
+            return decision._replace(after=None if noted is one else noted)
+
+        return Open(name, decided, elects)
+
+    def _elected(
+        self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool, life: str | None = None
+    ) -> SetDecision:
+        living = self._living(one, now)
+        terms = Terms()
+        if one is not None:
+            terms = self.elections.terms(one, living, self.live.office(one), self.settings.options, now)
+        if designate:
+            terms = terms._replace(designated=asking)
+        return decisions.elect_master(one, living, asking, terms, life)
 
     def _living(self, one: ReplicaSet | None, now: int) -> dict[int, Heartbeat]:
         return {} if one is None else self.live.alive_in(one, now)

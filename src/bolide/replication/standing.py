@@ -39,6 +39,8 @@ class Standing:
 
     def __init__(self, own_id: int) -> None:
         self.own_id = own_id
+        self.life = ""
+        """The token of this start, by which the controller recognizes the replica."""
         self.epoch = -1
         """The newest epoch in which a part was taken; -1 before the first."""
         self._taken: Told | None = None

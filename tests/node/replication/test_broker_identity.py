@@ -6,6 +6,7 @@ import pytest
 
 from bolide.errors import ConfigError
 from bolide.node.replication.broker_identity import Applied, BrokerIdentity
+from bolide.remoting.replica_claims import Claims
 from bolide.store.errors import StoreDamaged
 from bolide.testing.files import SimulatedFiles, Stopped
 
@@ -88,3 +89,47 @@ def test_an_empty_note_of_what_was_asked_for_is_none() -> None:
     files = disk()
     files.write_file(PATH + "-temp", b"")
     assert identity(files).applied() is None
+
+
+def test_each_start_has_a_token_and_knows_the_one_before() -> None:
+    files = disk()
+    made = identity(files)
+    assert made.life() == Claims()
+    made.begin_life(Claims("1-a"))
+    assert identity(files).life() == Claims("1-a"), "a start that was interrupted goes on with its token"
+    made.keep_life("1-a")
+    assert identity(files).life() == Claims("", "1-a")
+    made.begin_life(Claims("2-b", "1-a"))
+    assert files.read_file(PATH + "-life") == b"1-a#2-b"
+    assert identity(files).life() == Claims("2-b", "1-a")
+
+
+@pytest.mark.parametrize("power_cut", [None, 1, 2])
+def test_a_death_anywhere_leaves_a_token_that_the_controller_takes(power_cut: int | None) -> None:
+    stop = 0
+    while True:
+        files = disk()
+        identity(files).begin_life(Claims("2-b", "1-a"))
+        files.stop_after = files.calls + stop
+        try:
+            identity(files).keep_life("2-b")
+            done = True
+        except Stopped:
+            done = False
+        files.stop_after = None
+        if power_cut is None:
+            files.process_crash()
+        else:
+            files.power_cut(power_cut)
+        assert identity(files).life() in (Claims("2-b", "1-a"), Claims("", "2-b"))
+        if done:
+            return
+        stop += 1
+
+
+@pytest.mark.parametrize("data", [b"", b"1-a", b"#", b"\xff#", b"a b#c"])
+def test_a_damaged_token_is_refused(data: bytes) -> None:
+    files = disk()
+    files.write_file(PATH + "-life", data)
+    with pytest.raises(StoreDamaged, match="holds no token"):
+        identity(files).life()

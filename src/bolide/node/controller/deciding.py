@@ -50,6 +50,10 @@ class Deciding:
             self._electing[name] = None
             self._begin(self._elect(name), f"elect {name}")
 
+    def keep_confirmed(self, name: str) -> None:
+        """Keep the confirmed offset of a set; its fate is that of any decision."""
+        self.answer(self._controller.note_confirmed(name), lambda _: None)
+
     async def stop(self) -> None:
         """Give up what waits."""
         tasks = list(self._tasks)
@@ -84,7 +88,7 @@ class Deciding:
                 after = decision.after
                 if after is not None and after.master is not None:
                     log.info("%s: %d is master of epoch %d", name, after.master, after.master_epoch)
-                elif after is not None:
+                elif after is not None and decision.waits is None:
                     log.warning("%s has no master: %s", name, decision.remark)
                 return
         finally:
@@ -110,7 +114,8 @@ class Deciding:
                 del self._under_way[opened.name]
             else:
                 self._under_way[opened.name] = (lock, waiting - 1)
-        controller.decided(opened, decision)
+        if said := controller.decided(opened, decision, self._clock.now()):
+            log.warning("%s has no master: %s", opened.name, said)
         if decision.after is not None:
             self._changed()
         return decision

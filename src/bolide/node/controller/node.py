@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.controller.consensus import ConsensusStore, LeadershipLost, Member, StoreUnavailable
 from bolide.controller.decisions import SetDecision
-from bolide.controller.effects import ClosePeer, Elect, KeepControllerSettings
+from bolide.controller.effects import ClosePeer, Elect, KeepConfirmed, KeepControllerSettings
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import StateDamaged
 from bolide.controller.server import Controller, answer_of
@@ -231,6 +231,8 @@ class ControllerNode:
                 self._peers.close(effect.channel_id, effect.reason)
             elif isinstance(effect, Elect):
                 self._deciding.elect(effect.name)
+            elif isinstance(effect, KeepConfirmed):
+                self._deciding.keep_confirmed(effect.name)
             elif isinstance(effect, KeepControllerSettings):
                 held = True
                 data = edited((self._kept.latest(self._conf) or b"").decode("utf-8", "surrogateescape"), effect.changes)

@@ -48,7 +48,7 @@ class ControllerFigures:
                 request_type=request_name(code).lower(),
                 request_handle_status="success" if done else "failed",
             )
-        for (cluster, name, result), count in list(self._source.controller.elections.items()):
+        for (cluster, name, result), count in list(self._source.controller.elections.counts.items()):
             families.counter(
                 "election_total",
                 "Elections of a master.",
@@ -69,9 +69,10 @@ class ControllerFigures:
         families.gauge("bolide_controller_members", "Controllers of the group that live.", len(store.leadership.peers))
 
     def _sets(self, families: Families, now: int) -> None:
-        for (cluster, name), count in self._source.controller.live.counts(now).items():
+        controller = self._source.controller
+        for (cluster, name), count in controller.live.counts(now).items():
             families.gauge("active_broker_num", "Brokers that live.", count, cluster=cluster, broker_set=name)
-        sets = [each.value for each in list(self._source.controller.sets.values()) if each.value.replicas]
+        sets = [each.value for each in list(controller.sets.values()) if each.value.replicas]
         families.gauge("bolide_controller_sets", "Sets of replicas, while this controller leads.", len(sets))
         without = sum(one.master is None for one in sets)
         families.gauge("bolide_controller_sets_without_master", "Those that have no master.", without)
@@ -83,6 +84,19 @@ class ControllerFigures:
             families.gauge("bolide_controller_replicas", "Brokers of a set.", len(one.replicas), **labels)
             families.gauge("bolide_controller_in_sync_replicas", "Those in sync.", len(one.in_sync), **labels)
             families.gauge("bolide_controller_master_epoch", "Epoch of its master.", one.master_epoch, **labels)
+            waits = controller.elections.waiting.get(one.name)
+            families.gauge(
+                "bolide_controller_election_waits",
+                "1 while the election of a master waits for members of the last set in sync, or for an operator.",
+                int(waits is not None),
+                **labels,
+            )
+            families.gauge(
+                "bolide_controller_missing_members",
+                "Members that such an election waits for.",
+                0 if waits is None else len(waits.missing),
+                **labels,
+            )
 
 
 def controller_troubles(source: ControllerSource) -> list[str]:

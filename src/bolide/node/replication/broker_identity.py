@@ -1,11 +1,16 @@
 """The files `brokerIdentity` and `brokerIdentity-temp`: the id that the controller gave this broker
-(BrokerMetadata.java, TempBrokerMetadata.java)."""
+(BrokerMetadata.java, TempBrokerMetadata.java).
+
+The file `brokerIdentity-life` is ours. Each start makes a random token and registers with it and with the token before.
+So the controller notices a store folder that is a copy of another one, or an older state of it.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from bolide.errors import ConfigError
+from bolide.remoting.replica_claims import NO_CLAIMS, Claims
 from bolide.store.disk.files import Files
 from bolide.store.errors import StoreDamaged
 
@@ -49,6 +54,30 @@ class BrokerIdentity:
     def forget(self) -> None:
         """What was asked for is another's."""
         self._files.remove(self._path + "-temp")
+
+    def life(self) -> Claims:
+        """The token to register with, and the one of the start before. Raises `StoreDamaged`.
+
+        A start that was interrupted while it registered goes on with its token: the controller may have it already.
+        """
+        path = self._path + "-life"
+        data = self._files.read_file(path)
+        if data is None:
+            return NO_CLAIMS
+        before, mark, life = data.decode("ascii", "replace").strip().partition("#")
+        if not (mark and (before + life).replace("-", "").isalnum()):
+            raise StoreDamaged(
+                f"{path} holds no token, but {data[:80]!r}; bring it back, or delete it together with {self._path}"
+            )
+        return Claims(life, before)
+
+    def begin_life(self, claims: Claims) -> None:
+        """Note a token before the controller gets it."""
+        self._files.write_file(self._path + "-life", f"{claims.before}#{claims.life}".encode())
+
+    def keep_life(self, life: str) -> None:
+        """The controller has the token. Crash before: the next start registers with the same token."""
+        self._files.write_file(self._path + "-life", f"{life}#".encode())
 
     def _read(self, path: str, parts: int) -> list[str] | None:
         data = self._files.read_file(path)

@@ -34,6 +34,7 @@ from bolide.remoting.headers.controller import (
 )
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
+from bolide.remoting.replica_claims import NO_CLAIMS, NONE, Claims
 from bolide.replication.standing import Standing, Step, Told
 from bolide.store.errors import StoreDamaged
 from bolide.world.contract import World
@@ -64,6 +65,8 @@ class Membership:
         self._failed = failed
         self._log = log
         self.standing = Standing(0)
+        self._before = ""
+        """The token of the start before, until this one has registered."""
         self._registered = False
         self._news = asyncio.Event()
         self._set = SyncStateSetReporter(options, world, controllers, part, lambda: self.standing, self.notified, log)
@@ -169,12 +172,26 @@ class Membership:
             broker_address=self._address,
             invoke_time=self._world.wall_ms(),
         )
-        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, request)
+        if not self.standing.life:
+            await self._begin_life()
+        life = self.standing.life
+        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, request, claims=Claims(life, self._before))
+        if self._before != life:
+            await self._world.in_thread(self._identity.keep_life, life)
+            self._before = life
         told = decode_header(answer, RegisterBrokerToControllerResponseHeader)
+        self._registered = True
         self._beat()
         if told.master_broker_id is None:
             await self._elect()
-        self._registered = True
+
+    async def _begin_life(self) -> None:
+        claims = await self._world.in_thread(self._identity.life)
+        if not claims.life:
+            token = f"{self._world.wall_ms()}-{self._world.random.getrandbits(64):016x}"
+            claims = Claims(token, claims.before)
+            await self._world.in_thread(self._identity.begin_life, claims)
+        self.standing.life, self._before = claims.life, claims.before
 
     async def _elect(self) -> None:
         options = self._options
@@ -185,7 +202,8 @@ class Membership:
             designate_elect=False,
             invoke_time=self._world.wall_ms(),
         )
-        await self._ask(codes.CONTROLLER_ELECT_MASTER, request, frozenset({codes.CONTROLLER_MASTER_STILL_EXIST}))
+        also = frozenset({codes.CONTROLLER_MASTER_STILL_EXIST})
+        await self._ask(codes.CONTROLLER_ELECT_MASTER, request, also, Claims(self.standing.life))
 
     # -- who is the master
 
@@ -256,7 +274,20 @@ class Membership:
             heartbeat_timeout_mills=options.controlled.controller_heart_beat_timeout_mills,
             election_priority=options.controlled.broker_election_priority,
         )
-        self._controllers.beat(header.to_ext())
+        self._controllers.beat(header.to_ext() | self._claims(min(end, confirmed)).to_ext())
+
+    def _claims(self, confirmed: int) -> Claims:
+        """What a heartbeat says besides RocketMQ's fields; the log of a master is confirmed up to `confirmed`."""
+        options, standing = self._options, self.standing
+        if standing.leads:
+            waits = options.controlled.all_ack_in_sync_state_set or options.replication.in_sync_replicas > 1
+            return Claims(
+                standing.life,
+                leads=standing.epoch,
+                confirmed=confirmed if waits else NONE,
+                synced=waits and options.store.sync_flush,
+            )
+        return Claims(standing.life)
 
     async def _find_leader(self) -> None:
         while True:
@@ -266,9 +297,11 @@ class Membership:
             except (BolideError, OSError):
                 self._news.set()  # the next question says why
 
-    async def _ask(self, code: int, header: Header, also: frozenset[int] = frozenset()) -> Command:
+    async def _ask(
+        self, code: int, header: Header, also: frozenset[int] = frozenset(), claims: Claims = NO_CLAIMS
+    ) -> Command:
         """A good answer, or one with a code of `also`. Raises `NoController` for another one."""
-        answer = await self._controllers.ask(code, header.to_ext())
+        answer = await self._controllers.ask(code, header.to_ext() | claims.to_ext())
         if answer.code != codes.SUCCESS and answer.code not in also:
             name = codes.request_name(code)
             raise NoController(f"{name} was answered {codes.response_name(answer.code)}: {answer.remark}")

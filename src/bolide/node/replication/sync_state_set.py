@@ -15,6 +15,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.headers.controller import AlterSyncStateSetRequestHeader
+from bolide.remoting.replica_claims import Claims
 from bolide.replication.standing import Standing
 from bolide.world.contract import World
 
@@ -121,7 +122,8 @@ class SyncStateSetReporter:
             invoke_time=self._world.wall_ms(),
         )
         body = encode_body(SyncStateSet(sorted(wanted), sync_set.set_epoch))
-        answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, request.to_ext(), body)
+        ext = request.to_ext() | Claims(self._standing().life).to_ext()
+        answer = await self._controllers.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, ext, body)
         if sync_set is not self._part.sync_set:
             return ""
         refusal = ""

@@ -1,0 +1,67 @@
+"""What a controller remembers about elections while it leads: which of them wait, since when, and their results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from bolide.controller.decisions import SetDecision, waiting
+from bolide.controller.election import Living, Terms, Waits
+from bolide.controller.options import ControllerOptions
+from bolide.controller.replica_set import NOT_KNOWN, Office, ReplicaSet
+from bolide.remoting import codes
+
+_NOBODY: Final = "no_master_elected"
+_RESULTS: Final = {
+    codes.SUCCESS: "new_master_elected",
+    codes.CONTROLLER_MASTER_STILL_EXIST: "keep_current_master",
+    codes.CONTROLLER_MASTER_NOT_AVAILABLE: _NOBODY,
+    codes.CONTROLLER_ELECT_MASTER_FAILED: _NOBODY,
+}
+
+
+class Elections:
+    """The elections of all sets. `now` is ms."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        """Elections that were decided, by cluster, set and result, in the words of RocketMQ's metrics."""
+        self.waiting: dict[str, Waits] = {}
+        """Sets whose election waits for members or for an operator."""
+        self._vacant: dict[str, int] = {}
+        """When an election of each set was first without a result."""
+
+    def follow(self) -> None:
+        """Another controller leads, or may: only the counts stay."""
+        self.waiting.clear()
+        self._vacant.clear()
+
+    def terms(
+        self, one: ReplicaSet, living: Living, office: Office | None, options: ControllerOptions, now: int
+    ) -> Terms:
+        """Return the terms of an election of a set; `office` is its last office as far as its master reported."""
+        first = min((living[each].since for each in one.in_sync if each in living), default=now)
+        return Terms(
+            unclean=options.enable_elect_unclean_master,
+            waited=now - max(self._vacant.get(one.name, now), first),
+            longest_wait=options.max_wait_for_members,
+            confirmed=NOT_KNOWN if office is None else office.confirmed,
+            synced=office is not None and office.synced,
+        )
+
+    def decided(self, one: ReplicaSet, decision: SetDecision, now: int) -> str:
+        """Note the result of an election of this set. Return what to log if it begins to wait for something else."""
+        result = _RESULTS.get(decision.code)
+        if result is None:
+            return ""
+        if result == _NOBODY:
+            self._vacant.setdefault(one.name, now)
+        else:
+            self._vacant.pop(one.name, None)
+        waits = decision.waits
+        if waits is None:
+            self.waiting.pop(one.name, None)
+            self.counts[one.cluster, one.name, result] += 1
+            return ""
+        said, self.waiting[one.name] = self.waiting.get(one.name), waits
+        return "" if waits == said else waiting(one, waits)
