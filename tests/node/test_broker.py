@@ -249,7 +249,7 @@ async def test_an_address_clients_cannot_reach_refuses_the_start(tmp_path: Path)
 
 
 async def test_a_balancer_names_the_client_that_records_keep(tmp_path: Path) -> None:
-    async with broker(tmp_path) as (node, client):
+    async with broker(tmp_path, trusted_proxies="127.0.0.1") as (node, client):
         reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
         writer.write(b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n" + encode(send_request()))
         await reader.readexactly(4)

@@ -7,6 +7,7 @@ from functools import partial
 
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.tls_contexts import RenewedContext, server_context
+from bolide.transport.trusted_proxies import TrustedProxies
 from tests.transport.certificates import Certificate
 
 
@@ -16,4 +17,4 @@ def trusting(certificate: Certificate) -> ssl.SSLContext:
 
 def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth: str = "none") -> Ingress:
     make = partial(server_context, certificate.cert, certificate.key, "", certificate.cert, client_auth)
-    return Ingress(mode, RenewedContext(make, (certificate.cert, certificate.key)))
+    return Ingress(mode, RenewedContext(make, (certificate.cert, certificate.key)), TrustedProxies("127.0.0.1"))

@@ -18,6 +18,7 @@ from bolide.transport.client import ClientConnection
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.tls_contexts import server_context
+from bolide.transport.trusted_proxies import TrustedProxies
 from bolide.world.real import RealWorld
 from proof.kit.waiting import PATIENCE, until
 from tests.transport.certificates import Certificate, have_openssl
@@ -181,6 +182,24 @@ def test_broken_tls_closes_one_connection(
 
 
 V1 = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n"
+V2 = b"\r\n\r\n\0\r\nQUIT\n" + bytes([0x21, 0x11, 0, 12, 203, 0, 113, 7, 10, 0, 0, 1, 0xDC, 4, 0x2A, 0x9F])
+NAMELESS = b"PROXY UNKNOWN\r\n"
+BEHIND_A_BALANCER = Ingress(proxies=TrustedProxies("127.0.0.0/8"))
+
+
+@pytest.mark.parametrize("listed", ["", "127.0.0.2, 203.0.113.7, ::1", "10.0.0.0/8"])
+def test_header_of_unlisted_address_closes_the_connection(
+    run: Callable[[Coroutine[Any, Any, None]], None], listed: str
+) -> None:
+    async def scenario() -> None:
+        async with served(Ingress(proxies=TrustedProxies(listed))) as (owner, port):
+            for count, header in enumerate([V1, V2, NAMELESS], 1):
+                assert await answer_to(port, [header + encode(make_request(11, 1))]) == b""
+                assert owner.addresses == [] and len(owner.bad) == count
+                assert "trustedProxies does not list" in str(owner.bad[-1])
+            assert await answer_to(port, [encode(make_request(11, 1))]) != b""
+
+    run(scenario())
 
 
 @pytest.mark.parametrize("byte_by_byte", [False, True])
@@ -188,7 +207,7 @@ def test_a_preamble_names_the_client_before_frames(
     run: Callable[[Coroutine[Any, Any, None]], None], byte_by_byte: bool
 ) -> None:
     async def scenario() -> None:
-        async with served(Ingress()) as (owner, port):
+        async with served(BEHIND_A_BALANCER) as (owner, port):
             data = V1 + encode(make_request(11, 1))
             pieces = [data[i : i + 1] for i in range(len(data))] if byte_by_byte else [data]
             assert await answer_to(port, pieces) != b""
@@ -201,7 +220,7 @@ def test_a_preamble_names_the_client_before_frames(
 
 def test_a_second_preamble_is_a_bad_frame(run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
     async def scenario() -> None:
-        async with served(Ingress()) as (owner, port):
+        async with served(BEHIND_A_BALANCER) as (owner, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(V1)
             await until(lambda: owner.addresses != [])

@@ -11,6 +11,7 @@ import pytest
 from bolide.remoting.command import encode, make_request
 from bolide.transport.protocol_detector import Ingress, ProtocolDetector
 from bolide.transport.server import ServerConnection
+from bolide.transport.trusted_proxies import TrustedProxies
 from bolide.transport.unfinished import Unfinished
 from tests.transport.certificates import Certificate, have_openssl
 from tests.transport.entrances import entrance_of, trusting
@@ -191,7 +192,7 @@ def test_a_record_counts_until_it_is_whole(secret: tuple[Peers, Secret]) -> None
 def test_a_preamble_counts_until_it_is_whole() -> None:
     peers = Peers()
     connection = ServerConnection(peers.owner, 1 << 20, 1000, 5000, peers.frames)
-    transport = KeptTransport(ProtocolDetector(Ingress(), connection))
+    transport = KeptTransport(ProtocolDetector(Ingress(proxies=TrustedProxies("0.0.0.0/0")), connection))
     transport.protocol.connection_made(transport)
     transport.protocol.data_received(b"PROXY UNKNOWN 1.2.3")
     assert peers.frames.size == 19

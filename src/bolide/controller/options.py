@@ -27,6 +27,7 @@ from bolide.remoting.listening import (
     TlsMode,
     TlsNeedClientAuth,
     TlsTrustCertPath,
+    TrustedProxies,
 )
 from bolide.remoting.live_options import LiveOptions
 
@@ -137,6 +138,7 @@ class ControllerOptions(DeclaredOptions, frozen=True, kw_only=True):
     server_channel_max_idle_time_seconds: MaxIdleSeconds = 120
     max_unfinished_bytes: MaxUnfinishedBytes = 256 * 1024 * 1024
     max_frame_seconds: MaxFrameSeconds = 120
+    trusted_proxies: TrustedProxies = ""
 
     tls_mode: TlsMode = "permissive"
     tls_cert_path: TlsCertPath = ""

@@ -33,6 +33,7 @@ from bolide.remoting.listening import (
     TlsMode,
     TlsNeedClientAuth,
     TlsTrustCertPath,
+    TrustedProxies,
 )
 from bolide.remoting.live_options import LiveOptions
 
@@ -131,6 +132,7 @@ class NamesrvOptions(DeclaredOptions, frozen=True, kw_only=True):
     server_channel_max_idle_time_seconds: MaxIdleSeconds = 120
     max_unfinished_bytes: MaxUnfinishedBytes = 256 * 1024 * 1024
     max_frame_seconds: MaxFrameSeconds = 120
+    trusted_proxies: TrustedProxies = ""
 
     tls_mode: TlsMode = "permissive"
     tls_cert_path: TlsCertPath = ""

@@ -137,7 +137,7 @@ class BrokerNode:
         self._tls = TlsRenewal(world, log)
         self._registration = self._turns = None
         to_name_servers = name_server_context(options)
-        ingress = Ingress.of(options.tls)
+        ingress = Ingress.of(options.tls, options.connections.trusted_proxies)
         self._ports = []
         life.callback(self._close_ports)
         self._ports.append(

@@ -46,6 +46,14 @@ MaxConnections = Annotated[
 MaxIdleSeconds = Annotated[
     PositiveSeconds, CONNECTIONS("Time without traffic after which a connection is closed.", live=True)
 ]
+TrustedProxies = Annotated[
+    str,
+    CONNECTIONS(
+        "Addresses and networks, separated by `,`, that load balancers send a PROXY header from; a header from "
+        "any other address closes its connection.",
+        java=OURS,
+    ),
+]
 MaxUnfinishedBytes = Annotated[
     PositiveBytes,
     CONNECTIONS("Maximum bytes of unfinished frames; above it the connection with the oldest is closed.", java=OURS),

@@ -16,6 +16,7 @@ from bolide.transport.proxy_preamble import may_begin, read_preamble
 from bolide.transport.server import ServerConnection
 from bolide.transport.tls import TlsLayer
 from bolide.transport.tls_contexts import RenewedContext, current_context, server_context
+from bolide.transport.trusted_proxies import TrustedProxies
 
 HANDSHAKE: Final = 0x16
 """Content type of a TLS record that begins a handshake."""
@@ -39,21 +40,26 @@ class TlsOptions(Protocol):
 
 
 class Ingress:
-    """What one daemon's ports accept: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
+    """The rules for new connections of one daemon: `mode` "disabled", "permissive" or "enforcing", the certificate, and
+    the load balancers that may name another client."""
 
-    def __init__(self, mode: str = "permissive", tls: RenewedContext | None = None) -> None:
+    def __init__(
+        self, mode: str = "permissive", tls: RenewedContext | None = None, proxies: TrustedProxies | None = None
+    ) -> None:
         self.mode = mode
         self.tls = tls
+        self.proxies = proxies if proxies is not None else TrustedProxies()
 
     @classmethod
-    def of(cls, options: TlsOptions) -> Ingress:
+    def of(cls, options: TlsOptions, trusted_proxies: str) -> Ingress:
         """The ingress these options ask for. Raises `ConfigError` when they do not fit together."""
+        proxies = TrustedProxies(trusted_proxies)
         if options.tls_mode == "disabled":
-            return cls("disabled")
+            return cls("disabled", None, proxies)
         if not options.tls_cert_path:
             if options.tls_mode == "enforcing":
                 raise ConfigError("tlsMode = enforcing needs a certificate: give tlsCertPath and tlsKeyPath")
-            return cls(options.tls_mode)
+            return cls(options.tls_mode, None, proxies)
         paths = (options.tls_cert_path, options.tls_key_path, options.tls_trust_cert_path)
         make = partial(
             server_context,
@@ -63,7 +69,7 @@ class Ingress:
             options.tls_trust_cert_path,
             options.tls_need_client_auth,
         )
-        return cls(options.tls_mode, RenewedContext(make, paths))
+        return cls(options.tls_mode, RenewedContext(make, paths), proxies)
 
     @property
     def context(self) -> ssl.SSLContext | None:
@@ -105,6 +111,9 @@ class ProtocolDetector:
             if preamble is None:
                 connection.keeps(len(seen))
                 return  # bounded: a preamble is whole or refused within its own limits
+            if not self._ingress.proxies.trusts(connection.remote_ip):
+                connection.refuse(ProtocolError("it sent a PROXY header, and trustedProxies does not list its address"))
+                return
             self._proxied = True
             if preamble.ip:
                 connection.set_client_address(preamble.ip, preamble.port)

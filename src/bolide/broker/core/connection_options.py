@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from bolide.declaration import OURS, Bytes, DeclaredOptions, PositiveBytes, PositiveMs
-from bolide.remoting.listening import CONNECTIONS, MaxConnections, MaxFrameSeconds, MaxIdleSeconds, MaxUnfinishedBytes
+from bolide.remoting.listening import (
+    CONNECTIONS,
+    MaxConnections,
+    MaxFrameSeconds,
+    MaxIdleSeconds,
+    MaxUnfinishedBytes,
+    TrustedProxies,
+)
 
 
 class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
@@ -21,6 +28,7 @@ class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 16 * 1024 * 1024
     max_unfinished_bytes: MaxUnfinishedBytes = 256 * 1024 * 1024
     max_frame_seconds: MaxFrameSeconds = 120
+    trusted_proxies: TrustedProxies = ""
     client_write_buffer_high: Annotated[
         Bytes, CONNECTIONS("Unread bytes of a peer above which its requests are not read.", java=OURS)
     ] = 4 * 1024 * 1024

@@ -1,0 +1,42 @@
+"""Addresses of the load balancers that may send a PROXY header: `trustedProxies`.
+
+The header replaces the address of its sender, which access rules (`whiteRemoteAddress`, `sourceIps`) and logs use.
+RocketMQ accepts it from every address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from bolide.errors import ConfigError
+
+MAPPED_IPV4: Final = "::ffff:"
+
+
+class TrustedProxies:
+    """A list of addresses and networks. Raises `ConfigError` if one cannot be read."""
+
+    def __init__(self, text: str = "") -> None:
+        """`text`: addresses and networks such as `10.0.0.7, 10.1.0.0/16`; empty: none is trusted."""
+        self._networks = [_network(part.strip(), text) for part in text.split(",") if part.strip()]
+
+    def trusts(self, address: str) -> bool:
+        """Whether a peer with this address, without its port, may send the header."""
+        if not self._networks:
+            return False
+        try:
+            peer = ipaddress.ip_address(address.removeprefix(MAPPED_IPV4) if "." in address else address)
+        except ValueError:
+            return False
+        return any(peer in network for network in self._networks)
+
+
+def _network(part: str, text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(part)
+    except ValueError as error:
+        raise ConfigError(
+            f"trustedProxies = {text!r} is not allowed: {error}; write addresses and networks, such as "
+            f"10.0.0.7,10.1.0.0/16"
+        ) from None
