@@ -259,6 +259,22 @@ def test_an_old_connection_that_closes_late_takes_nothing() -> None:
     assert not tables(broker).brokers
 
 
+@pytest.mark.parametrize("cluster", ["c", "another"])
+def test_another_connection_does_not_unregister_a_connected_broker(cluster: str) -> None:
+    broker = ready()
+    stranger = broker.world.peer()
+    header = UnRegisterBrokerRequestHeader(
+        broker_name=broker.name, broker_addr=broker.addr, cluster_name=cluster, broker_id=broker.broker_id
+    )
+    answer = stranger.ask(codes.UNREGISTER_BROKER, header, expect=codes.NO_PERMISSION)
+    assert answer.remark == (
+        "unregister broker failed, 10.0.0.1:10911 is registered over another connection, which is open"
+    )
+    assert set(tables(broker).topics["T"]) == {"broker-a"}
+    unregister(broker)
+    assert not tables(broker).brokers
+
+
 def test_unregistering_what_is_unknown_is_no_error() -> None:
     unregister(FakeBroker(World()))
 

@@ -232,8 +232,14 @@ class RegistrationService:
     def on_unregister(
         self, channel_id: int, command: Command, header: UnRegisterBrokerRequestHeader, now: int
     ) -> Command:
-        """UNREGISTER_BROKER."""
-        self._remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
+        """UNREGISTER_BROKER: only over the connection that registered the address, while that is open. A broker has one
+        connection to a name server, also in RocketMQ."""
+        addr = header.broker_addr
+        if any(live.channel_id != channel_id for known, live in self.tables.live.items() if known.addr == addr):
+            remark = f"unregister broker failed, {addr} is registered over another connection, which is open"
+            return make_response(command, codes.NO_PERMISSION, remark)
+        address = BrokerAddress(header.cluster_name, addr)
+        self._remove(header.broker_name, address)
         self.tables.drop_some()
         return make_response(command, codes.SUCCESS)
 
