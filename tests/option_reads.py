@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bolide
+from bolide.access.cluster_options import ClusterAccessOptions
 from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import parts_of
@@ -18,7 +19,13 @@ PARTS = frozenset(parts_of(BrokerOptions))
 """The sections that a broker's options are composed of."""
 DECLARING = frozenset(
     Path(inspect.getfile(kind)).relative_to(SOURCES).as_posix()
-    for kind in (BrokerOptions, *parts_of(BrokerOptions).values(), NamesrvOptions, ControllerOptions)
+    for kind in (
+        BrokerOptions,
+        *parts_of(BrokerOptions).values(),
+        NamesrvOptions,
+        ControllerOptions,
+        ClusterAccessOptions,
+    )
 )
 """The files that declare settings."""
 RECEIVERS = frozenset({"options", "_options"})

@@ -19,8 +19,9 @@ from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import PATIENCE
+from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import broker, pull_request, send_request
+from tests.node.name_servers import namesrv
 
 ROOT = Credentials("root", "s3cret-of-root")
 ALICE = Credentials("alice", "s3cret-of-alice")
@@ -134,3 +135,22 @@ async def test_what_an_administrator_does_is_logged(tmp_path: Path, caplog: pyte
         f"UPDATE_AND_CREATE_SUBSCRIPTIONGROUP by root at 127.0.0.1:{port}: SUCCESS (new)",
         f"AUTH_DELETE_ACL by root at 127.0.0.1:{port}: NO_PERMISSION (subject=User:nobody?X)",
     ]
+
+
+async def test_name_server_registers_brokers_that_sign_and_no_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inner = SETTINGS["inner_client_authentication_credentials"]
+    guard = {"cluster_authentication_enabled": True, "inner_client_authentication_credentials": inner}
+    server = namesrv(tmp_path, **guard)
+    await server.start()
+    try:
+        settings = {"namesrv_addr": server.address, "auto_create_topic_enable": True}
+        async with broker(tmp_path / "stranger", **settings):
+            assert not server.knows_topic("TBW102")
+        assert "sign REGISTER_BROKER with innerClientAuthenticationCredentials at a broker" in caplog.text
+        async with broker(tmp_path / "member", **settings, inner_client_authentication_credentials=inner):
+            await until(lambda: server.knows_topic("TBW102"), "the member to be registered")
+        await until(lambda: not server.knows_topic("TBW102"), "the member to have unregistered")
+    finally:
+        await server.stop()

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
-import msgspec
-
-from bolide.access.users import MOST_NAME, Credentials
-from bolide.declaration import OURS, DeclaredOptions, Section
+from bolide.access.cluster_options import ACCESS, ClusterAccessOptions
+from bolide.declaration import OURS
 from bolide.errors import ConfigError
 
-T = TypeVar("T")
-ACCESS: Final = Section("Access control")
 ADMINISTRATION: Final = range(3001, 3011)
 """Request codes that manage users and policies."""
-SECRET_SETTINGS: Final = frozenset({"initAuthenticationUser", "innerClientAuthenticationCredentials"})
-"""Keys whose value is never shown."""
 
 
-class _InitUser(msgspec.Struct):
-    username: str
-    password: str
-
-
-class _InnerCredentials(msgspec.Struct, rename="camel"):
-    access_key: str
-    secret_key: str
-
-
-class AccessOptions(DeclaredOptions, frozen=True, kw_only=True):
+class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
     """Settings of access control. See docs/security.md."""
 
     acl_enable: Annotated[
@@ -99,24 +83,7 @@ class AccessOptions(DeclaredOptions, frozen=True, kw_only=True):
             raise ConfigError(
                 "aclEnable = true needs aclFolder, the folder with plain_acl.yml: set it, or the variable ROCKETMQ_HOME"
             )
-        _ = self.free_codes, self.first_user, self.inner_credentials
-
-    @property
-    def first_user(self) -> Credentials | None:
-        """`initAuthenticationUser`, read. Raises `ConfigError`, which does not quote it."""
-        if not self.init_authentication_user.strip():
-            return None
-        found = _read("initAuthenticationUser", self.init_authentication_user, _InitUser, "username and password")
-        return _checked("initAuthenticationUser", Credentials(found.username, found.password))
-
-    @property
-    def inner_credentials(self) -> Credentials | None:
-        """`innerClientAuthenticationCredentials`, read. Raises `ConfigError`, which does not quote it."""
-        key = "innerClientAuthenticationCredentials"
-        if not self.inner_client_authentication_credentials.strip():
-            return None
-        found = _read(key, self.inner_client_authentication_credentials, _InnerCredentials, "accessKey and secretKey")
-        return _checked(key, Credentials(found.access_key, found.secret_key))
+        _ = self.free_codes
 
     @property
     def unsigned_codes(self) -> frozenset[int]:
@@ -127,21 +94,6 @@ class AccessOptions(DeclaredOptions, frozen=True, kw_only=True):
     def free_codes(self) -> frozenset[int]:
         """`authorizationWhitelist`, read."""
         return _codes_of("authorizationWhitelist", self.authorization_whitelist)
-
-
-def _read(key: str, text: str, kind: type[T], fields: str) -> T:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{key} cannot be read: it must be a JSON object with the texts {fields}") from None
-
-
-def _checked(key: str, found: Credentials) -> Credentials:
-    if not found.name.strip() or not found.secret.strip() or len(found.name) > MOST_NAME:
-        raise ConfigError(
-            f"{key} must have a name of at most {MOST_NAME} characters and a secret, neither of them blank"
-        )
-    return found
 
 
 def _codes_of(key: str, text: str) -> frozenset[int]:

@@ -6,7 +6,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import OURS, DeclaredOptions, Ms, Port, PositiveCount, PositiveMs, Section
+from bolide.access.cluster_options import GuardedDaemonOptions
+from bolide.declaration import OURS, Ms, Port, PositiveCount, PositiveMs, Section
 from bolide.remoting.listening import (
     MONITORING,
     BindAddress,
@@ -38,7 +39,7 @@ LIMITS: Final = Section("Limits")
 LeaseSeconds = Annotated[int, Meta(ge=2, le=300, extra={"unit": "s"})]
 
 
-class ControllerOptions(DeclaredOptions, frozen=True, kw_only=True):
+class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
     """Everything a controller is told at start."""
 
     bind_address: BindAddress = "127.0.0.1"

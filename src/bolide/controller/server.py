@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from bolide.access.cluster_gate import cluster_gate
 from bolide.controller import decisions
 from bolide.controller.consensus import Kept, Leadership
 from bolide.controller.decisions import Decide, SetDecision
@@ -88,6 +89,7 @@ class Controller:
         self._engine = engine
         self._loaded = False
         self._ordinary = self.table.ordinary()
+        self._gate = cluster_gate(options, self.table)
         self._effects: list[Effect] = []
         self._next_expiry = 0
         self._next_scan = 0
@@ -168,8 +170,11 @@ class Controller:
         if command.is_response:
             return None
         handler = self.table.handlers.get(command.code)
+        refused = None if self._gate is None else self._gate.refused(remote, command)
         if handler is None:
             answer: Answer = unsupported(command)
+        elif refused is not None:
+            answer = refused
         else:
             try:
                 answer = handler(channel_id, command, now)

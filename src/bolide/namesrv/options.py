@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+from bolide.access.cluster_options import GuardedDaemonOptions
 from bolide.declaration import (
     OURS,
-    DeclaredOptions,
     Port,
     PositiveCount,
     PositiveMs,
@@ -43,7 +43,7 @@ BROKERS: Final = Section("Brokers")
 LIMITS: Final = Section("Limits")
 
 
-class NamesrvOptions(DeclaredOptions, frozen=True, kw_only=True):
+class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
     """Everything a name server is told at start."""
 
     bind_address: BindAddress = "127.0.0.1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bolide.access.cluster_gate import cluster_gate
 from bolide.errors import BolideError
 from bolide.namesrv.config import NamesrvConfigService
 from bolide.namesrv.effects import Effect, NamesrvEffects
@@ -38,6 +39,7 @@ class NameServer:
         self.table.add("TopicListService", TopicListService(self.tables, self.settings).routes())
         self.table.add("NamesrvConfigService", NamesrvConfigService(self.settings, self.effects).routes())
         self._ordinary = self.table.ordinary()
+        self._gate = cluster_gate(options, self.table)
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
         """The answer to a request; None for a oneway request and for a response.
@@ -47,8 +49,11 @@ class NameServer:
         if command.is_response:
             return None
         handler = self.table.handlers.get(command.code)
+        refused = None if self._gate is None else self._gate.refused(remote, command)
         if handler is None:
             answer = unsupported(command)
+        elif refused is not None:
+            answer = refused
         else:
             try:
                 answer = handler(channel_id, command, now)

@@ -18,8 +18,11 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.properties_text import read_properties, write_properties
 
 HIDDEN: Final = "******"
-"""Shown in the place of a password."""
-PASSWORDS: Final = frozenset({"tlsClientKeyPassword", "tlsKeyPassword"})
+"""Shown instead of a secret."""
+SECRETS: Final = frozenset(
+    {"initAuthenticationUser", "innerClientAuthenticationCredentials", "tlsClientKeyPassword", "tlsKeyPassword"}
+)
+"""Keys whose value is never shown."""
 Options = TypeVar("Options", bound=Struct)
 
 
@@ -39,9 +42,9 @@ class LiveOptions(ABC, Generic[Options]):
         return {key: text_of(value) for key, value in values_in(self.options).items()}
 
     def shown_texts(self) -> dict[str, str]:
-        """`as_texts` for peers: of a password only that there is one."""
+        """`as_texts` for peers, with secrets hidden."""
         texts = self.as_texts()
-        return {key: HIDDEN if text and key in PASSWORDS else text for key, text in texts.items()}
+        return {key: HIDDEN if text and key in SECRETS else text for key, text in texts.items()}
 
     def black_list(self) -> frozenset[str]:
         """The keys that an update may not change: those read at the start only, and those listed. (rocketmqHome is

@@ -96,7 +96,8 @@ class Row(ABC, Generic[Peer, Answer]):
     needs_replicas: bool | None = None
     """A master refuses it while fewer replicas are in sync than minInSyncReplicas; None = it does if it is a send."""
     access: Access | None = None
-    """What it asks of whom it comes from; None where nobody is asked: a name server checks nothing."""
+    """The permissions that it needs. None at a name server or controller: there the kind decides
+    (`access/cluster_gate.py`)."""
     ordinary: frozenset[int] = NO_CODES
     """Response codes beside `ORDINARY` that every working client gets now and then: any other is logged."""
     since: str = "0.1.0"

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bolide.access.users import Credentials, signed
 from bolide.controller.options import ControllerOptions
 from bolide.node.controller.node import ControllerNode
 from bolide.remoting import codes
@@ -24,10 +25,11 @@ class Broker:
         self.client = client
         self.id = broker_id
         self.address = address
+        self.credentials: Credentials | None = None
 
     async def ask(self, code: int, body: bytes = b"", **fields: object) -> Command:
         ext = SET | {name: str(value) for name, value in fields.items()}
-        return await self.client.request(make_request(code, 0, ext, body), PATIENCE)
+        return await self.client.request(signed(make_request(code, 0, ext, body), self.credentials), PATIENCE)
 
     async def join(self) -> None:
         ask = codes.CONTROLLER_APPLY_BROKER_ID

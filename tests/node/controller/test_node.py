@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.access.users import Credentials
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import StateDamaged
 from bolide.errors import ConfigError
@@ -16,6 +17,7 @@ from bolide.node.controller.node import ControllerNode, kept_settings
 from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
+from bolide.remoting.signature import signature_holds
 from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
 from tests.node.controller.kept import FailingFiles
@@ -39,6 +41,22 @@ async def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_p
             }
             assert json.loads(request.body) == {"syncStateSet": [2], "syncStateSetEpoch": 3}
             assert (await second.info())["masterEpoch"] == "2"
+
+
+async def test_controller_accepts_signed_brokers_only_and_signs_what_it_sends_to_them(tmp_path: Path) -> None:
+    secret = '{"accessKey":"cluster","secretKey":"secret-1"}'
+    settings = {"cluster_authentication_enabled": True, "inner_client_authentication_credentials": secret}
+    with ScriptedBroker() as told:
+        async with controller(tmp_path, **settings) as node, brokers(node, told.address) as (member,):
+            beat = await member.ask(codes.BROKER_HEARTBEAT, brokerAddr=told.address, brokerId=1)
+            elect = await member.ask(codes.CONTROLLER_ELECT_MASTER, brokerId=1, designateElect="true")
+            assert beat.code == elect.code == codes.NO_PERMISSION
+            member.credentials = Credentials("cluster", "secret-1")
+            await member.join()
+            assert (await member.elect()).code == codes.SUCCESS
+            await until(lambda: len(told.requests(codes.NOTIFY_BROKER_ROLE_CHANGED)) == 1, "the master to be told")
+            (request,) = told.requests(codes.NOTIFY_BROKER_ROLE_CHANGED)
+            assert signature_holds(request.ext(), request.body, "secret-1", request.version)
 
 
 async def test_a_controller_that_stops_or_dies_comes_back_as_it_was(tmp_path: Path) -> None:

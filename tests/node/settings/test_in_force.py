@@ -13,8 +13,9 @@ import pytest
 from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.settings.config import SECRETS, load_options
+from bolide.node.settings.config import load_options
 from bolide.node.settings.in_force import LONGEST, log_settings, settings_line
+from bolide.remoting.live_options import SECRETS
 
 
 def test_record_groups_settings_by_source(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class ControllerNode:
         self._life = AsyncExitStack()
         """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
         self._kept = KeptFiles(self.world, log)
-        self._tellings = Tellings(self.world, log)
+        self._tellings = Tellings(self.world, log, options.inner_credentials)
         self._tls = TlsRenewal(self.world, log)
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
         self._peers = Peers(self, self._clock, log, self._unfinished)

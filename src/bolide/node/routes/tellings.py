@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
+from bolide.access.users import Credentials, signed
 from bolide.errors import BolideError
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
@@ -37,11 +38,13 @@ class Telling(Protocol):
 
 
 class Tellings:
-    """Sends each telling by a task, which ends with the daemon at the latest. `log`: the daemon's."""
+    """Sends each telling by a task, which ends with the daemon at the latest. `log`: the daemon's. `credentials`
+    sign each one, for brokers that authenticate their clients."""
 
-    def __init__(self, world: World, log: logging.Logger) -> None:
+    def __init__(self, world: World, log: logging.Logger, credentials: Credentials | None) -> None:
         self._world = world
         self._log = log
+        self._credentials = credentials
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def send(self, telling: Telling) -> None:
@@ -60,7 +63,8 @@ class Tellings:
             self._log.warning("%s is not told of a change in its set: %s", telling.addr, error)
             return
         try:
-            connection.oneway(make_request(telling.code, 0, telling.ext, telling.body, oneway=True))
+            request = make_request(telling.code, 0, dict(telling.ext), telling.body, oneway=True)
+            connection.oneway(signed(request, self._credentials))
         except BolideError as error:
             self._log.warning("%s is not told of a change in its set: %s", telling.addr, error)
         finally:

@@ -15,7 +15,6 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from bolide.access.options import SECRET_SETTINGS
 from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import options_of, settings_of, text_of
@@ -23,6 +22,7 @@ from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.unkept import OF_BROKERS, UNKEPT, refuse_unkept
 from bolide.node.settings.without_effect import warnings_of, without_effect
+from bolide.remoting.live_options import HIDDEN, SECRETS
 from bolide.remoting.properties_text import read_properties_utf8
 from bolide.transport.address import NAMESRV_VARIABLES
 
@@ -54,8 +54,6 @@ ALIASES: Final = {
 }
 """Other names of settings: what RocketMQ takes as system properties or from tls.properties (TlsSystemConfig), its
 client's name for tlsEnable, and a name that Bolide used before."""
-SECRETS: Final = frozenset({"tlsKeyPassword", "tlsClientKeyPassword"}) | SECRET_SETTINGS
-"""Keys whose value is never shown."""
 
 
 class Loaded(Generic[Options_co]):
@@ -178,4 +176,4 @@ def variable_name(key: str) -> str:
 
 def shown(key: str, value: object) -> str:
     """A setting's value as in a file; of a secret only that it is set."""
-    return "******" if value and key in SECRETS else text_of(value)
+    return HIDDEN if value and key in SECRETS else text_of(value)
