@@ -25,6 +25,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.delay.delay_level": "asked for every delayed message when it is due",
     "bolide.broker.delay.delay_levels": "one turn of its loop a delayed message",
     "bolide.broker.delay.delay_progress": "part of delay_levels, which looks into it after every turn",
+    "bolide.broker.delay.delete_keys": "compared for every message of the timer in a slot with deletes",
     "bolide.broker.delay.timer_delivery": "stores every message of the timer again",
     "bolide.broker.delay.timer_enqueue": "one turn of its loop a message of the timer",
     "bolide.broker.delay.timer_flush": "part of timers, asked after every turn when the next sync is due",

@@ -17,7 +17,8 @@ from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
-from bolide.remoting.request_access import PUBLISH, SIGNED, SIGNED_UPDATE, Access
+from bolide.remoting.permit import Permit
+from bolide.remoting.request_access import PUBLISH, SIGNED_UPDATE, VIEW, Access
 
 REMOTE = "127.0.0.1:4567"
 ALICE = Credentials("alice", "alicepw")
@@ -35,8 +36,9 @@ class Row:
 
 ROWS = {
     310: Row(SendMessageRequestHeaderV2, PUBLISH),
-    28: Row(None, SIGNED),
+    28: Row(None, Access()),
     25: Row(None, SIGNED_UPDATE),
+    33: Row(None, VIEW),
     77: Row(None, None),
 }
 
@@ -178,6 +180,41 @@ def test_codes_that_need_no_permission() -> None:
     rules = replace(CLOSED, free_codes=frozenset({310}))
     assert gate(rules).refusal(REMOTE, sent(ALICE)) is None
     assert gate(rules).refusal(REMOTE, sent(Credentials("alice", "wrong"))) == "check signature failed."
+
+
+def permit(rules: Rules = CLOSED, who: Credentials = ALICE, allowed: str = "Topic:T1") -> Permit | None:
+    """What the gate leaves with a request that looks at a message by its offset."""
+    users, acls = Users(), Acls()
+    users.put(User("root", "rootpw", UserType.SUPER))
+    users.put(User("alice", "alicepw"))
+    info = AclInfo(None, [PolicyInfo(None, [EntryInfo(allowed, ["Get"], None, "Allow")])])
+    acls.put("alice", merged({}, policies_of(info)))
+    command = sent(who, 33)
+    assert Gate(users, acls, ROWS, rules).refusal(REMOTE, command) is None
+    return command.permit
+
+
+def test_what_is_found_is_compared_with_what_is_allowed() -> None:
+    found = permit()
+    assert found is not None and found.denial == 16
+    assert found.refusal(["T1"]) is None and found.refusal(["T2", "T1"]) is None
+    assert found.refusal(["T2", "T3"]) == NO_POLICY.replace("T1", "T2")
+    assert found.refusal(["%RETRY%g"]) == NO_POLICY.replace("Topic:T1", "Group:g")
+    assert found.refusal([]) == "parse authorization context error."
+    in_group = permit(allowed="Group:g")
+    assert in_group is not None and in_group.refusal(["%RETRY%g"]) is None
+    of_root = permit(who=ROOT)
+    assert of_root is not None and of_root.refusal(["T2"]) is None
+
+
+def test_nothing_is_compared_where_nothing_is_asked() -> None:
+    assert permit(OPEN) is None
+    assert permit(replace(CLOSED, free_codes=frozenset({33}))) is None
+
+
+def test_what_is_found_needs_a_signature_although_the_code_needs_none() -> None:
+    rules = replace(CLOSED, unsigned_codes=frozenset({33}))
+    assert gate(rules).refusal(REMOTE, sent(None, 33)) == "username cannot be null."
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from bolide.access.plain_accounts import BadAccounts, Perm, read_accounts
-from bolide.access.plain_gate import PlainGate
+from bolide.access.plain_gate import EXCEPTION, PlainGate
 from bolide.access.users import Credentials
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE, VERSION_4_9_3, VERSION_5_5_0
@@ -15,7 +15,7 @@ from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from bolide.remoting.request_access import PUBLISH, SIGNED, SIGNED_UPDATE, Access
+from bolide.remoting.request_access import END, PUBLISH, RESUME, SEND_BACK, SIGNED_UPDATE, VIEW, Access
 
 REMOTE = "10.1.2.3:4567"
 FILE = b"""
@@ -47,13 +47,14 @@ SELLER, MANAGER, LIMITED = (
     Credentials("manager", "87654321"),
     Credentials("limited", "87654321"),
 )
+ANY_USER = Access()
 SEND = {"a": "pg", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0"}
 
 
 @dataclass(frozen=True)
 class Row:
     header: type[Header] | None
-    access: Access | None = SIGNED
+    access: Access | None = ANY_USER
 
 
 ROWS = {
@@ -231,3 +232,68 @@ def test_tab_within_a_value_is_part_of_it() -> None:
 def test_tab_as_indentation_is_rejected() -> None:
     with pytest.raises(BadAccounts, match="f is no YAML at line"):
         read_accounts([("f", FILE.replace(b"  secretKey", b"\tsecretKey"))])
+
+
+FOUND = {
+    33: Row(None, VIEW),
+    36: Row(None, SEND_BACK),
+    37: Row(None, END),
+    323: Row(None, RESUME),
+}
+
+
+def found(who: Credentials, code: int, topics: list[str], *, strict: bool, remote: str = REMOTE) -> str | None:
+    """What a handler hears that asks about these topics; None when nothing is refused."""
+    request = make_request(code, 1, {})
+    who.sign(request)
+    command = received(request)
+    assert PlainGate(read_accounts([("plain_acl.yml", FILE)]), FOUND, strict).refusal(remote, command) is None
+    if command.permit is None:
+        return None
+    assert command.permit.denial == 1
+    why = command.permit.refusal(topics)
+    return why and why.removeprefix("org.apache.rocketmq.acl.common.AclException: ")
+
+
+@pytest.mark.parametrize(
+    ("who", "code", "topics", "why"),
+    [
+        (SELLER, 36, ["both"], None),
+        (SELLER, 36, ["orders"], "No default permission for topic:orders"),
+        (SELLER, 36, ["%RETRY%mine"], None),
+        (SELLER, 36, ["%RETRY%other"], "No default permission for group:other"),
+        (SELLER, 33, ["both"], None),
+        (SELLER, 33, ["orders", "both"], None),
+        (SELLER, 33, ["orders", "secret"], "No default permission for topic:orders"),
+        (SELLER, 33, [], "parse authorization context error."),
+        (SELLER, 37, ["orders"], None),
+        (SELLER, 37, ["secret"], "No default permission for topic:secret"),
+        (SELLER, 323, ["both"], "Need admin permission, but accessKey=seller1 is not"),
+        (MANAGER, 33, ["secret"], None),
+        (MANAGER, 323, ["secret"], None),
+        (LIMITED, 323, ["secret"], None),
+        (LIMITED, 33, ["orders"], None),
+        (LIMITED, 33, ["secret"], "No default permission for topic:secret"),
+    ],
+)
+def test_what_is_found_is_compared_with_what_is_allowed(
+    who: Credentials, code: int, topics: list[str], why: str | None
+) -> None:
+    assert found(who, code, topics, strict=True) == why
+
+
+def test_a_code_that_asks_for_nothing_in_4_9_asks_for_nothing_that_it_finds() -> None:
+    assert [found(SELLER, code, ["secret"], strict=False) for code in (33, 37, 323)] == [None] * 3
+    assert found(SELLER, 36, ["secret"], strict=False) == "No default permission for topic:secret"
+    assert found(SELLER, 36, ["secret"], strict=True, remote="192.168.0.4:1") is None
+
+
+def test_an_account_that_is_gone_may_nothing_any_more() -> None:
+    request = make_request(36, 1, {})
+    SELLER.sign(request)
+    command = received(request)
+    gate = PlainGate(read_accounts([("plain_acl.yml", FILE)]), FOUND, False)
+    assert gate.refusal(REMOTE, command) is None and command.permit is not None
+    assert command.permit.refusal(["both"]) is None
+    gate.accounts = read_accounts([("plain_acl.yml", b"accounts: []")])
+    assert command.permit.refusal(["both"]) == f"{EXCEPTION}No acl config for seller1"

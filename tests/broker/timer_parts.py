@@ -71,9 +71,9 @@ class Timer:
         self.writer.put(made, self.now)
         return made
 
-    def send(self, key: str, delay: int, **properties: str) -> BrokerMessage:
+    def send(self, key: str, delay: int, topic: str = "T", **properties: str) -> BrokerMessage:
         """A message to be delivered in so many ms, acknowledged."""
-        found = self.put(key, TIMER_DELIVER_MS=str(self.now + delay), **properties)
+        found = self.put(key, topic, TIMER_DELIVER_MS=str(self.now + delay), **properties)
         self.turn()
         return found
 

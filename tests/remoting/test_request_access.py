@@ -38,7 +38,13 @@ HEART = {
         {"groupName": "%RETRY%H", "subscriptionDataSet": []},
     ],
 }
-BODIES: dict[int, Any] = {34: HEART, 41: LOCKS, 42: LOCKS}
+BODIES: dict[int, Any] = {
+    34: HEART,
+    41: LOCKS,
+    42: LOCKS,
+    46: {"group": "G", "subscriptionData": {"topic": "T"}},
+    400: {"topic": "T", "consumerGroup": "G"},
+}
 ASKED = {
     "Topic:T Pub": (10, 310, 320, 370, 37),
     "Group:G Sub": (36, 35),
@@ -96,10 +102,10 @@ ASKED = {
 STRICT = {
     "Cluster: Update": (25, 27, 200, 225, 18, 306, 316, 329, 401, 5001),
     "Cluster: Get": (26, 28, 21, 43, 45, 60, 61, 201, 305, 402, 907, 1007),
-    "Topic:T Pub": (324, 325),
+    "Topic:T Pub": (10, 310, 320, 324, 325),
     "Topic:T Sub, Group:G Sub": (361,),
-    "Topic:T Get": (33,),
-    "": (46, 400),
+    "Group:G Sub, Topic:T Sub": (46, 400),
+    "Group:D Update, Topic:T Update, Group:S Get": (314,),
 }
 
 
@@ -115,11 +121,14 @@ def text(asked: list[Asked]) -> str:
     )
 
 
-def asked_by(code: int, access: Access | None, **fields: str) -> str:
-    row = rows()[code]
-    assert access is not None
+def asked_things(code: int, access: Access, **fields: str) -> list[Asked]:
     body = json.dumps(BODIES[code]).encode() if code in BODIES else b""
-    return text(access.asked(make_request(code, 0, {**FIELDS, **fields}, body), row.header))
+    return access.asked(make_request(code, 0, {**FIELDS, **fields}, body), rows()[code].header)
+
+
+def asked_by(code: int, access: Access | None, **fields: str) -> str:
+    assert access is not None
+    return text(asked_things(code, access, **fields))
 
 
 def test_every_row_says_what_it_asks_for() -> None:
@@ -141,7 +150,7 @@ def test_a_strict_broker_asks_for_more(wanted: str, code: int) -> None:
 
 def test_nothing_else_is_asked_strictly() -> None:
     listed = {code for codes in STRICT.values() for code in codes}
-    assert {code for code, row in rows().items() if row.access is not None and row.access.strict} == listed - {46, 400}
+    assert {code for code, row in rows().items() if row.access is not None and row.access.strict} == listed
 
 
 @pytest.mark.parametrize(
@@ -173,9 +182,63 @@ def test_what_is_left_out_is_not_asked_for(code: int) -> None:
     assert asked_by(code, rows()[code].access, consumerGroup="", topic="") == ""
 
 
-def test_a_strict_broker_lets_only_the_cluster_read_without_a_topic() -> None:
-    access = rows()[33].access
-    assert access is not None and asked_by(33, access.strict, topic="") == "Cluster: Get"
+@pytest.mark.parametrize("code", [11, 14, 15, 361])
+def test_the_retry_topic_of_another_group_is_that_group(code: int) -> None:
+    access = rows()[code].access
+    assert access is not None
+    groups = {asked.name for asked in asked_things(code, access.strict or access, topic="%RETRY%victim")}
+    assert groups == {"victim", "G"}
+
+
+@pytest.mark.parametrize(("code", "body"), [(34, HEART), (41, LOCKS), (42, LOCKS)])
+def test_bodies_name_retry_topics_too(code: int, body: Any) -> None:
+    foreign = json.loads(json.dumps(body).replace('"T"', '"%RETRY%victim"'))
+    access = rows()[code].access
+    assert access is not None
+    assert "Group:victim Sub" in text(access.asked(make_request(code, 0, {}, json.dumps(foreign).encode()), None))
+
+
+PLACES = frozenset(
+    "offset msg_id offset_msg_id unique_msg_id origin_msg_id commit_log_offset transaction_id key recall_handle "
+    "properties src_group tran_state_table_offset".split()
+)
+"""Fields of headers that lead to something stored whose topic the request does not name."""
+FOUND = {
+    "Sub": (36, 309),
+    "Get": (33,),
+    "Sub|Get": (12,),
+    "Pub": (34, 37),
+    "Update": (314, 323),
+}
+STRICTLY_FOUND = {"Pub": (10, 310, 320, 324, 325)}
+NOT_FOUND = {
+    222: "the offset is one of the queue that the request names",
+    15: "the offset is one of the queue that the request names",
+    370: "the handle must name the topic of the request, and a delete counts for its own topic only",
+}
+
+
+def found_by(code: int, strict: bool) -> str:
+    access = rows()[code].access
+    assert access is not None
+    chosen = access.strict if strict and access.strict is not None else access
+    return "" if chosen.found is None else "|".join(action.name.capitalize() for action in chosen.found.actions)
+
+
+def test_every_row_says_what_it_asks_of_what_it_finds() -> None:
+    wanted = {code: actions for actions, codes in FOUND.items() for code in codes}
+    strict = wanted | {code: actions for actions, codes in STRICTLY_FOUND.items() for code in codes}
+    for code in rows():
+        assert found_by(code, strict=False) == wanted.get(code, ""), code
+        assert found_by(code, strict=True) == strict.get(code, ""), code
+
+
+def test_what_a_field_leads_to_is_compared_with_what_is_allowed() -> None:
+    for code, row in rows().items():
+        leads = row.header is not None and PLACES & set(row.header.__struct_fields__)
+        if leads and code not in NOT_FOUND:
+            assert found_by(code, strict=True), f"{code} finds something by {leads}"
+    assert all(not found_by(code, strict=True) for code in NOT_FOUND)
 
 
 def test_what_is_checked_is_what_the_handler_reads() -> None:

@@ -6,7 +6,7 @@ decided by the policies. A refusal is answered with NO_PERMISSION and RocketMQ's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from bolide.remoting.codes import NO_PERMISSION
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError, HeaderError
 from bolide.remoting.headers.base import Header
-from bolide.remoting.request_access import Access, Asked, ResourceType
+from bolide.remoting.request_access import Access, Asked, AskedTopic, ResourceType
 from bolide.remoting.signature import ACCESS_KEY, SIGNATURE, signature_holds
 
 NO_NAME: Final = "username cannot be null."
@@ -91,15 +91,25 @@ class Gate:
         row = self._rows.get(command.code)
         if not rules.authorization or command.code in rules.free_codes or row is None:
             return  # an unknown code is refused as such
-        if user is not None and user.is_super:
+        if row.access is None and user is not None and user.is_super:
             return
-        asked = self._asked(command, row)
-        if not asked:
+        access = self._declared(row)
+        asked = [] if user is not None and user.is_super else self._asked(command, access, row)
+        if not asked and access.found is None:
             return
         if user is None:  # a claimed name is not enough for a permission
             user = self._signer(command)
-        if not user.is_super:
-            self._authorize(user, asked, address_of(remote))
+        source = address_of(remote)
+        self._authorize(user, asked, source)
+        if access.found is not None:
+            command.permit = _FoundPermit(self, user.name, source, access.found)
+
+    def may(self, name: str, asked: Asked, source: str) -> None:
+        """Raise `Denied` unless the current policies of the user allow the actions from this address."""
+        user = self._users.get(name)
+        if user is None or user.status is not UserStatus.ENABLE:
+            raise Denied(f"User:{name} is not found or disabled.")
+        self._authorize(user, [asked], source)
 
     def _signer(self, command: Command) -> User:
         ext = command.ext()
@@ -115,19 +125,20 @@ class Gate:
             raise Denied(BAD_SIGNATURE)
         return user
 
-    def _asked(self, command: Command, row: AskingRow) -> list[Asked]:
+    def _declared(self, row: AskingRow) -> Access:
         access = row.access
         if access is None:
             raise Denied(UNREADABLE)
-        if self._rules.strict and access.strict is not None:
-            access = access.strict
+        return access.strict if self._rules.strict and access.strict is not None else access
+
+    def _asked(self, command: Command, access: Access, row: AskingRow) -> list[Asked]:
         try:
             return access.asked(command, row.header)
         except (HeaderError, BodyError):
             raise Denied(UNREADABLE) from None
 
     def _authorize(self, user: User, asked: list[Asked], source: str) -> None:
-        for one in asked:
+        for one in () if user.is_super else asked:
             if one.kind is ResourceType.CLUSTER:
                 one = one._replace(name=self._rules.cluster)
             decision = self._acls.deciding(user.name, one, source)
@@ -135,6 +146,27 @@ class Gate:
                 why = "no matched policies." if decision is None else "the decision is deny."
                 key = f"{one.kind.name.capitalize()}:{one.name}"
                 raise Denied(f"User:{user.name} has no permission to access {key} from {source}, {why}")
+
+
+class _FoundPermit(Struct, frozen=True):
+    """The `Permit` of one user."""
+
+    gate: Gate
+    name: str
+    source: str
+    found: AskedTopic
+    denial: int = NO_PERMISSION
+
+    def refusal(self, topics: Iterable[str]) -> str | None:
+        refusals = [self._refusal(topic) for topic in topics] or [UNREADABLE]
+        return None if None in refusals else refusals[0]
+
+    def _refusal(self, topic: str) -> str | None:
+        try:
+            self.gate.may(self.name, self.found.asked(topic), self.source)
+        except Denied as denied:
+            return str(denied)
+        return None
 
 
 def address_of(remote: str) -> str:

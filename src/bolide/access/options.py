@@ -58,7 +58,7 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
         bool,
         ACCESS(
             "Ask for a permission also where RocketMQ lets every user in: the cluster's for settings, groups and "
-            "tables, the topic's for lite pulls and replies.",
+            "tables, the topic's for lite pulls and replies, and that of each light queue for a message that lists it.",
             java=OURS,
         ),
     ] = False

@@ -6,7 +6,8 @@ RocketMQ's code and text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from bolide.access.gate import UNREADABLE, AskingRow, Denied, address_of
@@ -19,6 +20,8 @@ from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError, HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.permit import Permit
+from bolide.remoting.request_access import Action, AskedTopic
 from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, signature_holds
 
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
@@ -121,6 +124,7 @@ class PlainGate:
         if not _signed(command, account.secret):
             raise Denied(f"Check signature failed for accessKey={key}")
         needed = self._needed(command)
+        command.permit = self._permit(key, address, command)
         if (TRACE_TOPIC, Perm.PUB) in needed:
             return
         if not account.admin and (command.code in ADMIN_CODES or (self._strict and self._asks_of_cluster(command))):
@@ -128,6 +132,31 @@ class PlainGate:
         if account.admin and not account.perms:
             return
         _allow(account, needed)
+
+    def may(self, key: str, address: str, name: str, perm: Perm | None) -> str | None:
+        """Return a sentence that says why the account lacks this permission for a topic, or for a group given as its
+        retry topic; None if it has it. `perm` None: only admins may."""
+        account = self.accounts.by_key.get(key)
+        if account is None:
+            return f"No acl config for {key}"
+        if account.trusted(address) or (account.admin and (perm is None or not account.perms)):
+            return None
+        if perm is None:
+            return f"Need admin permission, but accessKey={key} is not"
+        try:
+            _allow(account, [(name, perm)])
+        except Denied as denied:
+            return str(denied)
+        return None
+
+    def _permit(self, key: str, address: str, command: Command) -> Permit | None:
+        """Return the permit of a request; None for a code that needs only a signature in RocketMQ 4.9."""
+        row = self._rows.get(command.code)
+        if row is None or row.access is None:
+            return None
+        access = row.access.strict if self._strict and row.access.strict is not None else row.access
+        asks = self._strict or command.code in self._needs or command.code == codes.HEART_BEAT
+        return _FoundPermit(self, key, address, access.found) if asks and access.found is not None else None
 
     def _asks_of_cluster(self, command: Command) -> bool:
         """True for what administers the broker, as ACL 2 has it."""
@@ -147,6 +176,30 @@ class PlainGate:
             return needs(decode_header(command, row.header))
         except (HeaderError, BodyError):
             raise Denied(UNREADABLE) from None
+
+
+_PERMS: Final = ((Action.PUB, Perm.PUB), (Action.SUB, Perm.SUB), (Action.GET, Perm.SUB))
+"""The permission of ACL 1 for an action. Other actions need an admin."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundPermit:
+    """The `Permit` of one account."""
+
+    gate: PlainGate
+    key: str
+    address: str
+    found: AskedTopic
+    denial: int = codes.SYSTEM_ERROR
+
+    def refusal(self, topics: Iterable[str]) -> str | None:
+        refusals = [self._refusal(topic) for topic in topics] or [UNREADABLE]
+        return None if None in refusals else f"{EXCEPTION}{refusals[0]}"
+
+    def _refusal(self, topic: str) -> str | None:
+        asked = self.found.asked(topic)
+        perm = next((perm for action, perm in _PERMS if action in asked.actions), None)
+        return self.gate.may(self.key, self.address, topic, perm)
 
 
 def _of_heartbeat(command: Command) -> Needed:

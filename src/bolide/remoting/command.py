@@ -32,6 +32,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.envelope import ENVELOPE_DECODER, EXT_DECODER, JSON_ENCODER
 from bolide.remoting.errors import BodyError, FrameError
 from bolide.remoting.json import parse_lenient
+from bolide.remoting.permit import Permit
 
 BINARY_FIXED: Final = 21  # bytes of a binary header with neither remark nor extension fields
 MAX_LENIENT_HEADER: Final = 256 * 1024  # bytes; Java writes strict JSON, only other writers come here
@@ -74,6 +75,7 @@ class Command:
         self.serialize_type = serialize_type
         self.raw_ext = raw_ext
         self._ext = ext
+        self.permit: Permit | None = None  # of a broker's gate, for what a handler finds; None allows everything
         # Java writes an empty extFields for a header object without values, and a Java producer needs to find one.
         self._writes_empty_ext = ext is not None
 

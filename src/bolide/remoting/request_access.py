@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.bodies.base import decode_body
-from bolide.remoting.bodies.clients import HeartbeatData
+from bolide.remoting.bodies.clients import CheckClientRequestBody, HeartbeatData
 from bolide.remoting.bodies.locks import LockBatchRequestBody
+from bolide.remoting.bodies.query import QueryAssignmentRequestBody
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
@@ -56,8 +57,8 @@ class Asked(NamedTuple):
 class AskedField(Struct, frozen=True):
     """A field of the header that names a topic or group.
 
-    A topic %RETRY%group is that group, for `retried` actions; with () it is not asked for, because another field names
-    the group; with None it is a topic like others. A field without a value asks for nothing.
+    A topic %RETRY%group is that group, for `retried` actions; with None it is a topic like others. A field without a
+    value asks for nothing.
     """
 
     kind: ResourceType
@@ -66,6 +67,26 @@ class AskedField(Struct, frozen=True):
     retried: tuple[Action, ...] | None = None
     separator: str = ""
     """Between several names in one value."""
+
+    def asked(self, name: str) -> Asked:
+        """What is asked of the topic or group with this name."""
+        if self.kind is ResourceType.GROUP:
+            return group(name, self.actions)
+        return AskedTopic(self.actions, self.retried).asked(name)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTopic:
+    """What is asked of a topic; `retried` as in `AskedField`."""
+
+    actions: tuple[Action, ...]
+    retried: tuple[Action, ...] | None
+
+    def asked(self, name: str) -> Asked:
+        """What is asked of the topic with this name."""
+        if name.startswith(RETRY_PREFIX) and self.retried is not None:
+            return group(name, self.retried)
+        return Asked(ResourceType.TOPIC, name, self.actions)
 
 
 OfBody = Callable[[Command], Iterable[Asked]]
@@ -78,6 +99,8 @@ class Access(Struct, frozen=True):
     body: OfBody | None = None
     cluster: tuple[Action, ...] = ()
     """Asked of the cluster, unless a field names something."""
+    found: AskedTopic | None = None
+    """The actions on a topic that the handler finds and the request does not name; see `bolide.broker.found`."""
     strict: Access | None = None
     """What is asked for in its place with authorizationStrict: RocketMQ asks for less than the code can do."""
 
@@ -90,20 +113,12 @@ class Access(Struct, frozen=True):
                 value = getattr(read, field.name)
                 if value:
                     names = value.split(field.separator) if field.separator else [value]
-                    found += [asked for name in names if name for asked in _of(field, name)]
+                    found += [field.asked(name) for name in names if name]
         if self.body is not None:
             found += self.body(command)
         if self.cluster and not found:
             found.append(Asked(ResourceType.CLUSTER, "", self.cluster))
-        return found
-
-
-def _of(field: AskedField, name: str) -> list[Asked]:
-    if field.kind is ResourceType.GROUP:
-        return [group(name, field.actions)]
-    if name.startswith(RETRY_PREFIX) and field.retried is not None:
-        return [group(name, field.retried)] if field.retried else []
-    return [Asked(field.kind, name, field.actions)]
+        return list(dict.fromkeys(found))
 
 
 def group(name: str, actions: tuple[Action, ...]) -> Asked:
@@ -112,10 +127,7 @@ def group(name: str, actions: tuple[Action, ...]) -> Asked:
 
 
 def _subscriptions(consumer_group: str, topics: Iterable[str]) -> list[Asked]:
-    return [
-        group(consumer_group, SUB),
-        *(Asked(ResourceType.TOPIC, topic, SUB) for topic in topics if not topic.startswith(RETRY_PREFIX)),
-    ]
+    return [group(consumer_group, SUB), *map(AskedTopic(SUB, SUB).asked, topics)]
 
 
 def _of_heartbeat(command: Command) -> list[Asked]:
@@ -132,13 +144,20 @@ def _of_locks(command: Command) -> list[Asked]:
     return _subscriptions(data.consumer_group, list(dict.fromkeys(queue.topic for queue in data.mq_set)))
 
 
+def _of_assignment(command: Command) -> list[Asked]:
+    data = decode_body(command.body, QueryAssignmentRequestBody)
+    return _subscriptions(data.consumer_group, [data.topic])
+
+
+def _of_client_check(command: Command) -> list[Asked]:
+    if not command.body:
+        return []  # nothing to check
+    data = decode_body(command.body, CheckClientRequestBody)
+    return _subscriptions(data.group, [data.subscription_data.topic])
+
+
 def _topic(name: str, *actions: Action) -> AskedField:
     return AskedField(ResourceType.TOPIC, name, actions, actions)
-
-
-def _topic_of_group(name: str, *actions: Action) -> AskedField:
-    """A topic beside a field that names the group: of a retry topic, only the group is asked for."""
-    return AskedField(ResourceType.TOPIC, name, actions, ())
 
 
 def _group(name: str, *actions: Action) -> AskedField:
@@ -148,30 +167,37 @@ def _group(name: str, *actions: Action) -> AskedField:
 PUB: Final = (Action.PUB,)
 SUB: Final = (Action.SUB,)
 GET: Final = (Action.GET,)
-SIGNED: Final = Access()
-"""Any user may."""
 GET_CLUSTER: Final = Access(cluster=GET)
 UPDATE_CLUSTER: Final = Access(cluster=(Action.UPDATE,))
 SIGNED_GET: Final = Access(strict=GET_CLUSTER)
 SIGNED_UPDATE: Final = Access(strict=UPDATE_CLUSTER)
-PUBLISH: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB, SUB),))
-REPLY: Final = Access(strict=PUBLISH)
+_SEND: Final = (AskedField(ResourceType.TOPIC, "topic", PUB, SUB),)
+_PUBLISHED: Final = AskedTopic(PUB, SUB)
+PUBLISH: Final = Access(_SEND, strict=Access(_SEND, found=_PUBLISHED))
+"""Found: the light queues that a message lists. RocketMQ checks only the topic."""
+REPLY: Final = Access(strict=PUBLISH.strict)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
-SEND_BACK: Final = Access((_group("group", Action.SUB),))
-PULL: Final = Access((_topic_of_group("topic", Action.SUB), _group("consumer_group", Action.SUB)))
+END: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),), found=_PUBLISHED)
+"""Found: the topic of the half message. Clients of 4.9 send none."""
+SEND_BACK: Final = Access((_group("group", Action.SUB),), found=AskedTopic(SUB, SUB))
+PULL: Final = Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB)))
 LITE_PULL: Final = Access(strict=PULL)
-QUERY: Final = Access((AskedField(ResourceType.TOPIC, "topic", (Action.SUB, Action.GET)),))
-VIEW: Final = Access((_topic("topic", Action.GET),), strict=Access((_topic("topic", Action.GET),), cluster=GET))
-HEARTBEAT: Final = Access(body=_of_heartbeat)
+_READ: Final = (Action.SUB, Action.GET)
+QUERY: Final = Access((AskedField(ResourceType.TOPIC, "topic", _READ),), found=AskedTopic(_READ, _READ))
+"""Found: messages of other topics whose key has the same hash."""
+VIEW: Final = Access((_topic("topic", Action.GET),), found=AskedTopic(GET, GET))
+HEARTBEAT: Final = Access(body=_of_heartbeat, found=_PUBLISHED)
+"""Found: half messages in the checks (39) that the broker sends to a producer of this heartbeat."""
+ASSIGNMENT: Final = Access(strict=Access(body=_of_assignment))
+CLIENT_CHECK: Final = Access(strict=Access(body=_of_client_check))
 LOCKS: Final = Access(body=_of_locks)
 LEAVE: Final = Access((_group("consumer_group", Action.SUB),))
 MEMBERS: Final = Access((_group("consumer_group", Action.SUB, Action.GET),))
-READ_OFFSET: Final = Access(
-    (_topic_of_group("topic", Action.SUB, Action.GET), _group("consumer_group", Action.SUB, Action.GET))
-)
+READ_OFFSET: Final = Access((_topic("topic", Action.SUB, Action.GET), _group("consumer_group", Action.SUB, Action.GET)))
 COMMIT_OFFSET: Final = Access(
-    (_topic_of_group("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE))
+    (_topic("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE))
 )
+RESUME: Final = Access((_topic("topic", Action.UPDATE),), found=AskedTopic((Action.UPDATE,), (Action.UPDATE,)))
 CREATE_TOPIC: Final = Access((_topic("topic", Action.CREATE),))
 DELETE_TOPIC: Final = Access((_topic("topic", Action.DELETE),))
 UPDATE_TOPIC: Final = Access((_topic("topic", Action.UPDATE),))
@@ -182,7 +208,14 @@ GET_GROUP: Final = Access((_group("group", Action.GET),))
 GET_TOPIC_AND_GROUP: Final = Access((_topic("topic", Action.GET), _group("group", Action.GET)))
 GET_GROUP_AND_TOPIC: Final = Access((_group("group", Action.GET), _topic("topic", Action.GET)))
 UPDATE_GROUP_AND_TOPIC: Final = Access((_group("group", Action.UPDATE), _topic("topic", Action.UPDATE)))
-CLONE_OFFSETS: Final = Access((_group("dest_group", Action.UPDATE), _topic("topic", Action.UPDATE)))
+_CLONED: Final = (_group("dest_group", Action.UPDATE), _topic("topic", Action.UPDATE))
+_CLONED_TOPIC: Final = AskedTopic((Action.UPDATE,), (Action.UPDATE,))
+CLONE_OFFSETS: Final = Access(
+    _CLONED,
+    found=_CLONED_TOPIC,
+    strict=Access((*_CLONED, _group("src_group", Action.GET)), found=_CLONED_TOPIC),
+)
+"""Found: the topics of the source group, if the request names none."""
 GET_CONSUME_STATS: Final = Access(
     (
         _group("consumer_group", Action.GET),
@@ -198,4 +231,6 @@ CORRECT_OFFSETS: Final = Access(
         _topic("topic", Action.GET),
     )
 )
-CONSUME_DIRECTLY: Final = Access((_group("consumer_group", Action.SUB), _topic("topic", Action.SUB)))
+CONSUME_DIRECTLY: Final = Access(
+    (_group("consumer_group", Action.SUB), _topic("topic", Action.SUB)), found=AskedTopic(SUB, SUB)
+)

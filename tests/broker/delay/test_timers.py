@@ -324,3 +324,27 @@ def test_slot_waits_at_a_damaged_message_and_reports_it() -> None:
         problem = timer.store.maintenance.take_problem()
         assert "the timer waits for a message it cannot deliver" in problem
         assert "does not match its CRC" in problem
+
+
+@pytest.mark.parametrize(("guarded", "kept"), [(True, ["a"]), (False, [])])
+def test_where_permissions_are_asked_for_a_delete_must_come_from_the_topic_of_its_message(
+    guarded: bool, kept: list[str]
+) -> None:
+    timer = Timer(authentication_enabled=guarded, authorization_enabled=guarded)
+    for key in ("a", "b"):
+        timer.send(key, 5_000)
+    timer.send("d", 5_000, topic="Other", TIMER_DEL_UNIQKEY="a")
+    timer.send("e", 5_000, TIMER_DEL_UNIQKEY="b")
+    timer.later(6_000)
+    assert timer.delivered() == kept
+
+
+def test_a_late_delete_from_another_topic_deletes_nothing_either() -> None:
+    timer = Timer(authentication_enabled=True, authorization_enabled=True)
+    timer.send("a", 5_000)
+    timer.put("d", "Other", TIMER_DELIVER_MS=str(NOW + 5_000), TIMER_DEL_UNIQKEY="a")
+    timer.turn()
+    timer.close()
+    timer = timer.again(now=NOW + 100_000, authentication_enabled=True, authorization_enabled=True)
+    timer.later(1_000)
+    assert timer.delivered() == ["a"]

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final, final
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.found import check_found
 from bolide.broker.refused import Refused
 from bolide.dispatch.multi import fits_a_folder, split_names, topic_allows_lmq
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import DLQ_PREFIX, HALF_TOPIC, LMQ_PREFIX, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.property_names import INNER_MULTI_QUEUE_OFFSET
 from bolide.remoting.codes import LMQ_QUOTA_EXCEEDED, MESSAGE_ILLEGAL
+from bolide.remoting.command import Command
 from bolide.store.message_store import MessageStore
 
 MAX_LIGHT_QUEUES: Final = 1024
@@ -79,14 +81,17 @@ class LightQueueGate:
         limited = light_queues.enable_lmq_quota
         self._most = light_queues.max_lmq_consume_queue_num if limited else options.tables.max_topics
 
-    def check(self, topic: str, listed: str) -> None:
-        """Raise `Refused` 13 for an invalid list, 2017 for a queue too many; a list that has no effect is accepted."""
+    def check(self, command: Command, topic: str, listed: str) -> None:
+        """Raise `Refused` 13 for an invalid list, 2017 for a queue too many, and the code of the gate for a queue
+        without permission. A list that has no effect is accepted."""
         if not self._on or not topic_allows_lmq(topic):
             return
         names = split_names(listed)
         why = refusal(topic, names)
         if why:
             raise Refused(MESSAGE_ILLEGAL, why)
+        for name in names:
+            check_found(command, [name])
         self.room(names)
 
     def room(self, names: list[str]) -> None:

@@ -31,7 +31,7 @@ from bolide.remoting.bodies.query import (
 )
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.json import parse_long
-from bolide.remoting.request_access import SIGNED, SIGNED_GET, SIGNED_UPDATE
+from bolide.remoting.request_access import ASSIGNMENT, SIGNED_GET, SIGNED_UPDATE
 from bolide.remoting.request_routes import Kind, RawRoute
 
 PULL: Final = "PULL"
@@ -70,7 +70,7 @@ class AssignmentService(Table):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ, access=SIGNED),
+            RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ, access=ASSIGNMENT),
             RawRoute(
                 codes.SET_MESSAGE_REQUEST_MODE,
                 None,

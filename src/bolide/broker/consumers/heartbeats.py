@@ -34,7 +34,7 @@ from bolide.remoting.headers.clients import (
     NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
 )
-from bolide.remoting.request_access import HEARTBEAT, LEAVE, MEMBERS, SIGNED
+from bolide.remoting.request_access import CLIENT_CHECK, HEARTBEAT, LEAVE, MEMBERS
 from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 SCAN_INTERVAL_MS: Final = 10_000
@@ -83,7 +83,7 @@ class HeartbeatService(Service):
                 Kind.READ,
                 access=MEMBERS,
             ),
-            RawRoute(codes.CHECK_CLIENT_CONFIG, None, self.on_check_client_config, Kind.READ, access=SIGNED),
+            RawRoute(codes.CHECK_CLIENT_CONFIG, None, self.on_check_client_config, Kind.READ, access=CLIENT_CHECK),
         ]
 
     def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -91,6 +91,7 @@ class HeartbeatService(Service):
         data = decode_body(command.body, HeartbeatData)
         check_heartbeat(command, data, self._options.filters.max_filter_length)
         client = Client(channel, data.client_id, command.language, command.version, now)
+        client.permit = command.permit
         channel.client_id = data.client_id
         channel.language = command.language
         channel.version = command.version

@@ -11,8 +11,8 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 
 from bolide.broker.append.timer_rules import java_long
-from bolide.broker.delay.options import DelayOptions
-from bolide.broker.delay.recall import delete_key
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
@@ -54,7 +54,7 @@ class TimerEnqueue:
 
     def __init__(
         self,
-        options: DelayOptions,
+        options: BrokerOptions,
         store: MessageStore,
         files: TimerFiles,
         delivery: Delivery,
@@ -69,13 +69,13 @@ class TimerEnqueue:
         self.loaded_once: bool = False
         """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
         self.runs: RecordRuns = RecordRuns(store.log)
-        self._options = options
+        self.delete_keys: DeleteKeys = DeleteKeys(options)
         self._store = store
         self._files = files
         self._delivery = delivery
         self._metrics = metrics
         self._precision = precision
-        self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
+        self._window = roll_window(options.delay.timer_roll_window_slot, files.wheel.round_slots)
         self._write_time: int = 0
         self._running: int = -1
         self._rebuild_to: int = 0
@@ -135,7 +135,7 @@ class TimerEnqueue:
         self._running = running
         entries = self._entries(budget)
         current = floor_time(int(self._store.times.wall(now)), self._precision)
-        gone = {(e.properties.get(names.TIMER_DEL_UNIQKEY), e.out) for e in entries if e.deletes and e.out < current}
+        gone = {(self.delete_keys.of_delete(e.properties), e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, MessageProperties]] = []
         passed = 0
         for entry in entries:
@@ -144,7 +144,7 @@ class TimerEnqueue:
                 continue
             if entry.out < current and not self._meets_its_slot(entry):
                 passed = self._settle(wishes, passed)
-                if (self._key_of(entry.properties), entry.out) not in gone:
+                if (self.delete_keys.of_message(entry.properties), entry.out) not in gone:
                     if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
                         return len(entries)
                 self.queue_offset += 1  # at once: what follows may fail, and this is delivered
@@ -190,12 +190,6 @@ class TimerEnqueue:
         properties = stored_properties(b"" if record is None else record.properties)
         out = java_long(properties.get(names.TIMER_OUT_MS) or "")
         return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
-
-    def _key_of(self, properties: MessageProperties) -> str:
-        """How a delete names the message with these properties."""
-        with_topic = self._options.append_topic_for_timer_delete_key
-        topic = properties.get(names.REAL_TOPIC) or ""
-        return delete_key(topic, properties.get(names.UNIQ_KEY) or "", with_topic)
 
     def _meets_its_slot(self, entry: Entry) -> bool:
         """True for a late delete whose message is late, too, and waits in a slot nobody has begun to deliver."""

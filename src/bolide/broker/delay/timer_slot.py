@@ -9,9 +9,8 @@ from __future__ import annotations
 from array import array
 from typing import Final, final
 
-from bolide.broker.delay.recall import delete_key
+from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import Delivery
-from bolide.layout import property_names as names
 from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
@@ -40,7 +39,7 @@ class SlotRun:
     """The delivery of one slot (`time`, ms) whose newest unit is at `last`."""
 
     def __init__(
-        self, time: int, last: int, store: MessageStore, log: TimerLog, delivery: Delivery, delete_with_topic: bool
+        self, time: int, last: int, store: MessageStore, log: TimerLog, delivery: Delivery, delete_keys: DeleteKeys
     ) -> None:
         self.time = time
         self.state = WORKING
@@ -49,7 +48,7 @@ class SlotRun:
         self._store = store
         self._log = log
         self._delivery = delivery
-        self._with_topic = delete_with_topic
+        self._delete_keys = delete_keys
         self._at = last
         self._messages = array("q")
         """Positions of units, the newest first: the oldest is delivered first."""
@@ -163,7 +162,7 @@ class SlotRun:
         _, record = self._found(at)
         if record is not None:
             properties = stored_properties(record.properties)
-            self._keys[properties.get(names.TIMER_DEL_UNIQKEY) or ""] = properties
+            self._keys[self._delete_keys.of_delete(properties)] = properties
 
     def _take(self, at: int, now: int) -> bool:
         """Deliver, roll or delete one message; False when the store does not take it now."""
@@ -175,9 +174,8 @@ class SlotRun:
         if unit.rolls:
             return self._delivery.roll(record, properties, int(unit.enqueue_time), now)
         if self._keys:
-            unique = properties.get(names.UNIQ_KEY) or ""
-            key = delete_key(properties.get(names.REAL_TOPIC) or "", unique, self._with_topic)
-            if unique and key in self._keys:
+            key = self._delete_keys.of_message(properties)
+            if key and key in self._keys:
                 self._matched.add(key)
                 return True
         return self._delivery.deliver(record, properties, int(unit.enqueue_time), now)

@@ -67,7 +67,7 @@ class TimerService(Service):
         self._precision = rules.precision
         self._followed = followed if followed is not None else FollowedTimer(effects)
         self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self)
-        self._enqueue = TimerEnqueue(options.delay, store, files, self._delivery, self.metrics, rules.precision)
+        self._enqueue = TimerEnqueue(options, store, files, self._delivery, self.metrics, rules.precision)
         self._flush = TimerFlush(
             options.delay.timer_flush_interval_ms, store, files, self.metrics, self._followed, effects, now
         )
@@ -269,9 +269,8 @@ class TimerService(Service):
                 first = self._files.wheel.first_time()
                 if first < 0 or first >= self._write_time:
                     return
-                slot = self._files.wheel.slots[first]
-                with_topic = self._options.append_topic_for_timer_delete_key
-                run = SlotRun(first, int(slot.last), self._store, self._files.log, self._delivery, with_topic)
+                slot, keys = self._files.wheel.slots[first], self._enqueue.delete_keys
+                run = SlotRun(first, int(slot.last), self._store, self._files.log, self._delivery, keys)
                 self._run = run
             left -= run.go_on(now, left)
             if run.state == OVER:

@@ -1,7 +1,7 @@
 """Finding messages: by key or unique id through the index (QUERY_MESSAGE 12), by offset (VIEW_MESSAGE_BY_ID 33).
 
 docs/protocol/behaviour.md 5. Bodies are stored records back to back; hash collisions are among them and the client
-checks topic and keys again, as Java's does.
+checks topic and keys again, as Java's does. A collision with a topic that the sender may not read is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.found import check_record, may_touch, topics_of
+from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.query import QueryMessageRequestHeader, ViewMessageRequestHeader
@@ -65,10 +67,11 @@ class QueryService(Service):
             "indexLastUpdateTimestamp": str(found.last_update_timestamp),
             "indexLastUpdatePhyoffset": str(found.last_update_physical_offset),
         }
-        if not found.records:
+        records = [record for record in found.records if _may_read(command, header.topic, record)]
+        if not records:
             remark = "can not find message, maybe time range not correct"
             return reply(make_response(command, codes.QUERY_NOT_FOUND, remark, ext))
-        return reply(make_response(command, codes.SUCCESS, ext=ext, body=b"".join(found.records)))
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=b"".join(records)))
 
     def on_view_message(
         self, channel: Channel, command: Command, header: ViewMessageRequestHeader, now: int
@@ -77,4 +80,13 @@ class QueryService(Service):
         if record is None:
             remark = f"can not find message by the offset, {header.offset}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        check_record(command, record)
         return reply(make_response(command, codes.SUCCESS, body=record))
+
+
+def _may_read(command: Command, topic: str, stored: bytes) -> bool:
+    """Check a record of another topic: its key has the same hash. The gate checked the topic of the request."""
+    if command.permit is None:
+        return True
+    record = decode_record(stored, 0)
+    return record.topic == topic or may_touch(command, topics_of(record))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Ask, Outcome, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.found import check_record
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -87,6 +88,7 @@ class RelayService(Service):
             if record is None:
                 remark = f"no message {header.msg_id} is stored on this broker"
                 return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+            check_record(command, record)
             body = record
         more = {"brokerName": self._broker}
         topic = self._topics.get(header.topic or "")

@@ -15,9 +15,11 @@ from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Outcome, Parked, Reply, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.found import check_found
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable
+from bolide.dispatch.multi import split_names
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
@@ -82,6 +84,8 @@ class ReplyService(Service):
             self._spread += 1
             queue_id = self._spread % max(topic.write_queue_nums, 1)
         properties = parse_properties(header.properties or "")
+        for name in split_names(properties.get(names.INNER_MULTI_DISPATCH) or ""):
+            check_found(command, [name])
         asker = properties.get(names.REPLY_TO_CLIENT)
         if asker is None:
             why = f"reply message properties[{names.REPLY_TO_CLIENT}] is null"

@@ -15,6 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.found import check_found, topics_of
 from bolide.broker.refused import RETRIES_AT_MASTER
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -92,6 +93,8 @@ class RetryService(Service):
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
         name = retry_topic(header.group)
         record = self._store.intact_record(header.offset)  # first: a record that is not in memory restarts this
+        if record is not None:
+            check_found(command, topics_of(record))
         topic = self._topics.find_or_create(name, config.retry_queue_nums, perm, sys_flag, False, now)
         if not topic.writable:
             remark = f"the topic[{name}] sending message is forbidden"

@@ -209,7 +209,7 @@ class SendService(Service):
             properties.add_uniq_key(self._uniq_keys.next(now))
         properties.append(self._suffix, self._suffix_pairs)
         if properties.multi:
-            self._gate.check(topic.topic_name, properties.multi)
+            self._gate.check(command, topic.topic_name, properties.multi)
         message = BrokerMessage(
             topic.topic_name,
             topic.topic_bytes,

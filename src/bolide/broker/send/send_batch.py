@@ -62,7 +62,7 @@ class BatchSend:
             sys_flag |= MULTI_TAGS
         messages: list[BrokerMessage] = []
         for element in elements:
-            message = self._message(element, topic, queue_id, header.born_timestamp, channel.remote_host)
+            message = self._message(command, element, topic, queue_id, header.born_timestamp, channel.remote_host)
             message.sys_flag = sys_flag
             message.reconsume_times = header.reconsume_times or 0
             messages.append(message)
@@ -84,7 +84,13 @@ class BatchSend:
         return Parked(Reply(None, frame), stored[len(stored) - 1].end_offset, of_batch.wait)
 
     def _message(
-        self, element: BatchMessage, topic: TopicConfig, queue_id: int, born_timestamp: int, born_host: bytes
+        self,
+        command: Command,
+        element: BatchMessage,
+        topic: TopicConfig,
+        queue_id: int,
+        born_timestamp: int,
+        born_host: bytes,
     ) -> BrokerMessage:
         """One element of a batch. Raises `Refused` 13 for one that asks for more than a batch gives."""
         properties = stored_properties(element.properties)
@@ -93,7 +99,7 @@ class BatchSend:
         if properties.transactional or properties.timer or delay_level(properties) > 0:
             raise illegal("a message of the batch asks for delay or transaction: send it alone")
         if properties.multi and self._writer.multi_dispatch:
-            self._gate.check(topic.topic_name, properties.multi)
+            self._gate.check(command, topic.topic_name, properties.multi)
         message = BrokerMessage(
             topic.topic_name, topic.topic_bytes, queue_id, element.body, properties, born_timestamp, born_host
         )

@@ -7,10 +7,12 @@ subscribe differently overwrite each other, as they do in Java.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from bolide.broker.core.channel import Channel
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
+from bolide.remoting.permit import Permit
 
 CLIENT_EXPIRY_MS: Final = 120_000
 BROADCASTING: Final = "BROADCASTING"
@@ -25,6 +27,12 @@ class Client:
         self.language = language
         self.version = version
         self.last_update = now
+        self.permit: Permit | None = None
+        """The rights of the user who signed the last heartbeat; None without access control."""
+
+    def may_see(self, topics: Iterable[str]) -> bool:
+        """Return whether this producer may receive half messages of one of these topics."""
+        return self.permit is None or self.permit.refusal(topics) is None
 
 
 class ConsumerGroup:
@@ -112,6 +120,7 @@ class Clients:
         """A producer's heartbeat. A channel keeps the id that it named first, as in Java."""
         known = self.producer_groups.setdefault(group, {}).setdefault(client.channel.id, client)
         known.last_update = client.last_update
+        known.permit = client.permit
         self._produces.setdefault(client.channel.id, {})[group] = None
 
     def unregister_consumer(self, group: str, channel: Channel) -> list[Channel]:
@@ -179,9 +188,11 @@ class Clients:
                     return client
         return None
 
-    def next_producer(self, group: str) -> Client | None:
-        """A live channel of a producer group, in turn (transaction checks go round)."""
-        alive = [client for client in self.producer_groups.get(group, {}).values() if client.channel.alive]
+    def next_producer(self, group: str, topics: Iterable[str] = ()) -> Client | None:
+        """A live channel of a producer group that may see a half message of these topics, in turn (transaction checks
+        go round)."""
+        members = self.producer_groups.get(group, {}).values()
+        alive = [client for client in members if client.channel.alive and client.may_see(topics)]
         if not alive:
             return None
         turn = self._turn.get(group, 0)

@@ -13,6 +13,7 @@ from typing import Final
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Service
+from bolide.broker.found import topics_of
 from bolide.broker.refused import response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.topics import TopicTable
@@ -277,16 +278,17 @@ class HalfChecks:
     def _ask(self, record: Record) -> None:
         properties = stored_properties(record.properties)
         place = real_place(properties)
-        producer = self._producer(properties.get(names.PGROUP) or "")
+        producer = self._producer(properties.get(names.PGROUP) or "", topics_of(record))
         if producer is None or place is None:
             return
         question = check_request(record, place, properties, self._writer.message_id(record.physical_offset))
         self._effects.send(producer.channel, question)
 
-    def _producer(self, group: str) -> Client | None:
-        """The producer to ask: as in Java one that reads, of three tried in turn."""
+    def _producer(self, group: str, topics: list[str]) -> Client | None:
+        """Return the producer to ask: as in Java one that reads, of three tried in turn. It must have permission to
+        send to one of these topics, because the request contains the message and any user may join a producer group."""
         for _ in range(PRODUCERS_TRIED):
-            producer = self._clients.next_producer(group)
+            producer = self._clients.next_producer(group, topics)
             if producer is None or producer.channel.queued <= self._options.connections.client_write_buffer_high:
                 return producer
         return None

@@ -20,6 +20,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import NOTHING, Cold, Outcome, Parked, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.found import check_found, topics_of
 from bolide.broker.refused import TRANSACTIONS_AT_MASTER, illegal
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -97,7 +98,7 @@ class TransactionService(Service):
                 Kind.CHANGE,
                 needs_replicas=True,  # else it stays undecided, and the producer is asked later
                 at_master=TRANSACTIONS_AT_MASTER,
-                access=request_access.RECALL,
+                access=request_access.END,
             ),
             Route(
                 codes.RESUME_CHECK_HALF_MESSAGE,
@@ -105,7 +106,7 @@ class TransactionService(Service):
                 self.on_resume,
                 Kind.CHANGE,
                 at_master=TRANSACTIONS_AT_MASTER,
-                access=request_access.UPDATE_TOPIC,
+                access=request_access.RESUME,
             ),
         ]
 
@@ -139,6 +140,7 @@ class TransactionService(Service):
         record = self._store.intact_record(header.commit_log_offset)
         if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
+        check_found(command, topics_of(record))
         properties = stored_properties(record.properties)
         refusal = self._refusal(header, record, properties, now)
         if refusal is not None:
@@ -204,6 +206,7 @@ class TransactionService(Service):
         if record is None or not self._is_given_up(record):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        check_found(command, topics_of(record))
         properties = stored_properties(record.properties)
         if real_place(properties) is None:
             remark = f"{misplaced(properties)}: it cannot be put back to {HALF_TOPIC}"

@@ -17,13 +17,13 @@ from bolide.broker.refused import remark_of, response_code
 from bolide.node.loop.refusals import one_line
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.request_access import COMMIT_OFFSET, RECALL
+from bolide.remoting.request_access import COMMIT_OFFSET, END, RECALL
 from bolide.remoting.request_routes import Kind, RequestTable, Row
 from bolide.remoting.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
 
 LOG_NAME: Final = "bolide.audit"
 UNTOLD: Final = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE})
-CLIENTS: Final = (COMMIT_OFFSET, RECALL)
+CLIENTS: Final = (COMMIT_OFFSET, END, RECALL)
 """What changes are asked by whom sends and consumes, not by who administers."""
 
 

@@ -1,0 +1,24 @@
+"""The rights of the sender of a request, for the things that its handler finds by a position, an id or a list.
+
+The gate checks the names in a request before the handler runs. Only the handler learns the topic of a record at some
+position. So the gate attaches a `Permit` to the request, and the handler consults it through `bolide.broker.found`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class Permit(Protocol):
+    """The rights of the user who signed one request: the actions that its row declares as `found`."""
+
+    @property
+    def denial(self) -> int:
+        """The response code of a refusal."""
+
+    def refusal(self, topics: Iterable[str]) -> str | None:
+        """Return a sentence that says why the user has permission for none of these topics, or None if one is allowed.
+
+        The current policies decide, not those at the arrival of the request.
+        """
