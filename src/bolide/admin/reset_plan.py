@@ -12,7 +12,7 @@ from bolide.client.messages.start_from import StartFrom
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Effect on one queue: the offset of the group before (-1 without an offset) and after, and the end of the queue."""
+    """What a reset does to one queue: the offset of the group before (-1 for none) and after, and the queue's end."""
 
     queue: MessageQueue
     now: int

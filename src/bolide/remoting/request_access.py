@@ -75,8 +75,7 @@ class AskedField(Struct, frozen=True):
         return AskedTopic(self.actions, self.retried).asked(name)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedTopic:
+class AskedTopic(Struct, frozen=True):
     """What is asked of a topic; `retried` as in `AskedField`."""
 
     actions: tuple[Action, ...]
