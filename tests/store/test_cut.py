@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bolide.store.cut import COPIES
 from bolide.store.disk.files import FileFailed
 from bolide.store.errors import NotTheLog, ServiceNotAvailable
 from bolide.store.raw_log import RawLog
@@ -195,13 +196,67 @@ def test_a_disk_that_fails_stops_the_store_and_a_start_finishes() -> None:
     made = machine()
     before, end = log_of(made), ends(made)[2]
     kept = kept_of(made, end)
-    made.files.fail_next("datasync")
+    made.files.fail_next("truncate")
     with pytest.raises(FileFailed):
         RawLog(made.store).cut(end, made.now)
     assert not made.store.writable()
     assert f"could not be cut at {end}" in made.store.failure
     made.crash()
     check(made, end, before, kept)
+
+
+def test_truncated_bytes_are_copied_and_only_the_newest_copies_remain() -> None:
+    made = machine()
+    before, folder = log_of(made), made.store.log_cut.folder
+    cuts = sorted(ends(made)[1:], reverse=True)
+    stop = len(before)
+    for end in cuts:
+        made.now += 1
+        RawLog(made.store).cut(end, made.now)
+        newest = sorted(made.files.list_dir(folder))[-1]
+        assert newest.endswith(f"-{end:020}")
+        assert made.files.read_file(f"{folder}/{newest}") == before[end:stop]
+        stop = end
+    assert len(made.files.list_dir(folder)) == len(cuts)
+    for _ in range(COPIES):
+        made.turn()
+        made.now += 1
+        RawLog(made.store).cut(stop, made.now)
+    copies = sorted(made.files.list_dir(folder))
+    assert len(copies) == COPIES
+    assert all(name.endswith(f"-{stop:020}") for name in copies)
+
+
+@pytest.mark.parametrize("call", ["datasync", "write_at", "make_dir"])
+def test_log_is_not_truncated_if_the_copy_fails(call: str) -> None:
+    made = machine()
+    before, end = log_of(made), ends(made)[2]
+    made.files.fail_next(call)
+    with pytest.raises(FileFailed):
+        RawLog(made.store).cut(end, made.now)
+    assert made.store.writable()
+    assert log_of(made) == before
+    RawLog(made.store).cut(end, made.now)
+    check(made, end, before, kept_of(made, end))
+
+
+def test_held_offset_survives_a_truncation_up_to_its_offset() -> None:
+    for death in (False, True):
+        made = machine()
+        whole, end = int(made.store.end_offset), ends(made)[2]
+        made.store.maintenance.held = lambda whole=whole: whole
+        made.tick(61_000)
+        assert made.store.maintenance.checkpoint.held_offset == whole
+        made.store.maintenance.held = None
+        if death:
+            made.files.fail_next("truncate")
+            with pytest.raises(FileFailed):
+                RawLog(made.store).cut(end, made.now)
+        else:
+            RawLog(made.store).cut(end, made.now)
+        made.crash()
+        assert made.store.end_offset == end
+        assert made.store.maintenance.checkpoint.held_offset == end
 
 
 def test_a_file_made_ahead_goes_with_the_end() -> None:

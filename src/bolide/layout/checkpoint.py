@@ -1,6 +1,6 @@
 """StoreCheckpoint: six int64 at the head of a file of 4096 bytes, the rest zeros: RocketMQ's StoreCheckpoint.
 
-After Java's fields, in the same sector, come a mark and two fields of Bolide's. Java's broker does not change them.
+After Java's fields, in the same sector, come a mark and three fields of Bolide's. Java's broker does not change them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bolide.layout.errors import LayoutError
 
 CHECKPOINT_SIZE: Final = 4096
 _FIELDS: Final = struct.Struct(">6q")
-_OURS: Final = struct.Struct(">8s2q")
+_OURS: Final = struct.Struct(">8s3q")
 _OUR_MARK: Final = b"BOLIDE 1"
 _MARGIN_MS: Final = 3000
 
@@ -35,6 +35,8 @@ class Checkpoint:
     """Which run of Bolide's broker wrote `synced_end`; 0 if none did."""
     synced_end: int = 0
     """Below this the log was synced, in that run."""
+    held_offset: int = 0
+    """All members of the broker's set are known to hold its log below this offset; 0 if unknown, or without a set."""
 
     def encode(self) -> bytes:
         """The whole file."""
@@ -46,8 +48,8 @@ class Checkpoint:
             self.confirm_physical_offset,
             self.logics_physical_offset,
         )
-        if self.run_id:
-            head += _OURS.pack(_OUR_MARK, self.run_id, self.synced_end)
+        if self.run_id or self.held_offset:
+            head += _OURS.pack(_OUR_MARK, self.run_id, self.synced_end, self.held_offset)
         return head.ljust(CHECKPOINT_SIZE, b"\0")
 
     @property
@@ -88,9 +90,9 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
     """Read a checkpoint file; raises LayoutError when it is shorter than its six fields."""
     if len(data) < _FIELDS.size:
         raise LayoutError(f"a checkpoint has at least {_FIELDS.size} bytes, this one has {len(data)}: delete the file")
-    run_id = synced_end = 0
+    checkpoint = Checkpoint(*_FIELDS.unpack_from(data))
     if len(data) >= _FIELDS.size + _OURS.size:
-        mark, run_id, synced_end = _OURS.unpack_from(data, _FIELDS.size)
-        if mark != _OUR_MARK:
-            run_id = synced_end = 0
-    return replace(Checkpoint(*_FIELDS.unpack_from(data)), run_id=run_id, synced_end=synced_end)
+        mark, run_id, synced_end, held_offset = _OURS.unpack_from(data, _FIELDS.size)
+        if mark == _OUR_MARK:
+            return replace(checkpoint, run_id=run_id, synced_end=synced_end, held_offset=held_offset)
+    return checkpoint

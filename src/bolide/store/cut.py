@@ -2,7 +2,7 @@
 
 Everything derived from the log follows. A file says what is being cut from before the first byte goes until the last
 change is synced: a start that finds it finishes the cut, so that a crash in the middle leaves no log with a hole and no
-queue that names what is gone.
+queue that names what is gone. Before all that, the bytes to be truncated are copied into a folder beside the log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL
 from bolide.store.background.maintenance import Maintenance
 from bolide.store.background.reput import Reput
+from bolide.store.disk.copies import copy_bytes
 from bolide.store.disk.jobs import SyncDerived
 from bolide.store.errors import NotTheLog, ServiceNotAvailable, StoreDamaged
 from bolide.store.index.index_service import IndexService
@@ -25,6 +26,8 @@ from bolide.store.queues.queue_numbers import QueueNumbers
 
 NAME: Final = "cutLog"
 _CHUNK: Final = 1024 * 1024
+COPIES: Final = 16
+"""Maximum number of copies; the oldest ones are deleted."""
 
 
 class LogCut:
@@ -42,6 +45,8 @@ class LogCut:
     ) -> None:
         self._files = log.files
         self._root = root
+        self.folder = f"{root}/truncated"
+        """Copies of truncated bytes, one file per truncation, named after its time and physical offset."""
         self._log = log
         self._queues = queues
         self._index = index
@@ -74,6 +79,22 @@ class LogCut:
             f"at {end}: it cannot be cut there"
         )
 
+    def keep_copy(self, end: int, now: int) -> None:
+        """Copy the bytes from `end` on durably, before `run` truncates them. It waits for the disk.
+
+        Raise `FileFailed`.
+        """
+        files, folder, log = self._files, self.folder, self._log
+        files.make_dir(folder)
+        files.sync_dir(self._root)
+        begin, stop = max(end, int(log.segments.min_offset)), int(log.end_offset)
+        # A crash here leaves an incomplete copy and the whole log.
+        path = f"{folder}/{files.local_time(now)}-{begin:020}"
+        copy_bytes(files, lambda at, size: bytes(log.segments.read(at, size)), path, begin, stop)
+        for name in sorted(files.list_dir(folder))[:-COPIES]:
+            files.remove(f"{folder}/{name}")
+        files.sync_dir(folder)
+
     def run(self, end: int, now: int) -> None:
         """Let the log end at `end`, durably, after `check`. It waits for the disk.
 
@@ -86,6 +107,7 @@ class LogCut:
             Checkpoint(),
             logics_physical_offset=max(min(maintenance.checkpoint.logics_physical_offset, end - 1), 0),
             run_id=maintenance.run_id,
+            held_offset=min(maintenance.checkpoint.held_offset, end),
         )
         self._cut_files(end, checkpoint)
         log.tail.clear()
@@ -110,7 +132,7 @@ class LogCut:
             raise StoreDamaged(
                 f"{self._root}/{NAME} names no offset at which the log is to be cut: delete it"
             ) from None
-        checkpoint = Checkpoint()
+        checkpoint = Checkpoint(held_offset=min(checkpoint.held_offset, end))
         if not self._log.segments.is_empty():
             self._cut_files(end, checkpoint)
         self._forget_note()

@@ -112,10 +112,10 @@ class RawLog:
         self._held = self._needed = 0
 
     def cut(self, end: i64, now: int) -> None:
-        """Let the log end at `end`, where a record begins, durably. It waits for the disk.
+        """Let the log end at `end`, where a record begins, durably; a copy of the rest is kept. It waits for the disk.
 
-        Raise `ServiceNotAvailable` or `NotTheLog`, with nothing changed (see `LogCut.check`), and `FileFailed`, after
-        which the store takes nothing more until a start has finished the cut.
+        Raise `ServiceNotAvailable` or `NotTheLog`, with nothing changed (see `LogCut.check`), and `FileFailed`: nothing
+        is changed if the copy cannot be written; else the store takes nothing more until a start has finished the cut.
         """
         self.forget()
         store = self._store
@@ -125,6 +125,7 @@ class RawLog:
             why = store.flags.describe() or "a sync failed"
             raise ServiceNotAvailable(f"the store {store.root} cannot be cut: {why}")
         store.log_cut.check(int(end))
+        store.log_cut.keep_copy(int(end), now)
         try:
             store.log_cut.run(int(end), now)
         except FileFailed as error:

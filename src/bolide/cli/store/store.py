@@ -1,4 +1,4 @@
-"""`bolide store inspect|verify|repair DIR`: a store folder of Bolide or of RocketMQ, without a broker.
+"""`bolide store inspect|verify|repair|truncate DIR`: a store folder of Bolide or of RocketMQ, without a broker.
 
 Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 """
@@ -27,7 +27,7 @@ Limit = typer.Option(50, "--limit", min=1, help="Findings to print at most; all 
 
 @app.callback()
 def store() -> None:
-    """Inspect, verify or repair a store folder, without a broker."""
+    """Inspect, verify, repair or truncate a store folder, without a broker."""
 
 
 @app.command()
@@ -175,6 +175,43 @@ def repair(
             output.note("nothing was changed: give --yes to carry out the plan")
             raise typer.Exit(output.FAILED)
         output.note(f"done; a copy of what was changed is in {kept}")
+
+
+@app.command()
+def truncate(
+    folder: Path = Folder,
+    config: Path | None = Config,
+    at: int = typer.Option(..., "--at", min=0, help="Physical offset in the first record to remove."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Truncate the log of a stopped replica, even confirmed data; a copy of the truncated bytes is kept."""
+    with boundary():
+        from bolide.store.disk.files import RealFiles
+        from bolide.store.offline.truncate import Truncation
+
+        root, shape = _opened(folder, config)
+        work = Truncation(RealFiles(), root, shape)
+        try:
+            plan = work.plan_at(at)
+            kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
+        finally:
+            work.close()
+        if as_json:
+            output.print_json({**asdict(plan), "kept": kept})
+        elif plan.reason:
+            print(
+                f"{root}{f' ({plan.replica})' if plan.replica else ''}: {plan.reason}: {plan.followers:,} records, "
+                f"{plan.cut_bytes:,} bytes, of which the set confirmed {plan.confirmed_bytes:,} or more"
+            )
+        else:
+            print(f"nothing to truncate: the log of {root} ends at {plan.log_end:,}")
+        if not plan.reason:
+            return
+        if not yes:
+            output.note("nothing was changed: give --yes to carry out the plan")
+            raise typer.Exit(output.FAILED)
+        output.note(f"done; a copy of the truncated bytes is in {kept}")
 
 
 def _print_plan(plan: Plan) -> None:

@@ -64,6 +64,8 @@ class Maintenance:
         """The number of this run, as in the mark of a running broker."""
         self.confirmed: Callable[[], int] | None = None
         """Up to where the log will never be cut, which the checkpoint then tells; None where that is all of it."""
+        self.held: Callable[[], int] | None = None
+        """Returns the offset below which all members of the broker's set hold its log; None without a controller."""
         self._jobs: list[Job] = []
         self._gone: list[str] = []
         """Log files that have expired and are still to be deleted, oldest first."""
@@ -282,6 +284,8 @@ class Maintenance:
         if self.confirmed is not None:
             confirmed = min(self.confirmed(), int(self._log.flushed_offset))
             checkpoint = replace(checkpoint, confirm_physical_offset=confirmed)
+        if self.held is not None:
+            checkpoint = replace(checkpoint, held_offset=min(self.held(), int(self._log.flushed_offset)))
         return replace(
             checkpoint,
             physic_msg_timestamp=int(self._log.flushed_timestamp),

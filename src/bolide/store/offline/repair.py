@@ -33,6 +33,7 @@ from bolide.layout.record import (
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import TRANSACTION_ROLLBACK
 from bolide.store.disk.checkpoint_file import load_checkpoint, write_checkpoint
+from bolide.store.disk.copies import copy_bytes
 from bolide.store.disk.files import Files
 from bolide.store.disk.format_stamp import check_format
 from bolide.store.disk.handles import HandleCache
@@ -270,15 +271,8 @@ class Repair:
         return folder
 
     def _copy(self, folder: str, at: int, size: int) -> None:
-        if size <= 0:
-            return
-        handle = self._files.open(f"{folder}/{at:020}-{size}", True)
-        try:
-            for done in range(0, size, CHUNK):
-                self._files.write_at(handle, [self._log.read(at + done, min(CHUNK, size - done))], done)
-            self._files.datasync(handle)
-        finally:
-            self._files.close(handle)
+        if size > 0:
+            copy_bytes(self._files, self._log.read, f"{folder}/{at:020}-{size}", at, at + size)
 
     def _cut(self, plan: Plan, folder: str) -> None:
         for start in reversed(self._log.segment_starts()):
@@ -307,6 +301,7 @@ class Repair:
             logics_msg_timestamp=newest if clean else min(old.logics_msg_timestamp, newest),
             index_msg_timestamp=min(old.index_msg_timestamp, newest),
             logics_physical_offset=max(before if clean else min(known, before), 0),
+            held_offset=old.held_offset if plan.holes else min(old.held_offset, plan.log_end),
         )
         write_checkpoint(self._files, self._root, fresh)
         handle = self._files.open(f"{self._root}/abort", True)

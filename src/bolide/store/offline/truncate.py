@@ -1,0 +1,74 @@
+"""`bolide store truncate`: truncates the log of a stopped replica, so that it can follow its master again.
+
+A replica never truncates confirmed bytes by itself, so this is an operator's decision. The truncated bytes are kept in
+a folder in the store, as with `store repair`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.dispatch.row import pass_records
+from bolide.store.disk.checkpoint_file import load_checkpoint
+from bolide.store.errors import StoreDamaged
+from bolide.store.offline.repair import Plan, Repair
+from bolide.store.startup.survey import CHUNK, NO_LIMIT
+
+
+@dataclass
+class TruncationPlan(Plan):
+    """Truncate the log at `log_end`; with `no_log` move the whole log aside."""
+
+    replica: str = ""
+    """The id, broker name and cluster in the file `brokerIdentity`; "" if it is missing."""
+    confirmed_bytes: int = 0
+    """How many of the truncated bytes the set is known to have confirmed."""
+
+
+class Truncation(Repair):
+    """Truncates the log of a store folder that no broker uses. Raises the errors of `Repair`."""
+
+    def plan_at(self, offset: int) -> TruncationPlan:
+        """Plan a truncation at the record that contains this physical offset. Raises `StoreDamaged`."""
+        files, root, log = self._files, self._root, self._log
+        log.load()
+        starts = log.segment_starts()
+        if not starts:
+            return TruncationPlan(root, 0)
+        end = self._data_end(starts[-1])
+        if offset > end:
+            raise StoreDamaged(f"the log of {root} ends at {end}, before offset {offset}: give a smaller offset")
+        at = self._record_at(max(offset, starts[0]))
+        identity = (files.read_file(f"{root}/brokerIdentity") or b"").decode("utf-8", "replace").strip().split("#")
+        plan = TruncationPlan(root, at, no_log=at <= starts[0])
+        plan.replica = f"replica {identity[2]} of {identity[1]} in {identity[0]}" if len(identity) == 3 else ""
+        plan.cut_bytes = end - at
+        plan.followers = sum(run.count for run in self._survey.runs_behind(at))
+        plan.confirmed_bytes = max(min(load_checkpoint(files, root).held_offset, end) - at, 0)
+        plan.reason = f"truncate the log at offset {at}" if plan.cut_bytes else ""
+        return plan
+
+    def _data_end(self, newest: int) -> int:
+        """Return the offset after the last byte that is not zero: files created ahead contain only zeros."""
+        starts = [start for start in self._log.segment_starts() if start <= newest]
+        return next((end for start in reversed(starts) if (end := self._survey.last_data(start)) > start), starts[0])
+
+    def _record_at(self, offset: int) -> int:
+        """Return where the record that contains this offset begins, or the end of the valid records before it."""
+        size = int(self._log.segment_size)
+        at, want = offset - offset % size, CHUNK
+        while at < offset:
+            data = self._log.read(at, min(want, offset - offset % size + size - at))
+            passed = pass_records(data, 0, at, False, NO_LIMIT, offset)
+            self._found.store_timestamp = max(self._found.store_timestamp, int(passed.store_timestamp))
+            if passed.end == 0:
+                break
+            at += int(passed.end)
+        return at
+
+    def _set_aside(self, folder: str) -> None:
+        """Move derived files first: a start rebuilds them from the log, but rejects them without a log."""
+        super()._set_aside(folder)
+        self._files.rename(f"{self._root}/commitlog", f"{folder}/commitlog")
+        self._files.sync_dir(folder)
+        self._files.sync_dir(self._root)
