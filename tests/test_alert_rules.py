@@ -98,6 +98,10 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
         ],
         [{"bolide_replication_lag_bytes" + SLAVE: "1000x60", "bolide_replication_lag_seconds" + B: "-1x60"}],
     ),
+    "BolideReplicaKeepsItsLog": (
+        [{"bolide_replication_refused" + B: "0x50 1x9"}],
+        [{"bolide_replication_refused" + B: "0x59 1"}],
+    ),
     "BolideCertificateEnds": (
         [{'bolide_certificate_days_left{node_id="b",file="/tls/b.pem"}': "13.9x60"}],
         [{'bolide_certificate_days_left{node_id="b",file="/tls/b.pem"}': "14x60"}],

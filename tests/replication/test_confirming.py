@@ -10,7 +10,7 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
 from bolide.replication.master import Pace
 from bolide.replication.sure_end import SureEnd
-from bolide.replication.switch_frames import Hello, encode_hello, encode_report
+from bolide.replication.switch_frames import Hello, encode_held, encode_hello, encode_report
 from bolide.replication.sync_set import SyncSet
 
 PATIENCE = 15_000
@@ -148,3 +148,29 @@ def test_a_slave_of_a_master_that_may_have_lost_some_cuts_that_off_and_what_came
     again = of.session(FILE, Pace(), 11, 2)
     again.received(encode_hello(Hello(2)), 0, 600, 2)
     assert int.from_bytes(again.answer(600, 2)[8:16]) == 500
+
+
+def test_held_frames_are_sent_to_slaves_that_request_them() -> None:
+    of = made(frozenset({1, 2, 3}), everybody=False)
+    two, three = of.session(FILE, Pace(), 10, 0), slave(of, 3, 11, 100)
+    two.received(encode_hello(Hello(2, wants_held=True)), 0, 500, 0)
+    two.answer(500, 0)
+    two.received(encode_report(100), 0, 500, 0)
+    assert of.holds_back(500, 0) == NO_CAP, "no send waits"
+    assert of.held == 100
+    assert two.transfer(400, 0).startswith(encode_held(100))
+    two.received(encode_report(500), 0, 500, 0)
+    of.holds_back(500, 0)
+    assert of.held == 100, "one member of the set does not have it"
+    assert two.news(500, 0) == b""
+    sent(three, 500)
+    of.holds_back(500, 0)
+    assert two.news(500, 0) == encode_held(500)
+    assert two.news(500, 0) == b""
+    assert encode_held(500) not in three.transfer(0, 0)
+
+
+def test_held_offset_waits_for_as_many_machines_as_sends_need() -> None:
+    of = made(frozenset({1}), needed=2, everybody=False)
+    assert of.holds_back(500, 0) == 100
+    assert of.held == 100

@@ -12,11 +12,13 @@ from bolide.replication.frames import MAX_BODY
 from bolide.replication.switch_frames import (
     EpochPiece,
     HearingReader,
+    Held,
     Hello,
     MasterHello,
     SendingReader,
     encode_answer,
     encode_header,
+    encode_held,
     encode_hello,
     encode_report,
 )
@@ -30,6 +32,9 @@ def of(text: str) -> bytes:
 
 def test_a_new_slave() -> None:
     assert encode_hello(Hello(2)) == of("00000001 0000 0000 0000000000000002")
+    assert encode_hello(Hello(2, wants_held=True)) == of("00000001 0000 0002 0000000000000002")
+    assert encode_hello(Hello(2, learner=True, wants_held=True)) == of("00000001 0000 0001 0000000000000002")
+    assert encode_held(714) == of("00000003 00000000000002ca")
     assert encode_hello(Hello(2, True, True)) == of("00000001 0001 0001 0000000000000002")
     one = Epochs([Epoch(1, 0)])
     assert encode_answer(one, 714) == of("00000001 0000000c 00000000000002ca 00000001 00000001 0000000000000000")
@@ -84,9 +89,10 @@ def test_what_a_master_says_split_anywhere(seed: int) -> None:
     stream = encode_answer(THREE, 3000)
     for begin in range(0, 3000, 500):
         stream += encode_header(begin, 0, Epoch(3, 7), begin) if draw.random() < 0.5 else b""
+        stream += encode_held(begin)
         stream += encode_header(begin, 500, Epoch(3, 7), begin) + log[begin : begin + 500]
-    reader = SendingReader()
-    found: list[MasterHello | EpochPiece] = []
+    reader = SendingReader(wants_held=True)
+    found: list[MasterHello | EpochPiece | Held] = []
     at = 0
     while at < len(stream):
         size = draw.choice((1, 12, 35, 36, 37, 499, 2000))
@@ -95,8 +101,11 @@ def test_what_a_master_says_split_anywhere(seed: int) -> None:
     answer = found.pop(0)
     assert isinstance(answer, MasterHello)
     assert (answer.epochs.entries, answer.end) == (THREE.entries, 3000)
+    assert [part.offset for part in found if isinstance(part, Held)] == list(range(0, 3000, 500))
     got = b""
     for part in found:
+        if isinstance(part, Held):
+            continue
         assert isinstance(part, EpochPiece)
         assert part.offset == len(got)
         assert part.epoch == (3, 7)
@@ -115,6 +124,7 @@ def test_what_a_master_says_split_anywhere(seed: int) -> None:
         of("00000001 00000000 ffffffffffffffff 00000001"),
         of("00000001 00000018 0000000000000b28 00000002 00000002 0000000000000000 00000001 000000000000085e"),
         encode_answer(THREE, 1) + encode_answer(THREE, 1),
+        encode_answer(THREE, 1) + encode_held(1),
         encode_answer(THREE, 1) + encode_header(-1, 0, Epoch(1, 0), 0),
         encode_answer(THREE, 1) + encode_header(0, -1, Epoch(1, 0), 0),
         encode_answer(THREE, 1) + encode_header(0, MAX_BODY + 1, Epoch(1, 0), 0),
@@ -123,3 +133,9 @@ def test_what_a_master_says_split_anywhere(seed: int) -> None:
 def test_what_no_master_says_is_refused(stream: bytes) -> None:
     with pytest.raises(NotReplicated):
         SendingReader().receive(stream)
+
+
+def test_held_frame_is_rejected_if_negative_or_before_the_handshake() -> None:
+    for stream in (encode_answer(THREE, 1) + encode_held(-1), encode_held(1) + encode_answer(THREE, 1)):
+        with pytest.raises(NotReplicated):
+            SendingReader(wants_held=True).receive(stream)

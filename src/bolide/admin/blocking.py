@@ -370,7 +370,8 @@ class Admin:
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
 
     def replicas(self) -> list[ReplicaRow]:
-        """The slaves that are connected to each master; a master of 4.9 tells nothing of them, which is an error."""
+        """The slaves connected to each master, then the slaves that reject their master. A master of 4.9 lists no
+        slaves, which is an error."""
         return self._loop.run(lambda: self._native.replicas())
 
     def members(self, broker: str, controllers: str = "") -> list[MemberRow]:

@@ -60,9 +60,10 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A slave as its master sees it. `behind` is what it lacks, in bytes, and `behind_ms` for how long it has lacked
-    something: None if the master does not say, as one of RocketMQ, or if it has not had all since it connected. Without
-    an answer of the master `error` says why, and there is no replica."""
+    """A slave as its master sees it, or one that rejects its master (`kept`). `behind` is what it lacks, in bytes,
+    and `behind_ms` for how long it has lacked something: None if the master does not say, as one of RocketMQ, or
+    if it has not had all since it connected. Without an answer of the master `error` says why, and there is no
+    replica."""
 
     broker_name: str
     master: str
@@ -75,6 +76,8 @@ class ReplicaRow:
     behind_ms: int | None = None
     refused: bool = False
     """Whether the error is the master's answer, such as a wrong password."""
+    kept: str = ""
+    """Why the slave keeps its log and rejects its master, and the command that resolves it; "" if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,18 @@ class ClusterCalls(AdminCalls):
         return rows
 
     async def replicas(self) -> list[ReplicaRow]:
-        """The slaves that are connected to each master; a master of 4.9 tells nothing of them, which is an error."""
-        rows = []
-        for name, address in sorted((await self.masters()).items()):
+        """The slaves connected to each master, then the slaves that reject their master. A master of 4.9 lists no
+        slaves, which is an error."""
+        try:
+            masters = await self.masters()
+        except NoQueue:
+            kept = await self._keeping_replicas({})
+            if not kept:
+                raise
+            return kept
+        rows: list[ReplicaRow] = []
+        ends: dict[str, int] = {}
+        for name, address in sorted(masters.items()):
             try:
                 told = await self.decoded(HARuntimeInfo, address, codes.GET_BROKER_HA_STATUS)
             except BolideError as failure:
@@ -127,7 +139,7 @@ class ClusterCalls(AdminCalls):
                 rows.append(ReplicaRow(name, address, 0, error=str(failure), refused=refused))
                 continue
             lags = await self._slave_lags(address) if told.ha_connection_info else {}
-            end = told.master_commit_log_max_offset
+            end = ends[name] = told.master_commit_log_max_offset
             rows += [
                 ReplicaRow(
                     name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second,
@@ -135,6 +147,21 @@ class ClusterCalls(AdminCalls):
                 )
                 for each in told.ha_connection_info
             ]  # fmt: skip
+        return rows + await self._keeping_replicas(ends)
+
+    async def _keeping_replicas(self, ends: dict[str, int]) -> list[ReplicaRow]:
+        """`ends` contains the end offset of each master's log."""
+        rows = []
+        for name, places in sorted((await self.cluster_info()).broker_addr_table.items()):
+            addresses = places.broker_addrs
+            for broker_id in sorted(addresses.keys() - {MASTER_ID}):
+                with suppress(BolideError):  # a slave that does not answer gets no row
+                    told = await self.decoded(KVTable, addresses[broker_id], codes.GET_BROKER_RUNTIME_INFO)
+                    kept = told.table.get("replicationRefused", "")
+                    if kept:
+                        end, own = ends.get(name, 0), int(told.table.get("commitLogMaxOffset", "0"))
+                        master, behind = addresses.get(MASTER_ID, ""), max(end - own, 0)
+                        rows.append(ReplicaRow(name, master, end, addresses[broker_id], behind, kept=kept))
         return rows
 
     async def _slave_lags(self, master: str) -> dict[str, int]:

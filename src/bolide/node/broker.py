@@ -299,6 +299,7 @@ class BrokerNode:
         )
         life.push_async_callback(registration.stop)
         if options.controlled.enable_controller_mode and self.master_tables is not None and self._turns is not None:
+            self._joining.introduce(parts.members, place)
             back = partial(parts.cut, self._configs)
             node = NodeParts(
                 parts.role, parts.topics, parts.services, self._executor, self._turns, self.master_tables,

@@ -13,6 +13,7 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
 from bolide.replication.master import Pace
 from bolide.replication.sure_end import SureEnd
+from bolide.replication.switch_frames import encode_held
 from bolide.replication.switch_master import SwitchMaster
 from bolide.replication.sync_set import SyncSet
 
@@ -29,6 +30,8 @@ class EpochSession:
         """Bytes of the log sent in the last whole second in which any were."""
         self._told = 0
         """Up to where the slave knows the log to be confirmed."""
+        self._told_held = 0
+        """The last offset sent in a `Held` frame."""
         self._mark = 0
         """A slave that holds the log up to here has caught up with where it ended a moment ago."""
 
@@ -78,19 +81,30 @@ class EpochSession:
         header = self._switch.transfer(self._of.epochs, size, self._told, now)
         if self._of.sure_end is not None:
             self._of.sure_end.sent(self.replica, self.next_offset)
-        return header
+        return self._held() + header
 
     def heartbeat(self, now: int) -> bytes:
         """The heartbeat if one is due, else nothing."""
-        return self._switch.heartbeat(self._of.epochs, self._of.confirm(), now)
+        beat = self._switch.heartbeat(self._of.epochs, self._of.confirm(), now)
+        return self._held() + beat if beat else b""
 
     def news(self, end: int, now: int) -> bytes:
-        """A heartbeat at once when the slave has all of the log, and more of it is confirmed than it knows."""
-        confirmed = self._of.confirm()
-        if confirmed <= self._told or self.next_offset < end:
+        """Frames to send at once to a slave that was sent the whole log: a heartbeat if more of the log is confirmed, a
+        `Held` frame if the set holds more of it."""
+        if self.next_offset < end:
             return b""
+        held, confirmed = self._held(), self._of.confirm()
+        if confirmed <= self._told:
+            return held
         self._told = confirmed
-        return self._switch.news(self._of.epochs, confirmed, now)
+        return held + self._switch.news(self._of.epochs, confirmed, now)
+
+    def _held(self) -> bytes:
+        hello, held = self._switch.hello, self._of.held
+        if hello is None or not hello.wants_held or held <= self._told_held:
+            return b""
+        self._told_held = held
+        return encode_held(held)
 
     def silent(self, now: int) -> bool:
         """True when the slave was not heard for so long that it is gone."""
@@ -127,6 +141,8 @@ class Confirming:
         self._own_id = own_id
         self._waits = everybody or in_sync.waits
         self._confirmed = 0
+        self.held = 0
+        """All members of the set hold the log below this offset; if sends wait, also as many machines as they need."""
         self._sessions: dict[int, EpochSession] = {}
 
     def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
@@ -179,9 +195,11 @@ class Confirming:
             self.sync_set.count_ahead(now)
         self._confirmed = self.sync_set.confirmed(end)
         if not self._waits:
+            self.held = self._confirmed
             return NO_CAP
         reached = self._in_sync.holds_back(end, now)
-        return self._confirmed if reached == NO_CAP else min(reached, self._confirmed)
+        self.held = self._confirmed if reached == NO_CAP else min(reached, self._confirmed)
+        return self.held
 
     def due(self) -> int:
         """When `holds_back` moves by time alone; -1 for never."""

@@ -2,6 +2,10 @@
 
 Each begins with a state as int32. The slave opens with a handshake, the master answers with the epochs of its log. Then
 the slave reports, and each transfer carries the epoch of its bytes and the offset up to which the set confirms.
+
+RocketMQ's master confirms all of its log unless allAckInSyncStateSet is set. So a slave of Bolide requests one more
+frame in its handshake, with a value of the learner's flag that RocketMQ ignores: the offset up to which all members of
+the set hold the log. Only a slave that requests this frame gets it.
 """
 
 from __future__ import annotations
@@ -16,9 +20,14 @@ from bolide.replication.frames import MAX_BODY
 
 HANDSHAKE: Final = 1
 TRANSFER: Final = 2
+HELD: Final = 3
+"""Bolide's own."""
+_LEARNER: Final = 1
+_WANTS_HELD: Final = 2
 _STATE: Final = struct.Struct(">i")
 _HELLO: Final = struct.Struct(">ihhq")
 _REPORT: Final = struct.Struct(">iq")
+_HELD: Final = struct.Struct(">iq")
 _ANSWER: Final = struct.Struct(">iiqi")
 _ENTRY: Final = struct.Struct(">iq")
 _HEADER: Final = struct.Struct(">iiqiqq")
@@ -34,6 +43,8 @@ class Hello(NamedTuple):
     """An empty slave begins with the newest file, not with the oldest."""
     learner: bool = False
     """It is never one of the set that confirms."""
+    wants_held: bool = False
+    """The slave requests `Held` frames. A learner cannot request them."""
 
 
 class MasterHello(NamedTuple):
@@ -41,6 +52,12 @@ class MasterHello(NamedTuple):
 
     epochs: Epochs
     end: int
+
+
+class Held(NamedTuple):
+    """All members of the set hold the master's log below `offset`."""
+
+    offset: int
 
 
 class EpochPiece(NamedTuple):
@@ -54,7 +71,8 @@ class EpochPiece(NamedTuple):
 
 def encode_hello(hello: Hello) -> bytes:
     """What a slave writes first."""
-    return _HELLO.pack(HANDSHAKE, hello.from_last_file, hello.learner, hello.slave_id)
+    flag = _LEARNER if hello.learner else _WANTS_HELD if hello.wants_held else 0
+    return _HELLO.pack(HANDSHAKE, hello.from_last_file, flag, hello.slave_id)
 
 
 def encode_report(offset: int) -> bytes:
@@ -67,6 +85,11 @@ def encode_answer(epochs: Epochs, end: int) -> bytes:
     last = epochs.last
     entries = b"".join(_ENTRY.pack(*entry) for entry in epochs.entries)
     return _ANSWER.pack(HANDSHAKE, len(entries), end, last.number if last is not None else -1) + entries
+
+
+def encode_held(offset: int) -> bytes:
+    """Encode a `Held` frame. A master sends it only to slaves that request it, before a transfer or alone."""
+    return _HELD.pack(HELD, offset)
 
 
 def encode_header(offset: int, size: int, epoch: Epoch, confirm: int) -> bytes:
@@ -114,7 +137,7 @@ class HearingReader:
         _, last_file, learner, slave_id = _HELLO.unpack_from(data, at)
         if slave_id < 0:
             raise NotReplicated(f"it says that its id is {slave_id}; a controller gives 1 and above")
-        heard.hello = heard.hello or Hello(slave_id, last_file == 1, learner == 1)
+        heard.hello = heard.hello or Hello(slave_id, last_file == 1, learner == _LEARNER, learner == _WANTS_HELD)
 
     def _report(self, data: bytes, at: int) -> int:
         offset: int = _REPORT.unpack_from(data, at)[1]
@@ -127,17 +150,18 @@ class HearingReader:
 class SendingReader:
     """Master to slave: one answer, then transfers, whose bytes leave the reader as they arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self, wants_held: bool = False) -> None:
         self._rest = b""
+        self._wants_held = wants_held
         self._answered = False
         self._left = 0
         self._at = 0
         self._epoch = Epoch(0, 0)
         self._confirm = 0
 
-    def receive(self, data: bytes) -> list[MasterHello | EpochPiece]:
+    def receive(self, data: bytes) -> list[MasterHello | EpochPiece | Held]:
         """What arrived, in order. Raises `NotReplicated`."""
-        found: list[MasterHello | EpochPiece] = []
+        found: list[MasterHello | EpochPiece | Held] = []
         if self._left == 0:
             data = self._rest + data
         at = 0
@@ -156,16 +180,20 @@ class SendingReader:
         self._rest = data[at:]
         return found
 
-    def _frame(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+    def _frame(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
         """Read an answer or a header; the bytes of it, 0 when it is not whole."""
-        if len(data) - at < _ANSWER.size:
+        if len(data) - at < _STATE.size:
             return 0
         state: int = _STATE.unpack_from(data, at)[0]
+        if state == HELD and self._answered and self._wants_held:
+            return self._held(data, at, found)
         if state != (TRANSFER if self._answered else HANDSHAKE):
             raise NotReplicated(f"it sends the state {state}, which has no place here: it is no master of this mode")
         return self._header(data, at, found) if self._answered else self._answer(data, at, found)
 
-    def _answer(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+    def _answer(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+        if len(data) - at < _ANSWER.size:
+            return 0
         _, size, end, _last = _ANSWER.unpack_from(data, at)
         if size < 0 or size % _ENTRY.size or size > MOST_EPOCHS * _ENTRY.size or end < 0:
             raise NotReplicated(f"its handshake has {size} bytes of epochs and the end {end}, outside the limits")
@@ -180,7 +208,16 @@ class SendingReader:
         found.append(MasterHello(epochs, end))
         return whole
 
-    def _header(self, data: bytes, at: int, found: list[MasterHello | EpochPiece]) -> int:
+    def _held(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+        if len(data) - at < _HELD.size:
+            return 0
+        offset: int = _HELD.unpack_from(data, at)[1]
+        if offset < 0:
+            raise NotReplicated(f"it sent {offset} as the offset that the set holds; offsets are 0 or more")
+        found.append(Held(offset))
+        return _HELD.size
+
+    def _header(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
         if len(data) - at < _HEADER.size:
             return 0
         _, size, self._at, number, start, self._confirm = _HEADER.unpack_from(data, at)

@@ -1,57 +1,96 @@
 """A slave's side of its connection in the auto-switch mode (docs/protocol/ha.md 6, AutoSwitchHAClient.java).
 
-The master's epochs say up to where both logs are the same. The session names that offset, the owner of the store cuts
-the log there and says so, and only then does it report. Java also follows a master whose frames contradict the epochs
-that were agreed on; here such a connection ends with the offset.
+The epochs of both logs give the offset at which they part. RocketMQ truncates the slave's log there. This session first
+checks three things: the master's last epoch is the one that the controller named, the master's log has everything that
+the set is known to hold, and the last bytes before the offset are the same in both logs. For the last check it requests
+these bytes again. Then it returns the offset, its caller truncates the log, and the session reports. RocketMQ also
+follows a master whose frames contradict the epochs that it sent; this session ends such a connection with an error.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from bolide.replication.epochs import Epochs
-from bolide.replication.errors import NotReplicated
+from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.master import Pace
-from bolide.replication.switch_frames import EpochPiece, Hello, MasterHello, SendingReader, encode_hello, encode_report
+from bolide.replication.slave import compare_from
+from bolide.replication.switch_frames import (
+    EpochPiece,
+    Held,
+    Hello,
+    MasterHello,
+    SendingReader,
+    encode_hello,
+    encode_report,
+)
+
+COMPARED: Final = 1024 * 1024
+"""Maximum number of bytes to compare before the common end, all in one file."""
+
+
+class OwnLog(NamedTuple):
+    """The log of the slave. Offsets are physical offsets."""
+
+    end: int
+    epochs: Epochs
+    file_size: int
+    held: int = 0
+    """All members of the set are known to hold the log below this offset (`HeldBySet`)."""
+    begin: int = 0
 
 
 @dataclass
 class Arrived:
     """What is to be done with what arrived, in this order."""
 
+    compare: tuple[int, int] | None = None
+    """Read the slave's log between these offsets and pass the bytes to `comparing`. Other fields are unset."""
     cut: int = -1
-    """Cut the own log here, then call `cut_done`; -1 for nothing to do. Nothing else arrives with it."""
+    """Truncate the slave's log here, then call `cut_done`, then `received` with no bytes; -1 if there is nothing to
+    truncate. Other fields are unset."""
     runs: list[tuple[Epochs | None, int, bytes]] = field(default_factory=list)
     """Keep these epochs, if there are any, then append the bytes at the offset."""
 
 
 class SwitchSlave:
-    """One connection. `end` and `epochs` are those of the own log, of which the set confirmed what is below
-    `confirmed`; `now` is ms."""
+    """One connection. `own` is the slave's log when it connects, `epoch` the epoch whose master the controller named;
+    `now` is ms."""
 
-    def __init__(
-        self, hello: Hello, end: int, epochs: Epochs, file_size: int, pace: Pace, now: int, confirmed: int = 1
-    ) -> None:
-        """Raises `NotReplicated` when the own log has bytes of no epoch: nobody can say what it has in common."""
-        if end > 0 and epochs.last is None:
-            raise NotReplicated(
-                f"this log has no epochs, and ends at {end}: nothing says what it has in common with the master's; "
-                f"delete this store, so that it begins with a copy"
-            )
+    def __init__(self, hello: Hello, own: OwnLog, epoch: int, pace: Pace, now: int, all_confirm: bool = False) -> None:
+        """`all_confirm` is allAckInSyncStateSet: with it, a RocketMQ master confirms only what all members hold.
+
+        Raises `LogKept` if the slave's log has bytes but no epochs.
+        """
+        if own.end > 0 and own.epochs.last is None:
+            raise LogKept(f"this log has no epochs, and ends at {own.end}: what both have in common is unknown", 0)
         self._hello = hello
-        self._end = end
-        self._epochs = epochs
-        self._confirmed = confirmed
-        self._file_size = file_size
+        self._own = own
+        self._epoch = epoch
+        self._end = own.end
+        self._epochs = own.epochs
         self._pace = pace
-        self._reader = SendingReader()
+        self._all_confirm = all_confirm
+        self._reader = SendingReader(hello.wants_held)
+        self._waiting: deque[MasterHello | EpochPiece | Held] = deque()
+        """Received frames to handle after the truncation."""
         self._heard_at = self._said_at = now
         self._reported = -1
         self._answered = False
+        self._tail = b""
+        """The slave's bytes to compare."""
+        self._at = self._common = 0
+        self._patience = pace.heartbeat * 5 // 2
+        self._compared_by = 0
+        """Deadline for the next of the master's bytes to compare, ms."""
         self.follows = False
         """True once the own log is the front of the master's."""
         self.confirm = 0
         """Up to here the set confirms the master's log, as it said last; the own end caps it."""
+        self.held = 0
+        """All members of the set hold the log up to here, according to the master; at most the slave's end is valid."""
 
     @property
     def end(self) -> int:
@@ -67,15 +106,24 @@ class SwitchSlave:
         """Bytes from the master. Raises `NotReplicated`, with nothing to append of them."""
         self._heard_at = now
         arrived = Arrived()
-        epochs, end, confirm = self._epochs, self._end, self.confirm
-        for found in self._reader.receive(data):
+        epochs, end = self._epochs, self._end
+        self._waiting.extend(self._reader.receive(data))
+        while self._waiting and arrived.cut < 0 and arrived.compare is None:
+            found = self._waiting.popleft()
             if isinstance(found, MasterHello):
-                arrived.cut = self._common(found)
-                self._answered = True
+                self._agree(found, arrived)
+                if self._waiting:
+                    raise NotReplicated("it sends parts of its log before anything was reported")
                 continue
-            if not self.follows:
-                raise NotReplicated(f"it sends offset {found.offset} before anything was reported")
-            confirm = found.confirm
+            if isinstance(found, Held):
+                self.held = found.offset
+                continue
+            if self._tail:
+                arrived.cut = self._compare(found, now)
+                continue
+            self.confirm = found.confirm
+            if self._all_confirm:
+                self.held = max(self.held, found.confirm)
             if not found.data and end == 0:
                 continue  # a heartbeat before the first bytes
             begun = self._begun(found, epochs, end)
@@ -85,7 +133,7 @@ class SwitchSlave:
                 self._add(arrived.runs, begun, found)
             elif begun is not None:
                 arrived.runs.append((begun, found.offset, b""))
-        self._epochs, self._end, self.confirm = epochs, end, confirm
+        self._epochs, self._end = epochs, end
         return arrived
 
     def _add(self, runs: list[tuple[Epochs | None, int, bytes]], begun: Epochs | None, part: EpochPiece) -> None:
@@ -95,19 +143,82 @@ class SwitchSlave:
         else:
             runs.append((begun, part.offset, part.data))
 
-    def _common(self, answer: MasterHello) -> int:
-        if self._end == 0:
+    # -- what both logs have in common
+
+    def _agree(self, answer: MasterHello, arrived: Arrived) -> None:
+        """Set what to compare, or where to truncate. Raises `NotReplicated`."""
+        self._answered = True
+        last, own = answer.epochs.last, self._own
+        if last is None or last.number != self._epoch:
+            raise NotReplicated(
+                f"the controller named the master of epoch {self._epoch}, and the last epoch of its log is "
+                f"{last.number if last is not None else 'none'}: it is another broker, or not the master any more"
+            )
+        self._common = common = self._common_end(answer)
+        if common < own.held:
+            raise LogKept(
+                f"its log and this one are the same up to offset {common}, and the set has confirmed this one up to "
+                f"{own.held}: this replica keeps it",
+                common,
+            )
+        begin = compare_from(own.begin, common, COMPARED, own.file_size)
+        if common <= own.begin or begin >= common:
+            arrived.cut = common
+        else:
+            arrived.compare = (begin, common)
+
+    def _common_end(self, answer: MasterHello) -> int:
+        own = self._own
+        if own.end == 0:
             return 0
-        common = self._epochs.common_end(self._end, answer.epochs, answer.end)
-        if common < 0 and self._confirmed == 0 and answer.epochs.begin == 0:
+        common = own.epochs.common_end(own.end, answer.epochs, answer.end)
+        if common < 0 and own.held == 0 and answer.epochs.begin == 0:
             # A first master that was lost before a slave had a byte: nobody was answered for what is here.
             return 0
         if common < 0:
-            raise NotReplicated(
-                f"its log and this one, which ends at {self._end}, have no epoch in common: this one does not follow; "
-                f"delete this store, so that it begins with a copy"
-            )
+            raise LogKept(f"its log and this one, which ends at {own.end}, have no epoch in common", 0)
         return common
+
+    def comparing(self, tail: bytes, now: int) -> bytes:
+        """Start to compare `tail`, the slave's bytes up to the common end; return the report that requests them."""
+        self._tail = tail
+        self._at = self._reported = self._common - len(tail)
+        self._said_at = now
+        self._compared_by = now + self._patience
+        return encode_report(self._at)
+
+    def _compare(self, part: EpochPiece, now: int) -> int:
+        """Return where to truncate once all bytes are the same, else -1. Raises `LogKept` at the first difference."""
+        if part.offset != self._at:
+            raise NotReplicated(f"it sends offset {part.offset}, and was asked for {self._at}: it is another log")
+        if not part.data:
+            return -1
+        begin = self._at - (self._common - len(self._tail))
+        own = self._tail[begin : begin + len(part.data)]
+        if part.data[: len(own)] != own:
+            differs = self._at + next(i for i in range(len(own)) if own[i] != part.data[i])
+            raise LogKept(
+                f"its log and this one differ at offset {differs}, though their epochs say that they are the same up "
+                f"to {self._common}: one of them was damaged, or written by somebody else; this replica keeps its own",
+                differs,
+            )
+        self._at += len(own)
+        self._compared_by = now + self._patience
+        if self._at < self._common:
+            return -1
+        self._tail = b""
+        rest = part.data[len(own) :]
+        if rest:
+            self._waiting.appendleft(part._replace(offset=self._common, data=rest))
+        return self._common
+
+    def check(self, now: int) -> None:
+        """Raise `NotReplicated` if the master does not send the bytes to compare in time."""
+        if self._tail and now >= self._compared_by:
+            raise NotReplicated(
+                f"it does not send its bytes from offset {self._at} to {self._common}, which must be compared with "
+                f"this log: they may be deleted there; delete this store, so that it begins with a copy"
+            )
 
     def cut_done(self, end: int, now: int) -> bytes:
         """The own log ends here now, at the offset that `cut` named, and so do its epochs; the first report."""
@@ -122,10 +233,11 @@ class SwitchSlave:
         """The epochs with that of this part, when it is new."""
         if end != 0 and part.offset != end:
             raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it is another log")
-        if end == 0 and part.offset % self._file_size != 0:
+        file_size = self._own.file_size
+        if end == 0 and part.offset % file_size != 0:
             raise NotReplicated(
                 f"it begins at offset {part.offset}, where no file begins with mappedFileSizeCommitLog = "
-                f"{self._file_size} bytes: set the size that it has"
+                f"{file_size} bytes: set the size that it has"
             )
         epoch, last = part.epoch, epochs.last
         if epoch == last:
@@ -143,18 +255,20 @@ class SwitchSlave:
         """What is due: the handshake once more while it is not answered, the report of `kept`, the end of what this
         slave keeps, or nothing."""
         waited = now - self._said_at > self._pace.heartbeat
-        if not self.follows:
+        if not self.follows and not self._tail:
             return self.hello(now) if waited and not self._answered else b""
-        if kept <= self._reported and not waited:
+        if not waited and (self._tail or kept <= self._reported):
             return b""
-        self._reported = kept
+        if not self._tail:
+            self._reported = kept
         self._said_at = now
-        return encode_report(kept)
+        return encode_report(self._reported)
 
     def silent(self, now: int) -> bool:
         """True when the master was not heard for so long that it is gone."""
         return now - self._heard_at > self._pace.silence
 
     def due(self) -> int:
-        """When `silent` or `say` is to be asked next."""
-        return min(self._heard_at + self._pace.silence + 1, self._said_at + self._pace.heartbeat + 1)
+        """When `silent`, `check` or `say` is to be asked next."""
+        at = min(self._heard_at + self._pace.silence + 1, self._said_at + self._pace.heartbeat + 1)
+        return min(at, self._compared_by) if self._tail else at

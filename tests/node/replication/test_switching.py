@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bolide.admin import Admin
 from bolide.errors import ConnectionLost
 from bolide.node.broker import BrokerNode
+from bolide.node.replication.switching import Switching
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.controller import ElectMasterRequestHeader
+from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.standing import Told
+from bolide.replication.switch_frames import encode_answer
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import ControlledSet, controlled
@@ -196,6 +203,121 @@ async def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path:
         await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
         assert not role.may_serve
         await until(lambda: role.may_serve)
+
+
+@asynccontextmanager
+async def speaking(stream: bytes) -> AsyncIterator[str]:
+    """Run a server that writes these bytes to every connection; yield its address."""
+    open_: list[asyncio.StreamWriter] = []
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_.append(writer)
+        writer.write(stream)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in open_:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+        await server.wait_closed()
+
+
+def switching_of(node: BrokerNode) -> Switching:
+    assert node._joining.switching is not None
+    return node._joining.switching
+
+
+@pytest.mark.parametrize("settings", [{"in_sync_replicas": 2}, {}])
+async def test_replica_never_truncates_held_bytes_reports_it_and_remembers_after_a_restart(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    async with controlled(tmp_path) as of, speaking(encode_answer(Epochs([Epoch(1, 0)]), 0)) as liar:
+        first = await of.start("a", **settings)
+        await of.leads(first)
+        second = await of.start("b", slave_read_enable=True, **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 20)) == OK
+        end = int(first.store.written_offset)
+        await until(lambda: switching_of(second).held.offset == end == switching_of(first).held.offset)
+        await of.controller.stop()  # otherwise the slave would be elected
+        await of.stop("a")
+        link = switching_of(second)._link
+        assert link is not None
+        await until(lambda: link.follow(liar) or bool(link.refused()))
+        assert f"the set has confirmed this one up to {end}" in link.refused()
+        assert f"bolide store truncate {second.store.root} --at 0 --yes" in link.refused()
+        assert not second.parts.role.may_serve
+        assert int(second.store.written_offset) == end
+        async with Admin(of.names.address) as admin:
+            await until_refused(admin, second.address)
+        await of.stop("b")
+        of.controller = of.another_controller()
+        await of.controller.start()
+        again = await of.start("b", **settings)
+        assert switching_of(again).held.offset == end
+        third = await of.start("a", **settings)
+        await until(lambda: third.parts.role.may_write or again.parts.role.may_write)
+        await of.all_in_sync(1, 2)
+        assert again.parts.inspection.replicas.refused() == third.parts.inspection.replicas.refused() == ""
+
+
+async def test_slave_prefers_the_masters_own_log_address_to_the_name_servers(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of, speaking(encode_answer(Epochs([Epoch(1, 0)]), 0)) as liar:
+        first = await of.start("a")
+        await of.leads(first)
+        second = await of.start("b")
+        await of.all_in_sync(1, 2)
+        link = switching_of(second)._link
+        assert link is not None
+        connection = link._connection
+        assert connection is not None
+        switching_of(second).master_told(liar)
+        connection.abort()
+        await until(lambda: link._connection not in (None, connection) and link.link(0).is_activated)
+        assert link._connection is not None
+        assert link._connection.remote != liar
+        assert link.refused() == ""
+
+
+async def until_refused(admin: Admin, address: str) -> None:
+    """Wait until the list of replicas says that this one does not follow."""
+    while True:
+        found = [row for row in await admin.replicas() if row.kept]
+        if found:
+            (row,) = found
+            assert (row.replica, row.in_sync) == (address, False)
+            assert "bolide store truncate" in row.kept
+            return
+        await asyncio.sleep(0.05)
+
+
+async def test_log_that_differs_from_the_masters_is_not_truncated(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a", in_sync_replicas=2)
+        await of.leads(first)
+        second = await of.start("b", in_sync_replicas=2)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(first, 20)) == OK
+        end = int(first.store.written_offset)
+        await until(lambda: int(second.store.flushed_offset) == end)
+        await of.stop("b")
+        path = tmp_path / "b" / "commitlog" / f"{0:020}"
+        data, last = bytearray(path.read_bytes()), 0
+        while (size := int.from_bytes(data[last : last + 4])) < end - last:
+            last += size
+        differs = last + 47  # part of the born timestamp, which no CRC covers
+        data[differs] ^= 1
+        path.write_bytes(data)
+        again = await of.start("b", in_sync_replicas=2)
+        replicas = again.parts.inspection.replicas
+        await until(lambda: bool(replicas.refused()))
+        assert f"differ at offset {differs}" in replicas.refused()
+        assert f"--at {differs} --yes" in replicas.refused()
+        assert not again.parts.role.may_serve
 
 
 async def elect(of: ControlledSet, broker_id: int) -> None:

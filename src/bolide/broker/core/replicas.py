@@ -26,6 +26,9 @@ class Replicas(Protocol):
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master; of a master without a value."""
 
+    def refused(self) -> str:
+        """Why this slave rejects its master, with the command that resolves it; "" if it does not, and for a master."""
+
     def lag_ms(self, now: int) -> int:
         """How long ago this slave last had all of its master's log, -1 where nothing is known; 0 of a master."""
 
@@ -52,6 +55,10 @@ class NoReplicas:
     def link(self, now: int) -> HAClientRuntimeInfo:
         """There is none."""
         return HAClientRuntimeInfo()
+
+    def refused(self) -> str:
+        """There is no master to reject."""
+        return ""
 
     def lag_ms(self, now: int) -> int:
         """Nothing lags."""

@@ -134,6 +134,7 @@ class InspectService(Service):
             "brokerVersionDesc": "V5_5_0",
             "brokerActive": "true" if self._role.may_deliver or self._role.acting else "false",
             "brokerRole": self._role.name,
+            "replicationRefused": self.replicas.refused(),
             "replicationLagMs": str(self.replicas.lag_ms(now)),
             "slaveLagMs": " ".join(f"{slave}={lag}" for slave, lag in self.replicas.lags(now).items()),
             "storeState": self._state(),

@@ -1,4 +1,4 @@
-"""What the brokers of a set tell each other in plain mode: 905 of a name server, 906 of each other
+"""What the brokers of a set tell each other: 905 of a name server in plain mode, 906 of each other
 (AdminBrokerProcessor.java)."""
 
 from __future__ import annotations

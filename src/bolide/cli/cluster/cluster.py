@@ -82,8 +82,8 @@ def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
         ]
         columns = ("Broker", "Master", "Log end", "Replica", "Behind", "Behind ms", "In sync")
         if as_json or not rows:
-            with_errors = [(*row, each.error) for row, each in zip(rows, found, strict=True)]
-            output.table("Replicas", (*columns, "Error"), with_errors, as_json)
+            with_errors = [(*row, each.error, each.kept) for row, each in zip(rows, found, strict=True)]
+            output.table("Replicas", (*columns, "Error", "Refused"), with_errors, as_json)
         # Without the master in each row, a row fits a line of a terminal.
         for name in sorted({each.broker_name for each in found if not each.error} if not as_json else ()):
             of_set = [row for row in rows if row[0] == name]
@@ -93,6 +93,9 @@ def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
             why = "; ".join(each.error for each in found if each.error)
             code = output.FAILED if any(each.refused for each in found) else output.UNREACHABLE
             output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas: {why}", code)
+        kept = [f"{each.replica} does not follow its master: {each.kept}" for each in found if each.kept]
+        if kept:
+            output.fail("; ".join(kept))
         late = [each.replica for each in found if not each.in_sync]
         if late:
             output.fail(f"{', '.join(late)} lacks too much of its master's log")

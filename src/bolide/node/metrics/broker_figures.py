@@ -270,6 +270,11 @@ class BrokerFigures:
                 "Time since this slave had all of its master's log, 0 while it has; -1 = never.",
                 lag * MILLI if lag >= 0 else -1,
             )
+            families.gauge(
+                "bolide_replication_refused",
+                "1 = this slave does not follow its master: replicationRefused of its runtime says why.",
+                int(bool(replicas.refused())),
+            )
 
     def _node(self, families: Families) -> None:
         source = self._source

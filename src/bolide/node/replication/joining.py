@@ -20,6 +20,7 @@ from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.replication.broker_identity import BrokerIdentity
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.log_address import Asker
 from bolide.node.replication.log_tls import following_context, serving_context
 from bolide.node.replication.master_link import MasterLink
 from bolide.node.replication.membership import Membership
@@ -128,8 +129,8 @@ class Joining:
         )
 
     def introduce(self, members: MembersService, place: BrokerPlace) -> None:
-        """In plain mode: what other brokers of the set may ask and tell."""
-        members.place = place if self.slaves is not None else None
+        """What other brokers of the set may ask, and tell in plain mode."""
+        members.place = place if self.slaves is not None or self.switching is not None else None
         members.log_told = self.master_told if self.master is not None else None
 
     def alive(self, count: int) -> None:
@@ -163,6 +164,7 @@ class Joining:
             options, address, self._world, identity, controllers, switching, failed, self._log
         )
         switching.look_at_set = member.look_at_set
+        switching.log_address = Asker(self._world, tls, options.access.inner_credentials).log_address
         controlled.epochs = lambda: switching.epoch_log.epochs
         controlled.notified = member.notified
         member.start()

@@ -11,7 +11,9 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Service
 from bolide.errors import BolideError
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.master import Pace
+from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
 from bolide.transport.address import split_address
@@ -22,6 +24,7 @@ from bolide.world.contract import World
 
 CONNECT_TIMEOUT_S: Final = 5.0
 WRITE_HIGH: Final = 64 * 1024
+READ: Final = 256 * 1024
 HEARTBEATS: Final = 2
 """Heartbeats of a master that may be missing before what it said last is too old."""
 
@@ -62,6 +65,8 @@ class LinkToMaster(Service):
         """Why the connection ended; "" when the master closed it."""
         self._at_once = False
         self._said = ""
+        self._refused = ""
+        """Why this slave rejects its master; "" if it does not, or no master answered yet."""
         self._follows = False
         self._read_at = 0
         self._wrote_at = 0
@@ -101,10 +106,11 @@ class LinkToMaster(Service):
                 continue
             address, self._why, self._at_once = self._address, "", False
             try:
+                address = await self._where(address)
                 await self._follow_once(address)
                 self._say(f"the connection to the master {address} ended{': ' if self._why else ''}{self._why}")
             except (BolideError, OSError) as error:
-                text = reason_of(error) if isinstance(error, OSError) else str(error)
+                text = reason_of(error) if isinstance(error, OSError) else self._noted(error)
                 self._say(f"cannot follow the master {address}: {text}")
             if not self._at_once:
                 await asyncio.sleep(self._retry_s)
@@ -141,6 +147,63 @@ class LinkToMaster(Service):
             self._connection = None
             self._drop()
             connection.abort()
+
+    def _failed(self, error: BolideError) -> None:
+        """Close the connection because of an error."""
+        self._end(self._noted(error))
+
+    def _keeps_log(self) -> None:
+        """This slave rejects the master because of its log."""
+
+    def _noted(self, error: BolideError) -> str:
+        """Return the text of an error, with the command that resolves it; store it for `refused`."""
+        text = str(error)
+        if isinstance(error, LogKept):
+            self._keeps_log()
+            text += (
+                f"; let a replica lead that has all of it, or stop this broker and truncate its log by "
+                f"bolide store truncate {self._store.root} --at {error.at} --yes (-c broker.conf for its file sizes)"
+            )
+        if isinstance(error, NotReplicated):
+            self._refused = text
+        return text
+
+    def refused(self) -> str:
+        """Why this slave rejects its master, and the command that resolves it; "" if it does not."""
+        return self._refused
+
+    def _followed(self, connection: RawConnection, offset: int) -> None:
+        """This log is a prefix of the master's from now on."""
+        self._follows, self._said, self._refused = True, "", ""
+        self._log.info("follows the master %s from offset %d", connection.remote, offset)
+
+    async def _read(self, offset: int, end: int) -> bytes:
+        """The own bytes between two offsets, loaded by the pool where they are not in memory."""
+        parts: list[bytes | memoryview] = []
+        while offset < end:
+            got = self._raw.read(offset, min(READ, end - offset))
+            if isinstance(got, Extent):
+                await self._loaded(got)
+                continue
+            if not got:
+                raise NotReplicated(f"the own log has no bytes at offset {offset}")
+            parts.append(got)
+            offset += len(got)
+        return b"".join(parts)
+
+    async def _loaded(self, extent: Extent) -> None:
+        done = asyncio.Event()
+
+        def loaded(now: int) -> None:
+            done.set()
+
+        self._parts.effects.load([extent], loaded)
+        self._another_turn()
+        await done.wait()
+
+    async def _where(self, address: str) -> str:
+        """Return where to connect. `address` is from a name server or a setting."""
+        return address
 
     async def _quiet(self) -> None:
         """Wait until nothing of an earlier connection is under way."""

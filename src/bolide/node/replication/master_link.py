@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
-
 from bolide.errors import BolideError
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
 from bolide.replication.errors import NotReplicated
 from bolide.replication.master import Pace
 from bolide.replication.slave import SlaveSession, compare_from
-from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
-
-READ: Final = 256 * 1024
 
 
 class MasterLink(LinkToMaster):
@@ -41,30 +35,6 @@ class MasterLink(LinkToMaster):
     def _drop(self) -> None:
         self._session = None
 
-    async def _read(self, offset: int, end: int) -> bytes:
-        """The own bytes between two offsets, loaded by the pool where they are not in memory."""
-        parts: list[bytes | memoryview] = []
-        while offset < end:
-            got = self._raw.read(offset, min(READ, end - offset))
-            if isinstance(got, Extent):
-                await self._loaded(got)
-                continue
-            if not got:
-                raise NotReplicated(f"the own log has no bytes at offset {offset}")
-            parts.append(got)
-            offset += len(got)
-        return b"".join(parts)
-
-    async def _loaded(self, extent: Extent) -> None:
-        done = asyncio.Event()
-
-        def loaded(now: int) -> None:
-            done.set()
-
-        self._parts.effects.load([extent], loaded)
-        self._another_turn()
-        await done.wait()
-
     # ---- a connection
 
     def received(self, connection: RawConnection, data: bytes) -> None:
@@ -78,12 +48,11 @@ class MasterLink(LinkToMaster):
             if piece.data:
                 self._raw.append(piece.offset, piece.data, now)
         except BolideError as error:
-            self._end(str(error))
+            self._failed(error)
             return
         self._told_end(session.has_all, now)
         if session.compared and not self._follows:
-            self._follows, self._said = True, ""
-            self._log.info("follows the master %s from offset %d", connection.remote, session.end - len(piece.data))
+            self._followed(connection, session.end - len(piece.data))
         self._another_turn()
 
     # ---- turns and time
@@ -110,4 +79,4 @@ class MasterLink(LinkToMaster):
         try:
             session.check(now)
         except NotReplicated as error:
-            self._end(str(error))
+            self._failed(error)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from bolide.access.users import signed
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.operator.following import Following
@@ -23,15 +22,15 @@ from bolide.broker.operator.members import BrokerPlace
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.node.replication.joining import Joining
+from bolide.node.replication.log_address import Asker
 from bolide.node.routes.members import Members
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.replication import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
 from bolide.remoting.json import parse_long
 from bolide.transport.address import split_address
-from bolide.transport.client import ClientConnection
-from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 
 RETRY_S: Final = 1.0
@@ -66,7 +65,7 @@ class PreOnline:
         self._role = role
         self._joining = joining
         self._following = following
-        self._tls = tls
+        self._asker = Asker(world, tls, options.access.inner_credentials)
         self._world = world
         self._asked: set[int] = set()
 
@@ -134,15 +133,7 @@ class PreOnline:
         return True
 
     async def _ask(self, address: str, code: int, ext: dict[str, str]) -> Command:
-        connection = await ClientConnection.connect(
-            address, TIMEOUT_S, ssl=current_context(self._tls), world=self._world
-        )
-        try:
-            request = signed(make_request(code, 0, ext), self._options.access.inner_credentials)
-            answer = await connection.request(request, TIMEOUT_S)
-        finally:
-            connection.close()
-            await connection.wait_closed()
+        answer = await self._asker.ask(address, code, ext, TIMEOUT_S)
         if answer.code != codes.SUCCESS:
             raise NotReady(f"{address} answered {codes.request_name(code)} with {answer.remark}")
         return answer

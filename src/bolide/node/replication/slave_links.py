@@ -317,6 +317,10 @@ class SlaveLinks(Service):
         """A master has none."""
         return HAClientRuntimeInfo()
 
+    def refused(self) -> str:
+        """A master rejects no master."""
+        return ""
+
     def lag_ms(self, now: int) -> int:
         """A master lags behind nobody."""
         return 0

@@ -1,22 +1,38 @@
-"""A slave in the auto-switch mode: gives up what its master does not have, then follows its log."""
+"""A slave in the auto-switch mode: truncates unconfirmed bytes that its master lacks, then replicates its log."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from bolide.errors import BolideError
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
+from bolide.replication.errors import NotReplicated
+from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.master import Pace
 from bolide.replication.switch_frames import Hello
-from bolide.replication.switch_slave import Arrived, SwitchSlave
+from bolide.replication.switch_slave import Arrived, OwnLog, SwitchSlave
 from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
 
 RETRY_S: Final = 1.0
 """To the next try: a master that was just elected is not one yet."""
+
+
+class FollowedMaster(NamedTuple):
+    """The master of a slave, and what is known about the slave's own log."""
+
+    epoch: int
+    """The epoch of the master."""
+    log_address: Callable[[], Awaitable[str]]
+    """Asks the master for the address of its log; returns "" without an answer."""
+    hello: Hello
+    epoch_log: EpochLog
+    held: HeldBySet
+    all_confirm: bool
+    """allAckInSyncStateSet."""
 
 
 class SwitchLink(LinkToMaster):
@@ -27,16 +43,17 @@ class SwitchLink(LinkToMaster):
         store: MessageStore,
         pace: Pace,
         parts: LoopParts,
-        hello: Hello,
-        epoch_log: EpochLog,
+        followed: FollowedMaster,
         cut: Callable[[int], Awaitable[None]],
-        following: Callable[[], None],
+        following: Callable[[bool], None],
     ) -> None:
-        """`cut` cuts the log of the store; `following` is called when this log has become the front of its master's."""
+        """`cut` truncates the store's log. `following` is called with True once this log is a prefix of the master's,
+        with False if this slave rejects the master."""
         super().__init__(store, pace, parts)
         self._retry_s = min(self._retry_s, RETRY_S)
-        self._hello = hello
-        self._epoch_log = epoch_log
+        self._followed_by = followed
+        self._epoch_log = followed.epoch_log
+        self._held = followed.held
         self._cut = cut
         self._following = following
         self._session: SwitchSlave | None = None
@@ -50,6 +67,10 @@ class SwitchLink(LinkToMaster):
         await super().stop()
         await self._quiet()
 
+    async def _where(self, address: str) -> str:
+        """Prefer the master's own answer: a name server accepts registrations from anyone."""
+        return await self._followed_by.log_address() or address
+
     async def _quiet(self) -> None:
         while self._working is not None:
             await asyncio.wait([self._working])
@@ -57,10 +78,9 @@ class SwitchLink(LinkToMaster):
     def _begin(self, now: int) -> bytes:
         file_size = int(self._store.shape.commit_log_segment_size)
         self._later = []
-        self._session = session = SwitchSlave(
-            self._hello, int(self._raw.end), self._epoch_log.epochs, file_size, self._pace, now,
-            int(self._store.replicated_offset),
-        )  # fmt: skip
+        of, raw = self._followed_by, self._raw
+        own = OwnLog(int(raw.end), self._epoch_log.epochs, file_size, self._held.offset, int(raw.begin))
+        self._session = session = SwitchSlave(of.hello, own, of.epoch, self._pace, now, of.all_confirm)
         return session.hello(now)
 
     def _drop(self) -> None:
@@ -79,21 +99,25 @@ class SwitchLink(LinkToMaster):
         now = self._read_at = self._clock()
         try:
             arrived = session.received(data, now)
-            if arrived.cut >= 0 or any(epochs is not None for epochs, _, _ in arrived.runs):
+            if arrived.cut >= 0 or arrived.compare or any(epochs is not None for epochs, _, _ in arrived.runs):
                 connection.pause_reading()
                 self._working = asyncio.get_running_loop().create_task(self._work(session, connection, arrived))
                 return
             for _, offset, part in arrived.runs:
                 self._raw.append(offset, part, now)
         except BolideError as error:
-            self._end(str(error))
+            self._failed(error)
             return
         self._took(session, now)
 
     async def _work(self, session: SwitchSlave, connection: RawConnection, arrived: Arrived) -> None:
         """Do in order what has to be on disk before what follows it."""
-        failed = ""
+        failed: BolideError | None = None
         try:
+            if arrived.compare is not None:
+                tail = await self._read(*arrived.compare)
+                if connection is self._connection:
+                    self._write(session.comparing(tail, self._clock()))
             if arrived.cut >= 0:
                 await self._agree(session, connection, arrived.cut)
             for epochs, offset, part in arrived.runs:
@@ -102,16 +126,16 @@ class SwitchLink(LinkToMaster):
                 if part:
                     self._raw.append(offset, part, self._clock())
         except BolideError as error:
-            failed = str(error)
+            failed = error
         finally:
             self._working = None
         if connection is not self._connection:
             return
-        if failed:
-            self._end(failed)
+        if failed is not None:
+            self._failed(failed)
             return
         self._took(session, self._clock())
-        later, self._later = self._later, []
+        later, self._later = [b"", *self._later], []
         connection.resume_reading()
         for data in later:
             self.received(connection, data)
@@ -120,22 +144,24 @@ class SwitchLink(LinkToMaster):
         """Let this log be the front of the master's: cut the log, then its epochs, then say so."""
         before = int(self._raw.end)
         if end < before:
-            lost = end < self._store.replicated_offset
             self._log.warning(
-                "cutting this log from %d back to %d: the master %s has another one from there on; %s",
+                "cutting this log from %d back to %d: the master %s has other bytes from there on, and the set did not "
+                "confirm this end as far as is known here; a copy is in %s",
                 before,
                 end,
                 connection.remote,
-                "messages that were acknowledged go" if lost else "nothing of what goes was confirmed by the set",
+                self._store.log_cut.folder,
             )
             await self._cut(end)
         await self._epoch_log.cut(end)
         if connection is not self._connection:
             return
         self._write(session.cut_done(end, self._clock()))
-        self._follows, self._said = True, ""
-        self._log.info("follows the master %s from offset %d", connection.remote, end)
-        self._following()
+        self._followed(connection, end)
+        self._following(True)
+
+    def _keeps_log(self) -> None:
+        self._following(False)
 
     def _took(self, session: SwitchSlave, now: int) -> None:
         """Let what the set confirms be dispatched."""
@@ -143,6 +169,8 @@ class SwitchLink(LinkToMaster):
         confirmed = min(session.confirm, int(self._raw.end))
         if session.follows and confirmed > store.replicated_offset:
             store.replicated_offset = confirmed
+        if session.follows:
+            self._held.told(min(session.held, int(self._raw.end)))
         self._told_end(session.follows and session.confirm <= int(self._raw.end), now)
         self._another_turn()
 
@@ -160,7 +188,14 @@ class SwitchLink(LinkToMaster):
         return self._session.due() if self._session is not None and self._working is None else None
 
     def tick(self, now: int, budget: int) -> None:
-        """Notice a master that is silent; the turn after it reports."""
+        """Close the connection of a master that is silent or does not send the bytes to compare."""
         session = self._session
-        if session is not None and self._working is None and session.silent(now):
+        if session is None or self._working is not None:
+            return
+        if session.silent(now):
             self._end(f"it was silent for {self._pace.silence} ms", at_once=True)
+            return
+        try:
+            session.check(now)
+        except NotReplicated as error:
+            self._failed(error)

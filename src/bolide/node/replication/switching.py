@@ -7,7 +7,7 @@ more sends, refuses those that wait, and gives up what its master does not have 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -26,13 +26,15 @@ from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.log_address import nowhere
 from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
-from bolide.node.replication.switch_link import SwitchLink
+from bolide.node.replication.switch_link import FollowedMaster, SwitchLink
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.registrar import Registration
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
+from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
 from bolide.replication.standing import Told
@@ -125,9 +127,13 @@ class Switching(Service):
         """Topics that were asked for because a message of them came."""
         self.look_at_set: Callable[[], None] = self._set_told_nobody
         """Called when the set of replicas in sync may have to change."""
+        self.log_address: Callable[[str], Awaitable[str]] = nowhere
+        """Asks the broker at an address for the address of its log; returns "" without an answer."""
         # A start dispatches all of the log, also what may be cut off yet.
         store.replicated_offset = min(store.dispatched_offset, store.maintenance.checkpoint.confirm_physical_offset)
         store.maintenance.confirmed = lambda: int(store.confirm_offset)
+        self.held = HeldBySet(min(store.maintenance.checkpoint.held_offset, int(store.end_offset)))
+        store.maintenance.held = lambda: self.held.offset
 
     def _set_told_nobody(self) -> None:
         """Until the broker is a member of its set."""
@@ -230,9 +236,13 @@ class Switching(Service):
         node, store, options = self.node, self._store, self._options
         self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
         await self.lose()
-        hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner)
+        hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, wants_held=True)
+        followed = FollowedMaster(
+            told.epoch, lambda: self.log_address(told.address), hello, self.epoch_log, self.held,
+            options.controlled.all_ack_in_sync_state_set,
+        )  # fmt: skip
         self._link = link = SwitchLink(
-            store, self._pace, self._parts, hello, self.epoch_log, self.cut, lambda: self._following(told.address)
+            store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows)
         )
         link.woken = self
         link.start()
@@ -270,9 +280,14 @@ class Switching(Service):
         node.names.register_now()
         self._parts.another_turn()
 
-    def _following(self, address: str) -> None:
-        """This log is the front of the master's: what it has may be read, and the master's tables fit."""
+    def _following(self, address: str, follows: bool) -> None:
+        """If the slave follows, its log is a prefix of the master's: serve reads and copy the master's tables. If it
+        rejects the master, it is unknown which log is right: serve nobody."""
         role = self.node.role
+        if not follows:
+            if role.may_serve:
+                role.become(SLAVE, role.broker_id, self._parts.clock(), fenced=True)
+            return
         role.become(SLAVE, role.broker_id, self._parts.clock())
         tables = self.node.tables
         tables.master_is(address)
@@ -294,6 +309,7 @@ class Switching(Service):
             while not cutting.done():  # a thread cannot be cancelled
                 await asyncio.wait([cutting])
             cutting.result()
+            self.held.cut(end)
             self._progress_due = True
         finally:
             node.turns.still = False
@@ -362,8 +378,10 @@ class Switching(Service):
         side = self.side
         if side is not None:
             side.turn(now)
-        if self._confirming is not None and self._confirming.sync_set.wanted(now) is not None:
-            self.look_at_set()
+        if self._confirming is not None:
+            self.held.told(self._confirming.held)
+            if self._confirming.sync_set.wanted(now) is not None:
+                self.look_at_set()
         if self._opening is not None:
             # Not within the turn: a role changes between two.
             asyncio.get_running_loop().call_soon(self._open)
@@ -403,6 +421,10 @@ class Switching(Service):
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master."""
         return (self.side or NoReplicas()).link(now)
+
+    def refused(self) -> str:
+        """Why this replica rejects its master; "" if it does not."""
+        return (self.side or NoReplicas()).refused()
 
     def lag_ms(self, now: int) -> int:
         """How long ago this slave last had all of its master's log."""
