@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools import generate_blocking  # noqa: E402  this is run as a file
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
 from tools.read_source import (  # noqa: E402  the same
     Definition,
     Function,
@@ -317,17 +318,8 @@ def linked(doc: str, known: set[str], own: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with --check compare; 1 when a page is out of date."""
-    wrong = 0
-    FOLDER.mkdir(exist_ok=True)
-    for about in PAGES:
-        text, file = page(about), FOLDER / about.file
-        if "--check" not in arguments:
-            file.write_text(text, encoding="utf-8")
-        elif not file.is_file() or file.read_text(encoding="utf-8") != text:
-            print(f"{file.relative_to(ROOT)} is out of date: run tools/generate_api.py")
-            wrong = 1
-    return wrong
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({FOLDER / about.file: page(about) for about in PAGES}, __file__, arguments)
 
 
 if __name__ == "__main__":

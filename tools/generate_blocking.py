@@ -18,7 +18,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
+
 PACKAGE = ROOT / "src"
 
 
@@ -386,17 +390,8 @@ def generate(output: Output) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with --check compare; the exit code is 1 when something checked in is out of date."""
-    stale = 0
-    for output in OUTPUTS:
-        text = generate(output)
-        if "--check" in arguments:
-            if not output.path.exists() or output.path.read_text() != text:
-                print(f"{output.path.relative_to(ROOT)} is out of date: run tools/generate_blocking.py")
-                stale = 1
-        else:
-            output.path.write_text(text)
-    return stale
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({output.path: generate(output) for output in OUTPUTS}, __file__, arguments)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
+
 PAGE = ROOT / "docs" / "reference" / "commands.md"
 EXAMPLES = ROOT / "docs" / "reference" / "examples.txt"
 HEAD = """# Commands
@@ -186,14 +190,8 @@ def cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with --check compare; 1 when the page is out of date."""
-    text = page()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run tools/generate_commands.py")
-        return 1
-    return 0
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({PAGE: page()}, __file__, arguments)
 
 
 if __name__ == "__main__":

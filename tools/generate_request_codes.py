@@ -33,6 +33,10 @@ from bolide.remoting.request_routes import Kind, Row
 from bolide.remoting.unsupported import why_unsupported
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
+
 PAGE = ROOT / "docs" / "request-codes.md"
 FACTS = ROOT / "tests" / "data" / "protocol" / "remoting.json"
 VERSIONS = {"4.x": "4.9.7, 5.5.0", "5.x": "5.5.0", "5.5": "5.5.0"}
@@ -173,14 +177,8 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with --check compare; 1 when the page is out of date."""
-    text = page()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run tools/generate_request_codes.py")
-        return 1
-    return 0
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({PAGE: page()}, __file__, arguments)
 
 
 if __name__ == "__main__":

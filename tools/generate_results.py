@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
+
 FOLDER = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "reference" / "results.md"
 ORDER: Final = ("broker", "peers", "spark-as-written", "spark", "kafka", "rebuild", "growth", "operated", "failover")
@@ -76,17 +80,10 @@ def page() -> str:
     return "\n".join([HEAD, *map(rendered, loaded())]).rstrip() + "\n"
 
 
-def main() -> int:
-    """Write the page, or with --check compare it."""
-    text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE.relative_to(ROOT)} is out of date: run python tools/generate_results.py", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+def main(arguments: list[str]) -> int:
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({PAGE: page()}, __file__, arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

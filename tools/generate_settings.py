@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from bolide.declaration import Setting
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.generated import write_or_check  # noqa: E402  this is run as a file
+
 PAGE = ROOT / "docs" / "settings.md"
 HEAD = """# Settings
 
@@ -122,15 +126,8 @@ def refused_keys() -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with --check compare; 1 when the page is out of date."""
-    made = page()
-    if arguments == ["--check"]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != made:
-            print("docs/settings.md is out of date: run python tools/generate_settings.py")
-            return 1
-        return 0
-    PAGE.write_text(made, encoding="utf-8")
-    return 0
+    """Write, or with --check compare. Returns 1 if something is out of date."""
+    return write_or_check({PAGE: page()}, __file__, arguments)
 
 
 if __name__ == "__main__":
