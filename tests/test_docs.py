@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
-from typer.core import TyperGroup
+from tools.generate_commands import paths
 
-from bolide.cli.main import load
+from bolide.cli.main import command
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "docs" / "programs"
@@ -69,14 +67,4 @@ def test_the_page_of_the_command_line_lists_every_command() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     named = [set(re.findall(r"[a-z]+", row)) for row in rows]
-    shown = typer.main.get_group(load())
-    assert [path for path in commands(shown) if not any(set(path) <= row for row in named)] == []
-
-
-def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command."""
-    for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name)
+    assert [path for path in paths(command(), "") if not any(set(path.split()) <= row for row in named)] == []

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from click.testing import Result
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 
 ADMIN = '{"username":"admin","password":"admin-secret"}'
 
@@ -27,7 +26,7 @@ class Signed:
 
     def _run(self, words: tuple[str, ...], typed: str = "", code: int = 0) -> Result:
         signs = {"BOLIDE_ACCESS_KEY": self.user, "BOLIDE_SECRET_KEY": self.secret}
-        done = CliRunner().invoke(load(), [*words, "-n", self.broker.namesrv_addr], input=typed, env=signs)
+        done = invoke(*words, "-n", self.broker.namesrv_addr, typed=typed, **signs)
         assert done.exit_code == code, done.output
         return done
 

@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
+from tests.cli.running import invoke
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str) -> None:
-    done = CliRunner().invoke(load(), ["completion", shell])
+    done = invoke("completion", shell)
     assert done.exit_code == 0 and f"_BOLIDE_COMPLETE{'=complete_bash' if shell == 'bash' else ''}" in done.output
-    assert CliRunner().invoke(load(), ["completion", "tcsh"]).exit_code == 2
+    assert invoke("completion", "tcsh").exit_code == 2
 
 
 def test_bash_completes_a_command_and_an_option(tmp_path: Path) -> None:
@@ -24,7 +23,7 @@ def test_bash_completes_a_command_and_an_option(tmp_path: Path) -> None:
     program.write_text(f"#!{sys.executable}\nfrom bolide.cli.main import main\n\nmain()\n")
     program.chmod(0o700)
     script = f"""
-        {CliRunner().invoke(load(), ["completion", "bash"]).output}
+        {invoke("completion", "bash").output}
         COMP_WORDS=(bolide cluster ap) COMP_CWORD=2; _bolide_completion {program}; echo "${{COMPREPLY[@]}}"
         COMP_WORDS=(bolide topic list --sy) COMP_CWORD=3; _bolide_completion {program}; echo "${{COMPREPLY[@]}}"
     """

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.testing.broker import Broker
 from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, wait_registered
 from proof.kit.our_processes import OurNameServer
 from proof.kit.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+from tests.cli.running import invoke
 
 pytestmark = pytest.mark.java
 
@@ -23,7 +22,7 @@ COMMIT = 15
 
 def bolide(namesrv: str, *words: str) -> str:
     """What a command that succeeds prints."""
-    done = CliRunner().invoke(load(), [*words, "-n", namesrv])
+    done = invoke(*words, "-n", namesrv)
     assert done.exit_code == 0, done.output
     return done.stdout
 

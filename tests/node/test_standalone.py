@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.cli.terminal.output import USAGE
 from bolide.errors import ConfigError
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
@@ -26,6 +24,7 @@ from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
 from proof.kit.processes import ChildProcess
 from proof.kit.waiting import PATIENCE, PROCESS_PATIENCE, wait_until
+from tests.cli.running import invoke
 from tests.node.brokers import send_request
 
 PROGRAM = """\
@@ -208,6 +207,6 @@ def test_the_plan_of_sets_has_a_controller_and_replicas_of_one_name() -> None:
 
 @pytest.mark.parametrize(("option", "number", "most"), [("--replicas", "99", 5), ("--brokers", "27", 26)])
 def test_too_many_are_an_error_of_usage_in_one_sentence(option: str, number: str, most: int) -> None:
-    done = CliRunner().invoke(load(), ["standalone", "--store", "/s", option, number])
+    done = invoke("standalone", "--store", "/s", option, number)
     said = f"bolide: {option} {number} is not allowed: it must be 1 to {most}\n"
     assert (done.exit_code, done.stdout, done.stderr) == (USAGE, "", said)

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
 from tests.cli.access import Signed, guarded
+from tests.cli.running import invoke
 from tests.client.patient_blocking import Producer
 
 
@@ -133,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_told(admin: Signed, file: Path) -> None:
 
 def test_offsets_move_from_one_cluster_to_another_that_has_no_users(file: Path) -> None:
     def run(broker: Broker, *words: str) -> str:
-        done = CliRunner().invoke(load(), [*words, "-n", broker.namesrv_addr])
+        done = invoke(*words, "-n", broker.namesrv_addr)
         assert done.exit_code == 0, done.output
         return done.stdout
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 from click.testing import Result
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 
 
 def run(broker: Broker, *words: str) -> Result:
-    return CliRunner().invoke(load(), ["namesrv", *words, "-n", broker.namesrv_addr])
+    return invoke("namesrv", *words, "-n", broker.namesrv_addr)
 
 
 def test_values_are_put_listed_and_deleted(bolide_broker: Broker) -> None:
@@ -40,7 +39,7 @@ def test_missing_value_is_an_error(bolide_broker: Broker) -> None:
 
 def test_delete_asks_first(bolide_broker: Broker) -> None:
     run(bolide_broker, "kv", "put", "NS", "a", "1")
-    done = CliRunner().invoke(load(), ["namesrv", "kv", "delete", "NS", "a", "-n", bolide_broker.namesrv_addr], "n\n")
+    done = invoke("namesrv", "kv", "delete", "NS", "a", "-n", bolide_broker.namesrv_addr, typed="n\n")
     assert done.exit_code == 1
     assert run(bolide_broker, "kv", "get", "NS", "a").stdout == "1\n"
 
@@ -69,11 +68,11 @@ def test_settings_are_shown_and_changed(bolide_broker: Broker) -> None:
 
 def test_flags_of_the_daemon_do_not_go_with_a_command(bolide_broker: Broker) -> None:
     words = ["namesrv", "--listen", "127.0.0.1:0", "kv", "list", "NS", "-n", bolide_broker.namesrv_addr]
-    done = CliRunner().invoke(load(), words)
+    done = invoke(*words)
     assert done.exit_code == 2
     assert "leave them out of kv" in done.stderr
 
 
 def test_name_server_that_is_gone_is_unreachable() -> None:
-    done = CliRunner().invoke(load(), ["namesrv", "kv", "get", "NS", "a", "-n", "127.0.0.1:1"])
+    done = invoke("namesrv", "kv", "get", "NS", "a", "-n", "127.0.0.1:1")
     assert done.exit_code == 3

@@ -17,12 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PROCESS_PATIENCE
+from tests.cli.running import invoke
 from tests.client.patient_blocking import Admin, Producer
 
 
@@ -125,25 +124,25 @@ def test_a_cluster_that_cannot_be_reached_is_said_on_the_screen() -> None:
 
 def test_without_a_terminal_it_prints_one_round() -> None:
     with cluster() as broker:
-        done = CliRunner().invoke(load(), ["top", "-n", broker.namesrv_addr])
+        done = invoke("top", "-n", broker.namesrv_addr)
         assert done.exit_code == 0, done.output
         assert done.stdout.index("broker-a") < done.stdout.index("behind") < done.stdout.index("ahead")
         assert "Groups: lag 3" in done.stdout and "\x1b" not in done.stdout
 
         words = ["top", "-n", broker.namesrv_addr, "--json", "--count", "2", "--interval", "0.1", "--filter", "BEHIND"]
-        first, second = map(json.loads, CliRunner().invoke(load(), words).stdout.splitlines())
+        first, second = map(json.loads, invoke(*words).stdout.splitlines())
         assert first["groups"] == [{"group": "behind", "lag": 3, "growth_per_second": None}]
         assert second["groups"] == [{"group": "behind", "lag": 3, "growth_per_second": 0.0}]
         assert [each["broker"] for each in second["brokers"]] == ["broker-a"] and second["time"].endswith("+00:00")
-        nothing = CliRunner().invoke(load(), ["top", "-n", broker.namesrv_addr, "--json", "--cluster", "None"])
+        nothing = invoke("top", "-n", broker.namesrv_addr, "--json", "--cluster", "None")
         assert nothing.exit_code == 1 and "cluster None" in nothing.output
 
 
 @pytest.mark.parametrize("words", [["--sort", "speed"], ["--interval", "0"], ["--count", "0"]])
 def test_wrong_usage_is_refused(words: list[str]) -> None:
-    assert CliRunner().invoke(load(), ["top", *words]).exit_code == 2
+    assert invoke("top", *words).exit_code == 2
 
 
 def test_a_cluster_that_does_not_answer_is_a_failure() -> None:
-    done = CliRunner().invoke(load(), ["top", "-n", "127.0.0.1:1"])
+    done = invoke("top", "-n", "127.0.0.1:1")
     assert done.exit_code == 3 and "127.0.0.1:1" in done.output

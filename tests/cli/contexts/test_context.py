@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.testing.broker import Broker
 from tests.cli.access import guarded
+from tests.cli.running import invoke
 
 Run = Callable[..., str]
 
@@ -24,7 +23,7 @@ def run(tmp_path: Path) -> Run:
 
     def run(*words: str, code: int = 0, typed: str = "", **variables: str) -> str:
         env = {**empty, **variables, "XDG_CONFIG_HOME": str(tmp_path)}
-        done = CliRunner().invoke(load(), list(words), env=env, input=typed)
+        done = invoke(*words, **env, typed=typed)
         assert done.exit_code == code, done.output
         return done.output
 

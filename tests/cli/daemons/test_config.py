@@ -8,10 +8,11 @@ from typing import Any
 from typer.testing import CliRunner
 
 from bolide.cli.main import load
+from tests.cli.running import invoke
 
 
 def shown(*words: str) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(load(), ["config", "show", *words, "--json"])
+    result = invoke("config", "show", *words, "--json")
     assert result.exit_code == 0, result.output
     rows: list[dict[str, Any]] = json.loads(result.stdout)
     return rows

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 
 from click.testing import Result
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
+from tests.cli.running import invoke
 from tests.client.patient_blocking import Producer, PullConsumer, PushConsumer
 
 
 def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
     def run(*words: str) -> str:
-        done = CliRunner().invoke(load(), [*words, "-n", broker.namesrv_addr])
+        done = invoke(*words, "-n", broker.namesrv_addr)
         assert done.exit_code == 0, done.output
         return done.stdout
 
@@ -38,11 +37,11 @@ def test_the_lag_of_every_group_is_listed_the_largest_first() -> None:
 
 def test_members_are_listed_with_their_stacks(bolide_broker: Broker) -> None:
     def run(*words: str) -> Result:
-        return CliRunner().invoke(load(), ["group", "members", "G", *words, "-n", bolide_broker.namesrv_addr])
+        return invoke("group", "members", "G", *words, "-n", bolide_broker.namesrv_addr)
 
     assert run().exit_code == 1
     assert "there is no group G" in run().stderr
-    CliRunner().invoke(load(), ["topic", "create", "T", "-n", bolide_broker.namesrv_addr])
+    invoke("topic", "create", "T", "-n", bolide_broker.namesrv_addr)
     consumer = PushConsumer("G", bolide_broker.namesrv_addr, client_id="first")
     consumer.subscribe("T", "*", lambda message: None)
     with consumer, PullConsumer("G", bolide_broker.namesrv_addr, client_id="second") as second:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 
 from click.testing import Result
-from typer.testing import CliRunner
 
-from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 from tests.client.patient_blocking import Producer, PushConsumer
 
 
 def run(broker: Broker, *words: str) -> Result:
-    return CliRunner().invoke(load(), [*words, "-n", broker.namesrv_addr])
+    return invoke(*words, "-n", broker.namesrv_addr)
 
 
 def offsets(broker: Broker, group: str) -> list[int]:

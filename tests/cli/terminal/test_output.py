@@ -7,22 +7,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from tools.generate_commands import within
 
 from bolide.cli import main as cli
-from bolide.cli.main import load
+from bolide.cli.main import command as whole
 from bolide.cli.terminal import output
 from bolide.cli.terminal.moment import moment_of
 from bolide.cli.terminal.output import FAILED, UNREACHABLE, USAGE
 from bolide.testing.broker import Broker
 from bolide.version import VERSION
+from tests.cli.running import invoke
 
 NOWHERE = "127.0.0.1:1"
 ARGUMENTS = {
@@ -61,19 +59,10 @@ MADE_BY_USE = (
 """Verbs for which nothing can be absent, or that make what is, or wait for it."""
 
 
-def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every verb with its nouns."""
-    if hasattr(command, "commands"):
-        for name, below in command.commands.items():
-            yield from verbs(below, (*path, name))
-    else:
-        yield path, command
-
-
 def asking() -> list[tuple[str, ...]]:
     """The verbs that ask servers, with their arguments."""
     found = []
-    for path, command in verbs(typer.main.get_command(load())):
+    for path, command in within(whole()):
         if " ".join(path).startswith(ON_SPARK) or not any(each.name == "namesrv" for each in command.params):
             continue
         named = []
@@ -90,7 +79,7 @@ def asking() -> list[tuple[str, ...]]:
 
 def run(*words: str) -> tuple[int, str]:
     """Exit code and what was said."""
-    done = CliRunner().invoke(load(), list(words), input="x\n")
+    done = invoke(*words, typed="x\n")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.output
 
@@ -156,7 +145,7 @@ def test_flags_are_shown_without_a_type(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_version_is_an_option_too() -> None:
-    assert CliRunner().invoke(load(), ["--version"]).output == f"bolide {VERSION}\n"
+    assert invoke("--version").output == f"bolide {VERSION}\n"
 
 
 @pytest.mark.parametrize(
@@ -180,11 +169,11 @@ def test_span_is_shown_in_units(capsys: pytest.CaptureFixture[str], milliseconds
 
 
 def test_error_under_json_is_an_object() -> None:
-    done = CliRunner().invoke(load(), ["topic", "show", "nothing", "--json", "--namesrv", NOWHERE])
+    done = invoke("topic", "show", "nothing", "--json", "--namesrv", NOWHERE)
     told = json.loads(done.stderr)
     assert (done.exit_code, told["exit_code"]) == (UNREACHABLE, UNREACHABLE)
     assert "cannot be reached" in told["error"]
-    done = CliRunner().invoke(load(), ["topic", "show", "nothing", "--namesrv", NOWHERE])
+    done = invoke("topic", "show", "nothing", "--namesrv", NOWHERE)
     assert done.stderr.startswith("bolide: ")
 
 

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from bolide.cli.main import load
 from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 
 WATCHED = {
     "topic": ["list", "show", "route"],
@@ -64,9 +64,9 @@ def test_it_ends_when_the_reader_closes_the_pipe(bolide_broker: Broker) -> None:
 
 
 def test_wrong_usage_ends_it_and_too_short_a_time_is_refused() -> None:
-    done = CliRunner().invoke(load(), ["topic", "list", "-n", "nonsense", "--watch", "1"])
+    done = invoke("topic", "list", "-n", "nonsense", "--watch", "1")
     assert done.exit_code == 2 and "host:port" in done.output
-    assert CliRunner().invoke(load(), ["topic", "list", "--watch", "0"]).exit_code == 2
+    assert invoke("topic", "list", "--watch", "0").exit_code == 2
 
 
 @pytest.mark.parametrize(("noun", "verb"), [(noun, verb) for noun, verbs in WATCHED.items() for verb in verbs])

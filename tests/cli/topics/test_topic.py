@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 
-from typer.testing import CliRunner
-
-from bolide.cli.main import load
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 from tests.client.patient_blocking import Producer
 
 
 def test_producers_of_a_topic_are_listed_by_group(bolide_broker: Broker) -> None:
     def run(*words: str) -> list[tuple[str, str]]:
-        done = CliRunner().invoke(load(), ["topic", "producers", *words, "-n", bolide_broker.namesrv_addr, "--json"])
+        done = invoke("topic", "producers", *words, "-n", bolide_broker.namesrv_addr, "--json")
         assert done.exit_code == 0, done.output
         return [(row["group"], row["client"]) for row in json.loads(done.stdout)]
 
@@ -27,5 +25,5 @@ def test_producers_of_a_topic_are_listed_by_group(bolide_broker: Broker) -> None
         assert run("T") == [("P", "first"), ("Q", "second")]
         assert run("T", "--group", "Q") == [("Q", "second")]
         assert run("T", "--group", "R") == []
-    missing = CliRunner().invoke(load(), ["topic", "producers", "None", "-n", bolide_broker.namesrv_addr])
+    missing = invoke("topic", "producers", "None", "-n", bolide_broker.namesrv_addr)
     assert missing.exit_code == 1 and "None" in missing.stderr
