@@ -22,8 +22,8 @@ from tests.interop.matrix_counts import Matrix
 from tests.leaks import Leaks
 from tests.optional_programs import SKIP_OPTIONAL
 from tests.runner import again, groups, judges, long_tests, times
+from tests.runner.early_worker import python_for_workers
 from tests.runner.schedule import HeavyBesideLight
-from tests.spark.early_worker import python_for_workers
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
 # its jars for what they are than to verify each.

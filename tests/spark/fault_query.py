@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.spark.early_worker import python_for_workers
+from tests.runner.early_worker import python_for_workers
 from tests.spark.spark_home import spark_home
 
 

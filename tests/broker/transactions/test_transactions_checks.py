@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold
 from bolide.broker.transactions.op_records import OPS_AT_ONCE
 from bolide.broker.transactions.transactions import COMMIT
@@ -100,6 +101,15 @@ def test_it_gives_up_after_so_many_checks(tmp_path: Path) -> None:
 def test_it_gives_up_what_is_older_than_the_log_is_kept(tmp_path: Path) -> None:
     parts = Transactions(tmp_path, file_reserved_time=1, transaction_check_interval=3_600_001)
     parts.half()
+    parts.later(3_600_001)
+    assert parts.asked() == [] and len(parts.records(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
+    parts.close()
+
+
+def test_checks_follow_the_settings_of_now(tmp_path: Path) -> None:
+    parts = Transactions(tmp_path, transaction_check_interval=3_600_001)
+    parts.half()
+    parts.service.configure(BrokerOptions.of(file_reserved_time=1, transaction_check_interval=3_600_001))
     parts.later(3_600_001)
     assert parts.asked() == [] and len(parts.records(TRANS_CHECK_MAX_TIME_TOPIC)) == 1
     parts.close()

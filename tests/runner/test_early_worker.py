@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from proof.kit.waiting import PROCESS_PATIENCE
-from tests.spark.early_worker import python_for_workers
+from tests.runner.early_worker import python_for_workers
 
 STUB = {
     "__init__": "import sys\nsys.stdin.readline()  # an import that takes long\n",
