@@ -6,6 +6,8 @@ import fcntl
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import termios
@@ -181,6 +183,21 @@ def test_consume_ends_with_its_reader_although_nothing_comes(line: CommandLine) 
     for more in ((), ("--group", "once")):
         status, got, said = head(line, 1, "consume", "Once", *more)
         assert (status, got, said.strip()) == (PIPE_CLOSED, ["only"], "1 consumed")
+
+
+def test_a_signal_ends_consume_although_its_reader_does_not_read(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Still", "--queues", "1").returncode == 0
+    assert line.run("produce", "Still", "a", "b").returncode == 0
+    process = start(
+        [sys.executable, "-m", "bolide", "consume", "Still", "--group", "still", "--namesrv", line.namesrv],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    select.select([process.stdout], [], [], PROCESS_PATIENCE)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PROCESS_PATIENCE) == 0
+    assert process.communicate()[1].strip() == "0 consumed"
+    assert line.run("consume", "Still", "--group", "still", "--count", "2").stdout.split() == ["a", "b"]
 
 
 def test_produce_ends_with_its_reader_and_says_what_it_sent(line: CommandLine) -> None:

@@ -28,6 +28,8 @@ QUEUES_S: Final = 30.0
 """Seconds between two checks for new queues of a topic."""
 ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
+UNREAD_S: Final = 1.0
+"""Seconds after a signal in which the reader of a pipe may still read what was printed."""
 LOOK_S: Final = 0.5
 """Seconds between two looks whether the group is refused, or idle for long enough."""
 SUSPEND_S: Final = 10.0
@@ -94,6 +96,12 @@ class Printing:
         self.heard = asyncio.Event()
         self._count = count
         self._as_json = as_json
+        self._signalled = False
+
+    def stop(self) -> None:
+        """Called after a signal."""
+        self._signalled = True
+        self.done.set()
 
     def close(self) -> None:
         """The reader has closed the pipe."""
@@ -118,10 +126,15 @@ class Printing:
     async def taken(self) -> bool:
         """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
 
-        False if the reader closes the pipe before; then the message does not count as seen.
+        False if the reader closes the pipe before, or does not read after a signal; then the message does not count as
+        seen.
         """
+        loop = asyncio.get_running_loop()
+        end = inf
         while unread():
-            if self.closed:
+            if self._signalled:
+                end = min(end, loop.time() + UNREAD_S)
+            if self.closed or loop.time() >= end:
                 self.seen -= 1
                 return False
             await asyncio.sleep(UNREAD_POLL_S)
@@ -131,7 +144,7 @@ class Printing:
 async def _consume(reading: Reading, printing: Printing) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, printing.done.set)
+        loop.add_signal_handler(number, printing.stop)
     with when_closed(printing.close):
         await _until_it_is_there(reading, printing)
         if reading.group:
