@@ -125,8 +125,14 @@ class NamesrvNode:
     async def _watch(self, monitoring: Monitoring) -> None:
         from bolide.node.metrics.namesrv_figures import NamesrvFigures
 
-        figures = NamesrvFigures(self._server.tables, lambda: len(self._peers), lambda: self._peers.requests)
-        await monitoring.serve({"node_type": "namesrv", "node_id": self.address}, figures.add_all, list)
+        figures = NamesrvFigures(
+            self._server.tables,
+            self._tls.ends,
+            connections=lambda: len(self._peers),
+            requests=lambda: self._peers.requests,
+        )
+        labels = {"node_type": "namesrv", "node_id": self.address}
+        await monitoring.serve(labels, lambda families: figures.add_all(families, self.world.wall_ms()), list)
 
     async def reload(self) -> None:
         """Reload what may change outside while the name server runs: certificates, keys and trust."""

@@ -195,3 +195,8 @@ async def test_days_left_of_a_certificate_are_served(tmp_path: Path) -> None:
     async with broker(tmp_path / "store", **PROM, **settings) as (node, _):
         found = await scraped(port_of(node))
     assert value(found, "bolide_certificate_days_left", file=own.cert) > 0
+    server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json"), **PROM, **settings))
+    await server.start()
+    found = await scraped(port_of(server))
+    await server.stop()
+    assert value(found, "bolide_certificate_days_left", file=own.cert) > 0

@@ -20,6 +20,7 @@ from tests.node.controller.etcds import started, store_of
 from tests.node.controller.kept import FailingFiles
 from tests.node.controller.running import brokers, controller, options, paired
 from tests.node.metrics.scraping import asked, scraped, value
+from tests.transport.certificates import Certificate
 
 PROM: dict[str, Any] = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
 SET = {"cluster": "C", "broker_set": "b"}
@@ -36,6 +37,13 @@ async def readiness(node: ControllerNode, enough: Callable[[int, str], bool]) ->
     while not enough(*(answer := await asked(port_of(node), "/readyz"))):
         assert time.monotonic() < end, answer
         await asyncio.sleep(0.02)
+
+
+async def test_days_left_of_a_certificate_are_served(tmp_path: Path) -> None:
+    own = Certificate(tmp_path)
+    async with controller(tmp_path, **PROM, tls_cert_path=own.cert, tls_key_path=own.key) as node:
+        found = await scraped(port_of(node))
+    assert value(found, "bolide_certificate_days_left", file=own.cert) > 0
 
 
 async def test_figures_follow_what_happens(tmp_path: Path) -> None:

@@ -147,11 +147,14 @@ class ControllerNode:
             deciding=lambda: self._deciding.in_progress,
             connections=lambda: len(self._peers),
             requests=lambda: self._peers.requests,
+            certificate_ends=self._tls.ends,
         )
         figures = ControllerFigures(source)
         labels = {"node_type": "controller", "node_id": self.address, "group": self.options.controller_d_leger_group}
         await monitoring.serve(
-            labels, lambda families: figures.add_all(families, self._clock.now()), lambda: controller_troubles(source)
+            labels,
+            lambda families: figures.add_all(families, self._clock.now(), self.world.wall_ms()),
+            lambda: controller_troubles(source),
         )
 
     async def _engine(self, life: AsyncExitStack, me: Member) -> ConsensusStore:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bolide.broker.core.names import is_internal_topic, is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.stats import DAY_MS, PUT_MS, Durations
+from bolide.broker.core.stats import PUT_MS, Durations
 from bolide.broker.operator.inspection import POOLS, MachineUse
 from bolide.broker.pull.hold import HoldTable
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
@@ -18,6 +18,7 @@ from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.front import Connections
 from bolide.node.loop.persist import ConfigFiles
+from bolide.node.metrics.certificates import add_certificates
 from bolide.node.routes.registrar import Registration
 from bolide.remoting.codes import language_name
 from bolide.store.message_store import MessageStore
@@ -67,10 +68,7 @@ class BrokerFigures:
         self._replication(families, now)
         self._node(families)
         wall = int(self._source.store.times.wall(now))
-        for path, end in self._source.certificate_ends().items():
-            families.gauge(
-                "bolide_certificate_days_left", "Days until a certificate ends.", (end - wall) / DAY_MS, file=path
-            )
+        add_certificates(families, self._source.certificate_ends(), wall)
 
     def _traffic(self, families: Families) -> None:
         stats = self._source.parts.stats

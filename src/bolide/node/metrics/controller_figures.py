@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bolide.controller.consensus import ConsensusStore
 from bolide.controller.server import Controller
 from bolide.monitor.families import Families
+from bolide.node.metrics.certificates import add_certificates
 from bolide.remoting.codes import request_name
 from bolide.version import VERSION
 
@@ -23,6 +24,7 @@ class ControllerSource:
     deciding: Callable[[], int]
     connections: Callable[[], int]
     requests: Callable[[], int]
+    certificate_ends: Callable[[], dict[str, int]]
 
 
 class ControllerFigures:
@@ -31,12 +33,13 @@ class ControllerFigures:
     def __init__(self, source: ControllerSource) -> None:
         self._source = source
 
-    def add_all(self, families: Families, now: int) -> None:
-        """Everything. `now` is the node's clock."""
+    def add_all(self, families: Families, now: int, wall: int) -> None:
+        """Add all figures. `now` is the node's clock, and `wall` the wall clock in ms since 1970."""
         self._requests(families)
         self._leadership(families)
         self._sets(families, now)
         families.gauge("bolide_connections", "Open connections.", self._source.connections())
+        add_certificates(families, self._source.certificate_ends(), wall)
         families.gauge("bolide_build_info", "Always 1.", 1, version=VERSION, role="CONTROLLER")
 
     def _requests(self, families: Families) -> None:
