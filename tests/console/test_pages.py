@@ -16,6 +16,7 @@ from bolide.console.cluster import MOST_SKIPPED, NEWEST
 from bolide.console.pages.messages import MOST_FOUND
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
+from bolide.world.clocks import now_ms
 from proof.kit.waiting import until, wait_until
 from tests.client.patient import Admin, Producer, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of, with_producer
@@ -258,3 +259,11 @@ def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser
     send(broker, Message("keyed", b"x", keys="same"))
     assert "there may be more" in browser.get(path)
     assert "There are none" in browser.get(f"{path}&end=2020-01-01T00:00")
+
+
+def test_pages_warn_before_the_certificate_of_the_console_ends(broker: Broker) -> None:
+    day = 86_400_000
+    for left, said in ((20, ""), (3, "certificate of this console ends in 2 days"), (-1, "of this console has ended")):
+        with browsing(broker, certificate_end=now_ms() + left * day) as browser:
+            told = text_of(browser.get("/topics"))
+            assert said in told and ("certificate" in told) == bool(said)

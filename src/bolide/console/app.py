@@ -34,6 +34,9 @@ from bolide.world.clocks import now_ms
 
 log = logging.getLogger("bolide.console")
 
+DAY_MS: Final = 86_400_000
+WARN_DAYS: Final = 14
+"""Days that the console's certificate has left when its pages start to warn, as in deploy/prometheus/alerts.yml."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -63,11 +66,12 @@ PAGES: Final[Sequence[Page]] = (
 class ConsoleOptions:
     """`namesrv` as clients take it. `host_names`: the names under which browsers may ask for the console; None for any.
     A name of its own protects a console without users from pages that point their name at its address. `avro`: the
-    schemas by which bodies are shown."""
+    schemas by which bodies are shown. `certificate_end`: ms since 1970 at which the console's own certificate ends."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
     avro: AvroSchemas = field(default_factory=AvroSchemas)
+    certificate_end: int | None = None
     clock: Callable[[], float] = time.monotonic
     wall_ms: Callable[[], int] = now_ms
 
@@ -80,8 +84,15 @@ class Console:
         self.sessions = Sessions(options.clock)
         self.access = AccessControl(options.namesrv, options.clock)
         self.templates = environment(options.wall_ms)
+        self.templates.globals["certificate_days"] = self._certificate_days
         self._everybody = ClusterView(options.namesrv, options.clock)
         self.name_servers = options.namesrv
+
+    def _certificate_days(self) -> int | None:
+        """Return the days until the console's certificate ends, or None if they are more than `WARN_DAYS`."""
+        end = self.options.certificate_end
+        days = None if end is None else (end - self.options.wall_ms()) // DAY_MS
+        return days if days is not None and days < WARN_DAYS else None
 
     @asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:

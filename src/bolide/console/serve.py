@@ -23,6 +23,7 @@ from bolide.console.avro import AvroSchemas
 from bolide.console.connections import YieldingConnection
 from bolide.console.roles import AccessControl
 from bolide.errors import BolideError, ConfigError
+from bolide.transport.certificates import certificate_end
 from bolide.world.lines import LinesHandler, lines_to
 
 GRACE_S: Final = 3
@@ -97,7 +98,7 @@ def run_console(listening: Listening) -> int:
     avro = AvroSchemas() if listening.avro is None else AvroSchemas.read(listening.avro)
     asyncio.run(_checked(listening))
     names = LOOPBACK_NAMES if listening.on_loopback else None
-    console = Console(ConsoleOptions(listening.namesrv, names, avro))
+    console = Console(ConsoleOptions(listening.namesrv, names, avro, _end_of(listening.certificate)))
     config = uvicorn.Config(
         console.app(),
         http=YieldingConnection,
@@ -129,6 +130,14 @@ def _log_in_thread() -> None:
         handler = LinesHandler(sys.stderr)
         handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
         root.addHandler(handler)
+
+
+def _end_of(certificate: str | None) -> int | None:
+    """Return when a certificate ends, or None if it cannot be read; the server reports that."""
+    try:
+        return certificate_end(Path(certificate).read_text("ascii", "replace")) if certificate else None
+    except OSError:
+        return None
 
 
 async def _checked(listening: Listening) -> None:
