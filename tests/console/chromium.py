@@ -139,6 +139,13 @@ class Window:
         assert wide <= 0, f"{self.driver.current_url} is {wide} pixels too wide"
         return self
 
+    def shows_tables(self) -> Window:
+        """Assert that no table is wider than its place."""
+        beyond = "filter(each => each.scrollWidth > each.clientWidth).length"
+        wide = self.driver.execute_script(f"return [...document.querySelectorAll('.scroll')].{beyond}")
+        assert wide == 0, f"{self.driver.current_url} has {wide} tables of which a part is hidden"
+        return self
+
     def picture(self, name: str) -> Window:
         """Keep what is seen, where pictures are wanted."""
         if SHOTS:

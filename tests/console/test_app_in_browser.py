@@ -97,6 +97,8 @@ def test_every_page_is_whole_and_fits(shop: Shop, at_shop: Window, scheme: str, 
         at_shop.open(path).see(seen).fits()
         at_shop.picture(f"{name}-{scheme}-{'phone' if size == PHONE else 'desktop'}")
         at_shop.unfold().fits()
+        if size == DESKTOP:
+            at_shop.shows_tables()
     complaints = [text for text in at_shop.complaints() if "404" not in text]
     assert complaints == []
 
