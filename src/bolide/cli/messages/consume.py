@@ -29,7 +29,7 @@ QUEUES_S: Final = 30.0
 ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
 UNREAD_S: Final = 1.0
-"""Seconds after a signal in which the reader of a pipe may still read what was printed."""
+"""Seconds after a signal in which the reader of a pipe may still read the output."""
 LOOK_S: Final = 0.5
 """Seconds between two looks whether the group is refused, or idle for long enough."""
 SUSPEND_S: Final = 10.0
@@ -126,8 +126,8 @@ class Printing:
     async def taken(self) -> bool:
         """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
 
-        False if the reader closes the pipe before, or does not read after a signal; then the message does not count as
-        seen.
+        False if the reader closes the pipe before, or does not read it after a signal. The message is then not counted in
+        `seen`.
         """
         loop = asyncio.get_running_loop()
         end = inf
