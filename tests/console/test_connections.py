@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -10,9 +11,12 @@ import sys
 from contextlib import ExitStack
 from urllib.request import urlopen
 
+import h11
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
-from bolide.console.connections import MOST_OPEN
+from bolide.console.connections import MOST_OPEN, YieldingConnection
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PROCESS_PATIENCE
 
@@ -47,3 +51,37 @@ def test_unfinished_requests_give_way_to_new_ones(bolide_broker: Broker, part: b
             pass
         os.kill(console.pid, signal.SIGTERM)
         assert console.wait(PROCESS_PATIENCE) == 0
+
+
+class Unread(asyncio.Transport):
+    """A transport whose peer takes nothing."""
+
+    aborted = False
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+async def app(scope: object, receive: object, send: object) -> None:
+    """Answers nothing."""
+
+
+async def test_a_peer_that_takes_no_answer_gives_way_to_new_ones() -> None:
+    config, state = uvicorn.Config(app, lifespan="off"), ServerState()
+    made = []
+    for _ in range(MOST_OPEN + 2):
+        transport = Unread()
+        connection = YieldingConnection(config, state, {})
+        connection.connection_made(transport)
+        connection.conn.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        while not isinstance(connection.conn.next_event(), h11.EndOfMessage):
+            pass
+        assert not connection.waits
+        if len(made) < 5:
+            connection.pause_writing()
+        made.append(transport)
+    assert [transport.aborted for transport in made[:3]] == [True, True, False]
+    assert not any(transport.aborted for transport in made[3:])

@@ -8,12 +8,13 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 
 import pytest
 
 from bolide.monitor.health import Health, Pulse
 from bolide.monitor.http import PageAnswer, Request, said
-from bolide.monitor.server import MOST_CONNECTIONS, MonitorServer
+from bolide.monitor.server import MOST_ANSWERS, MOST_CONNECTIONS, MonitorServer
 from bolide.world.real import RealWorld
 from proof.kit.waiting import PATIENCE, until
 
@@ -97,17 +98,36 @@ async def test_a_peer_that_takes_no_answer_is_cut_off() -> None:
             await until(lambda: not server.connections, "the end of the connection")
 
 
-async def test_connections_are_bounded_and_those_that_go_make_room() -> None:
+async def test_the_oldest_unfinished_request_gives_way_to_a_new_one() -> None:
     async with serving() as (server, port):
         with ExitStack() as peers:
+            slow = []
             for _ in range(MOST_CONNECTIONS):
-                peers.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+                slow.append(peers.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE)))
+                slow[-1].sendall(b"GET /page HTTP/1.1\r\nX: ")
             await until(lambda: len(server.connections) == MOST_CONNECTIONS, "all connections")
-            with socket.create_connection(("127.0.0.1", port), PATIENCE) as late:
-                late.settimeout(PATIENCE)
-                assert await asyncio.to_thread(rest_of, late) == b""
-        await until(lambda: not server.connections, "the end of the connection")
-        assert b" 200 " in await asyncio.to_thread(ask, port)
+            for _ in range(3):
+                assert b" 200 " in await asyncio.to_thread(ask, port)
+            slow[0].settimeout(PATIENCE)
+            assert await asyncio.to_thread(rest_of, slow[0]) == b""
+            slow[-1].sendall(b"\r\n\r\n")
+            slow[-1].settimeout(PATIENCE)
+            assert b" 200 " in await asyncio.to_thread(rest_of, slow[-1])
+        await until(lambda: not server.connections, "the end of the connections")
+
+
+def answers_are(server: MonitorServer, wanted: int) -> bool:
+    return sum(each.answered for each in list(server.connections)) == wanted
+
+
+async def test_the_oldest_answer_that_is_not_taken_gives_way_to_a_new_one() -> None:
+    async with serving() as (server, port):
+        with ExitStack() as peers:
+            for number in range(MOST_ANSWERS + 3):
+                peer = peers.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+                peer.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+                await until(partial(answers_are, server, min(number + 1, MOST_ANSWERS)), "answers")
+            assert b" 200 " in await asyncio.to_thread(ask, port)
 
 
 async def said_of(port: int, path: str, ending: bytes) -> bytes:

@@ -9,34 +9,37 @@ from typing import Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from bolide.monitor.crowd import make_room
+
 MOST_OPEN: Final = 150
-"""Connections after which each new one closes the oldest that has no complete request. Less than the number at which
-the server answers 503."""
+"""Connections after which each new one closes the oldest that waits for its peer. Less than the number at which the
+server answers 503."""
 _NUMBERS: Final = count()
 
 
 class YieldingConnection(H11Protocol):
-    """A connection that is closed while its request is incomplete, or between two requests, if there are too many.
+    """A connection that is closed if there are too many, while its request is incomplete, between two requests, and
+    while its peer takes no more of an answer.
 
-    A peer that opens connections and sends no request would otherwise keep everybody out: nothing ends such a
-    connection, because a person may take any time between two pages.
+    Nothing else ends such a connection, because a person may take any time between two pages.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn narrows it, too
         """Count this connection, and close the oldest that waits for its peer if there are too many."""
         super().connection_made(transport)
         self.number = next(_NUMBERS)
-        # Those that were aborted in this turn of the loop are lost in the next one only.
-        opened = [
-            each
-            for each in self.connections
-            if isinstance(each, YieldingConnection) and not each.transport.is_closing()
-        ]
-        oldest = min((each for each in opened if each.waits), key=lambda each: each.number, default=None)
-        if len(opened) > MOST_OPEN and oldest is not None:
-            oldest.transport.abort()  # a close would wait for a peer that reads nothing
+        make_room((each for each in self.connections if isinstance(each, YieldingConnection)), MOST_OPEN)
 
     @property
     def waits(self) -> bool:
-        """Whether the rest of a request, or the next one, has yet to come."""
-        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        """Whether the rest of a request, the next one, or room for an answer has yet to come."""
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) or self.flow.write_paused
+
+    @property
+    def closing(self) -> bool:
+        """Those that were aborted in this turn of the loop are lost in the next one only."""
+        return bool(self.transport.is_closing())
+
+    def abort(self) -> None:
+        """Close it now: an ordinary close would wait for a peer that reads nothing."""
+        self.transport.abort()

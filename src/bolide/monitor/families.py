@@ -70,6 +70,10 @@ class Exposition:
         self._collect(families)
         return families.made()
 
+    def kind(self, request: Request) -> str:
+        """Return the content type of the page: requests with the same one get the same page."""
+        return str(choose_encoder(request.accept)[1])
+
     async def page(self, request: Request) -> PageAnswer:
         """The figures of this moment, in the format that the scraper prefers."""
         encoder, content_type = choose_encoder(request.accept)

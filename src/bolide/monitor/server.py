@@ -1,7 +1,7 @@
 """A port for monitoring: a thread with a loop of its own, so that it answers while the node's loop does not.
 
-One request a connection. A peer has 5 s for its request and 10 s to take the answer; at most 16 connections are open,
-and further ones are closed at once.
+One request a connection. A peer has 5 s for its request and 10 s to take the answer. At most 128 connections are open
+and 16 answers are on their way; one more closes the oldest that waits for its peer (`crowd`).
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Final, Protocol
 
 from bolide.errors import BolideError
+from bolide.monitor.crowd import make_room
 from bolide.monitor.http import BadRequest, PageAnswer, Request, parse_request, said
 from bolide.world.contract import Worker, World
 
 log = logging.getLogger("bolide.monitor")
 THREAD_NAME: Final = "bolide-monitor"
-MOST_CONNECTIONS: Final = 16
+MOST_CONNECTIONS: Final = 128
+"""More than one turn of the loop accepts: the request of a new connection is read in the next turn."""
+MOST_ANSWERS: Final = 16
+"""Answers that peers have not taken yet."""
 REQUEST_S: Final = 5.0
 ANSWER_S: Final = 10.0
 
@@ -52,6 +57,7 @@ class MonitorServer:
         self._port = port
         self.pages = pages
         self.connections: set[PageConnection] = set()
+        self.numbers = count()
         self._worker: Worker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -128,15 +134,30 @@ class PageConnection(asyncio.Protocol):
         self._data = b""
         self._timer: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
+        self.number = next(server.numbers)
+        """Grows with what its peer achieves: the smallest closes first."""
+        self._aborted = False
+        self.answered = False
+        """Whether the answer is written, and its peer has yet to take it."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for the rest of the request, or for its peer to take the answer."""
+        return self._answering is None or self.answered
+
+    @property
+    def closing(self) -> bool:
+        """A connection whose answer is written closes when it is taken: it counts until then."""
+        return self._aborted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to count the time, or refuse one too many."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if len(self._server.connections) >= MOST_CONNECTIONS:
-            transport.abort()
-            return
         self._server.connections.add(self)
+        if not make_room(self._server.connections, MOST_CONNECTIONS):
+            self.abort()
+            return
         self._limit(self._server.request_s)
 
     def data_received(self, data: bytes) -> None:
@@ -161,6 +182,9 @@ class PageConnection(asyncio.Protocol):
     def _end(self, data: bytes) -> None:
         if self._transport is not None:
             self._limit(self._server.answer_s)
+            self.answered = True
+            self.number = next(self._server.numbers)  # it is the newest of those whose answer is on its way
+            make_room((each for each in self._server.connections if each.answered), MOST_ANSWERS)
             self._transport.write(data)
             self._transport.close()
 
@@ -171,6 +195,7 @@ class PageConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close it now, whatever is unwritten."""
+        self._aborted = True
         if self._transport is not None:
             self._transport.abort()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from bolide.errors import ConfigError
 from bolide.monitor.health import Health, Pulse
 from bolide.monitor.server import MonitorServer, Page
+from bolide.monitor.shared_page import SharedPage
 from bolide.node.logs.logs import dropped_lines
 from bolide.node.ports.addresses import host_port
 from bolide.node.ports.daemon_port import DaemonPort
@@ -47,8 +48,9 @@ class Monitoring:
             for where, count in dropped_lines().items():
                 families.counter("bolide_log_lines_dropped_total", "Log lines that were not written.", count, log=where)
 
+        figures = Exposition(labels, collect_all)
         pages: dict[str, Page] = {
-            "/metrics": Exposition(labels, collect_all).page,
+            "/metrics": SharedPage(figures.page, figures.kind, self._world.monotonic).page,
             "/healthz": health.alive,
             "/readyz": health.ready,
         }
