@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import Final
 
+from bolide.interpreter import python
 from bolide.node.process.daemon import Told
 from bolide.world.lines import lines_to
 
@@ -61,11 +62,7 @@ class Child:
         """Start the process; `ready` waits for it to serve."""
         self.reason = ""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "bolide.node.processes",
-            self.kind,
-            json.dumps(self.flags),
+            *python("-m", "bolide.node.processes", self.kind, json.dumps(self.flags)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in a terminal reaches the parent alone, which stops them in order

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from bolide.errors import LocalError
+from bolide.interpreter import python
 
 _STOP_SECONDS: Final = 30.0
 
@@ -18,7 +18,7 @@ class BrokerProcess:
     """Runs from its construction to `stop`; `namesrv` is the address for clients."""
 
     def __init__(self, store: Path, settings: Mapping[str, str]) -> None:
-        command = [sys.executable, "-m", "bolide.cli", "standalone", "--store", str(store)]
+        command = python("-m", "bolide.cli", "standalone", "--store", str(store))
         command += ["--namesrv-port", "0", "--broker-port", "0"]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.errors import LocalError
+from bolide.interpreter import python
 from bolide.layout.columns import find_starts
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.ready import FIVE, FIVE_DDL, ReadySource
@@ -99,7 +99,7 @@ def offline(bench: Bench) -> None:
 def dispatch(bench: Bench) -> None:
     """`bolide pipeline dispatch` from the start of its process to its end."""
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=bench.store.parent) as out:
-        command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(bench.store), "--out", f"{out}/out"]
+        command = python("-m", "bolide.cli", "pipeline", "dispatch", str(bench.store), "--out", f"{out}/out")
         command += ["--master", f"local[{bench.cores}]", "--json"]
         reports: list[dict[str, Any]] = []
 

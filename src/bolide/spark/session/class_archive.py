@@ -12,13 +12,13 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from bolide.interpreter import python
 from bolide.spark.errors import OptionError, SparkMissing
 
 FOLDER_VARIABLE: Final = "BOLIDE_SPARK_CACHE"
@@ -133,7 +133,7 @@ def prepare() -> Prepared:
     fresh = archive.folder / f"{os.getpid()}.jsa"
     environment = {**os.environ, "SPARK_HOME": str(archive.home)}
     # The JVM writes the file when it ends, after the program has: its output ends last.
-    command = [sys.executable, "-c", _TRAIN, str(fresh)]
+    command = python("-c", _TRAIN, str(fresh))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     try:
         if not fresh.is_file():

@@ -1,0 +1,14 @@
+"""The command of this process's Python for a child process.
+
+`python -m` and `python -c` search the current folder first, so a file `bolide.py` or `json.py` there would run in place
+of the installed module. `-P` leaves that folder out; PYTHONPATH still applies.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command that runs this Python with `arguments`, such as `-m` and the name of a module."""
+    return [sys.executable, "-P", *arguments]
