@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bolide.access.gate import Gate, Rules, address_of
+from bolide.access.options import FullUsers
 from bolide.access.policies import AclInfo, Acls, EntryInfo, PolicyInfo, merged, policies_of
 from bolide.access.users import Credentials, User, Users, UserStatus, UserType
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE, VERSION_4_9_3, VERSION_5_5_0
@@ -19,6 +20,7 @@ from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.remoting.permit import Permit
 from bolide.remoting.request_access import PUBLISH, SIGNED_UPDATE, VIEW, Access
+from bolide.remoting.signature import sign_request
 
 REMOTE = "127.0.0.1:4567"
 ALICE = Credentials("alice", "alicepw")
@@ -108,7 +110,7 @@ def test_the_body_is_signed() -> None:
 @pytest.mark.parametrize(("version", "taken"), [(VERSION_4_9_3, True), (VERSION_5_5_0, False)])
 def test_a_field_that_old_clients_do_not_sign(version: int, taken: bool) -> None:
     request = make_request(310, 1, dict(SEND), b"body", version=version)
-    ALICE.sign(request)
+    sign_request(request.ext(), b"body", "alice", "alicepw")
     request.ext()["_UNIQUE_KEY_QUERY"] = "true"
     assert (gate(OPEN).refusal(REMOTE, received(request)) is None) is taken
 
@@ -122,6 +124,33 @@ def test_only_the_secret_signs(fields: dict[str, str], body: bytes, serialize_ty
         request = make_request(99, 1, dict(fields), body, serialize_type=serialize_type)
         who.sign(request)
         assert gate(OPEN).refusal(REMOTE, received(request)) == why
+
+
+def java_signed(code: int = 310) -> Command:
+    """A request as a client of RocketMQ signs it."""
+    request = make_request(code, 1, dict(SEND), b"body")
+    sign_request(request.ext(), b"body", "alice", "alicepw")
+    return received(request)
+
+
+def test_a_signature_of_rocketmq_is_enough_unless_the_user_must_sign_in_full() -> None:
+    assert gate(OPEN).refusal(REMOTE, java_signed()) is None
+    for names in (frozenset({"alice"}), frozenset({"*"})):
+        full = gate(replace(OPEN, full_users=FullUsers(names)))
+        assert (full.refusal(REMOTE, java_signed()) or "").startswith("User:alice must sign in full: ")
+        assert full.refusal(REMOTE, sent(ALICE)) is None
+    assert gate(replace(OPEN, full_users=FullUsers(frozenset({"root"})))).refusal(REMOTE, java_signed()) is None
+
+
+def test_a_full_signature_is_of_no_other_request() -> None:
+    recorded = make_request(310, 1, dict(SEND), b"body")
+    ALICE.sign(recorded)
+    recorded.code = 215
+    assert gate(OPEN).refusal(REMOTE, received(recorded)) == "check signature failed."
+    moved = make_request(310, 1, dict(SEND), b"body")
+    ALICE.sign(moved)
+    moved.ext().update(a="pgT1", b="")  # RocketMQ's content is the same
+    assert gate(OPEN).refusal(REMOTE, received(moved)) == "check signature failed."
 
 
 NO_POLICY = "User:alice has no permission to access Topic:T1 from 127.0.0.1, no matched policies."

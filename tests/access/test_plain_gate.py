@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from bolide.access.options import FullUsers
 from bolide.access.plain_accounts import BadAccounts, Perm, read_accounts
 from bolide.access.plain_gate import EXCEPTION, PlainGate
 from bolide.access.users import Credentials
@@ -16,6 +17,7 @@ from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.request_access import END, PUBLISH, RESUME, SEND_BACK, SIGNED_UPDATE, VIEW, Access
+from bolide.remoting.signature import sign_request
 
 REMOTE = "10.1.2.3:4567"
 FILE = b"""
@@ -164,8 +166,8 @@ def test_heartbeats(group: str, topic: str, why: str | None) -> None:
 def test_the_unique_key_of_a_query_is_signed_or_not(version: int) -> None:
     gate = PlainGate(read_accounts([("plain_acl.yml", FILE)]), ROWS, False)
     signed, unsigned = make_request(12, 1, {"_UNIQUE_KEY_QUERY": "true"}), make_request(12, 1, {})
-    SELLER.sign(signed)
-    SELLER.sign(unsigned)
+    for request in (signed, unsigned):
+        sign_request(request.ext(), b"", "seller1", "12345678")
     unsigned.ext()["_UNIQUE_KEY_QUERY"] = "true"
     for request in (unsigned, *([signed] if version > VERSION_4_9_3 else [])):
         request.version = version
@@ -297,3 +299,18 @@ def test_an_account_that_is_gone_may_nothing_any_more() -> None:
     assert command.permit.refusal(["both"]) is None
     gate.accounts = read_accounts([("plain_acl.yml", b"accounts: []")])
     assert command.permit.refusal(["both"]) == f"{EXCEPTION}No acl config for seller1"
+
+
+def test_a_full_signature_is_checked_and_may_be_required() -> None:
+    accounts = read_accounts([("plain_acl.yml", FILE)])
+    full = PlainGate(accounts, FOUND, False, FullUsers(frozenset({"seller1"})))
+    java = make_request(33, 1, {})
+    sign_request(java.ext(), b"", "seller1", "12345678")
+    assert PlainGate(accounts, FOUND, False).refusal(REMOTE, received(java)) is None
+    assert (full.refusal(REMOTE, received(java)) or "").startswith(f"{EXCEPTION}accessKey=seller1 must sign in full: ")
+    ours = make_request(33, 1, {})
+    SELLER.sign(ours)
+    assert full.refusal(REMOTE, received(ours)) is None
+    ours.code = 36
+    why = f"{EXCEPTION}Check signature failed for accessKey=seller1"
+    assert PlainGate(accounts, FOUND, False).refusal(REMOTE, received(ours)) == why

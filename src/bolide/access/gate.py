@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from bolide.access.options import AccessOptions
+from bolide.access.options import NO_FULL_USERS, AccessOptions, FullUsers
 from bolide.access.policies import Acls, Ruling
 from bolide.access.users import User, Users, UserStatus
 from bolide.remoting.codes import NO_PERMISSION
@@ -19,11 +19,12 @@ from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError, HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.request_access import Access, Asked, AskedTopic, ResourceType
-from bolide.remoting.signature import ACCESS_KEY, SIGNATURE, signature_holds
+from bolide.remoting.signature import ACCESS_KEY, SIGNATURE, full_signature_holds, signature_holds
 
 NO_NAME: Final = "username cannot be null."
 BAD_SIGNATURE: Final = "check signature failed."
 UNREADABLE: Final = "parse authorization context error."
+NOT_FULL: Final = "must sign in full: use a client of Bolide, or take the user out of fullSignatureUsers."
 MAPPED_IPV4: Final = "::ffff:"
 
 
@@ -51,6 +52,7 @@ class Rules(Struct, frozen=True):
     unsigned_codes: frozenset[int]
     free_codes: frozenset[int]
     cluster: str
+    full_users: FullUsers = NO_FULL_USERS
 
     @staticmethod
     def of(options: AccessOptions, cluster: str) -> Rules:
@@ -61,6 +63,7 @@ class Rules(Struct, frozen=True):
             options.unsigned_codes,
             options.free_codes,
             cluster,
+            options.full_users,
         )
 
 
@@ -123,6 +126,11 @@ class Gate:
             raise Denied(f"User:{name} is disabled.")
         if SIGNATURE not in ext or not signature_holds(ext, command.body, user.password, command.version):
             raise Denied(BAD_SIGNATURE)
+        full = full_signature_holds(command.code, ext, command.body, user.password)
+        if full is False:
+            raise Denied(BAD_SIGNATURE)
+        if full is None and self._rules.full_users.covers(name):
+            raise Denied(f"User:{name} {NOT_FULL}")
         return user
 
     def _declared(self, row: AskingRow) -> Access:

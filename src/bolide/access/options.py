@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+from msgspec import Struct
+
 from bolide.access.cluster_options import ACCESS, ClusterAccessOptions
 from bolide.declaration import OURS
 from bolide.errors import ConfigError
@@ -63,6 +65,15 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
         ),
     ] = False
 
+    full_signature_users: Annotated[
+        str,
+        ACCESS(
+            "Users, separated by `,`, or `*` for all, whose requests need Bolide's full signature, so that a "
+            "recorded request of theirs cannot be turned into a different one. Clients of RocketMQ do not send it.",
+            java=OURS,
+        ),
+    ] = ""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.authorization_enabled and not self.authentication_enabled:
@@ -91,9 +102,27 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
         return _codes_of("authenticationWhitelist", self.authentication_whitelist)
 
     @property
+    def full_users(self) -> FullUsers:
+        """`fullSignatureUsers`, read."""
+        return FullUsers(frozenset(word.strip() for word in self.full_signature_users.split(",") if word.strip()))
+
+    @property
     def free_codes(self) -> frozenset[int]:
         """`authorizationWhitelist`, read."""
         return _codes_of("authorizationWhitelist", self.authorization_whitelist)
+
+
+class FullUsers(Struct, frozen=True):
+    """The users whose requests need the full signature."""
+
+    names: frozenset[str]
+
+    def covers(self, name: str) -> bool:
+        """Whether requests of this user need it."""
+        return name in self.names or "*" in self.names
+
+
+NO_FULL_USERS: Final = FullUsers(frozenset())
 
 
 def _codes_of(key: str, text: str) -> frozenset[int]:

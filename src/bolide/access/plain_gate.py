@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.access.gate import UNREADABLE, AskingRow, Denied, address_of
+from bolide.access.gate import NOT_FULL, UNREADABLE, AskingRow, Denied, address_of
+from bolide.access.options import NO_FULL_USERS, FullUsers
 from bolide.access.plain_accounts import Account, Accounts, Perm
 from bolide.layout.names import RETRY_PREFIX, TRACE_TOPIC
 from bolide.remoting import codes
@@ -22,7 +23,7 @@ from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.permit import Permit
 from bolide.remoting.request_access import Action, AskedTopic
-from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, signature_holds
+from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, full_signature_holds, signature_holds
 
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
 ADMIN_CODES: Final = frozenset(
@@ -95,10 +96,17 @@ class PlainGate:
     denial: Final = codes.SYSTEM_ERROR
     """The code of a refusal."""
 
-    def __init__(self, accounts: Accounts, rows: Mapping[int, AskingRow], strict: bool) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        rows: Mapping[int, AskingRow],
+        strict: bool,
+        full_users: FullUsers = NO_FULL_USERS,
+    ) -> None:
         self.accounts = accounts
         self._rows = rows
         self._strict = strict
+        self._full_users = full_users
         self._needs = STRICT if strict else NEEDS
 
     def refusal(self, remote: str, command: Command) -> str | None:
@@ -123,6 +131,11 @@ class PlainGate:
             return
         if not _signed(command, account.secret):
             raise Denied(f"Check signature failed for accessKey={key}")
+        full = full_signature_holds(command.code, command.ext(), command.body, account.secret)
+        if full is False:
+            raise Denied(f"Check signature failed for accessKey={key}")
+        if full is None and self._full_users.covers(key):
+            raise Denied(f"accessKey={key} {NOT_FULL}")
         needed = self._needed(command)
         command.permit = self._permit(key, address, command)
         if (TRACE_TOPIC, Perm.PUB) in needed:

@@ -29,7 +29,7 @@ class Credentials:
 
     def sign(self, command: Command) -> Command:
         """The request, signed. What is added to its fields afterwards breaks the signature."""
-        sign_request(command.ext(), command.body, self.name, self.secret)
+        sign_request(command.ext(), command.body, self.name, self.secret, code=command.code)
         return command
 
 

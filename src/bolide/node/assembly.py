@@ -214,7 +214,8 @@ class BrokerParts:
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """What every request passes first, with aclEnable."""
-        return PlainGate(accounts, self.services.table.rows, options.access.authorization_strict)
+        access = options.access
+        return PlainGate(accounts, self.services.table.rows, access.authorization_strict, access.full_users)
 
     def gate(self, options: BrokerOptions) -> Gate | None:
         """What every request passes first, with authenticationEnabled."""

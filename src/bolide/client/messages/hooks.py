@@ -68,7 +68,9 @@ class AclHook:
 
     def before(self, call: RpcCall) -> None:
         """Add AccessKey, SecurityToken and Signature to the fields."""
-        sign_request(call.ext, call.body, self.access_key, self.secret_key, self.security_token)
+        sign_request(
+            call.ext, call.body, self.access_key, self.secret_key, self.security_token, code=call.code
+        )
 
     def after(self, call: RpcCall, answer: Command) -> None:
         """Nothing to do."""

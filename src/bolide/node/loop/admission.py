@@ -19,10 +19,10 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_access import COMMIT_OFFSET, END, RECALL
 from bolide.remoting.request_routes import Kind, RequestTable, Row
-from bolide.remoting.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+from bolide.remoting.signature import ACCESS_KEY, FULL_SIGNATURE, SECURITY_TOKEN, SIGNATURE
 
 LOG_NAME: Final = "bolide.audit"
-UNTOLD: Final = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE})
+UNTOLD: Final = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, FULL_SIGNATURE})
 CLIENTS: Final = (COMMIT_OFFSET, END, RECALL)
 """What changes are asked by whom sends and consumes, not by who administers."""
 

@@ -80,5 +80,5 @@ def connections(options: SourceOptions) -> ConnectionPool:
 def signed(command: Command, options: SourceOptions) -> Command:
     """The command, with access key and signature if the options have them."""
     if options.access_key:
-        sign_request(command.ext(), command.body, options.access_key, options.secret_key)
+        sign_request(command.ext(), command.body, options.access_key, options.secret_key, code=command.code)
     return command
