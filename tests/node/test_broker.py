@@ -105,12 +105,12 @@ async def test_messages_and_topics_survive_a_restart(tmp_path: Path) -> None:
 
 
 class BrokenSync(RealFiles):
-    """Real files whose syncs fail once `broken` is set."""
+    """Real files whose syncs of the log fail once `broken` is set."""
 
     broken = False
 
     def datasync(self, handle: int) -> None:
-        if self.broken:
+        if self.broken and "/commitlog/" in self._paths[handle]:
             raise FileFailed("sync of the log failed: I/O error")
         super().datasync(handle)
 

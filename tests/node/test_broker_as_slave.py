@@ -261,7 +261,7 @@ def forget_topic(folder: Path) -> None:
     path = folder / "config" / "topics.json"
     stored = json.loads(path.read_bytes())
     del stored["topicConfigTable"]["T"]
-    path.write_text(json.dumps(stored))
+    path.write_text(json.dumps(stored, indent="\t"))
     path.with_name("topics.json.bak").unlink(missing_ok=True)
 
 

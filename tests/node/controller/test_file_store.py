@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,22 @@ async def test_a_file_that_cannot_be_read_is_refused_and_stays(tmp_path: Path, t
         with pytest.raises(StateDamaged, match=r"sets\.json"):
             await opened(path)
     assert path.read_text() == text
+
+
+async def test_file_with_a_changed_digit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "sets.json"
+    store = await opened(path)
+    await store.change(one_set(1), 0)
+    await store.stop()
+    text = path.read_text()
+    for old, new in (('"revision":1', '"revision":3'), ('"masterEpoch":1', '"masterEpoch":5')):
+        if old not in text:
+            old, new = '"set":{', '"set":{ '
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(StateDamaged, match="does not match its checksum: put a good copy in its place"):
+            await opened(path)
+    path.write_text(re.sub(r',"crc":\d+', "", text))  # of an older version
+    await (await opened(path)).stop()
 
 
 async def test_the_copy_from_before_is_never_read(tmp_path: Path) -> None:

@@ -243,3 +243,21 @@ def test_the_folder_of_tables_survives_a_power_cut() -> None:
     files.write_all_now()
     disk.power_cut(0)
     assert disk.read_file("/s/config/topics.json") == b"kept"
+
+
+def test_damaged_table_is_replaced_by_its_copy_or_refuses_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = Stored()
+    config = configs(tmp_path, table)
+    for content in (b'{"a":1}', b'{"a":2}'):
+        table.content = content
+        config.write_now("topics")
+    (tmp_path / "topics.json").write_bytes(b'{"a":6}')
+    found = Stored()
+    assert configs(tmp_path, found).load() == ["topics"]
+    assert found.content == b'{"a":1}'
+    assert "its checksum is not in" in caplog.text
+    (tmp_path / "topics.json.bak").write_bytes(b'{"a":5}')
+    with pytest.raises(StoreDamaged, match=r"topics\.json\.crc; delete that file .*put a good copy in its place"):
+        configs(tmp_path, Stored()).load()

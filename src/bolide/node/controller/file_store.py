@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
+import zlib
 from typing import Final
 
 import msgspec
@@ -34,6 +35,8 @@ class _Entry(Struct, frozen=True):
 class _File(Struct, frozen=True):
     format: int
     sets: dict[str, _Entry]
+    crc: int | None = None
+    """CRC-32 of the sets (`_crc`); None in a file of an older version."""
 
 
 class FileStore:
@@ -154,7 +157,7 @@ class FileStore:
     def _write(self, sets: dict[str, tuple[int, bytes]]) -> None:
         entries = {name: _Entry(revision, msgspec.Raw(data)) for name, (revision, data) in sets.items()}
         try:
-            self._world.files.write_file(self._path, msgspec.json.encode(_File(FORMAT, entries)))
+            self._world.files.write_file(self._path, msgspec.json.encode(_File(FORMAT, entries, _crc(entries))))
         except (BolideError, OSError) as error:
             raise StoreUnavailable(f"{self._path} could not be written: {error}") from error
 
@@ -167,7 +170,17 @@ def _read(data: bytes, path: str) -> dict[str, tuple[int, bytes]]:
         raise StateDamaged(f"{path} cannot be read: {error}; put a good copy in its place") from None
     if file.format != FORMAT:
         raise StateDamaged(f"{path} has format {file.format}, and this controller reads {FORMAT}: run a newer one")
+    if file.crc is not None and file.crc != _crc(file.sets):
+        raise StateDamaged(f"{path} does not match its checksum: put a good copy in its place")
     found = {name: (entry.revision, bytes(entry.set)) for name, entry in file.sets.items()}
     for name, (_, one) in found.items():
         decode_set(one, f"{name} in {path}")
     return found
+
+
+def _crc(sets: dict[str, _Entry]) -> int:
+    """Return the CRC-32 of names, revisions and sets, in the order of the names."""
+    crc = 0
+    for name, entry in sorted(sets.items()):
+        crc = zlib.crc32(f"{name}\n{entry.revision}\n".encode() + bytes(entry.set), crc)
+    return crc

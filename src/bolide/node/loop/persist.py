@@ -1,4 +1,5 @@
-"""The tables kept as files: config/<name>.json written atomically off the loop, its .bak read when it cannot be.
+"""The tables kept as files: config/<name>.json written atomically off the loop, its .bak read if it cannot be read or
+does not match its checksum (`table_sums`).
 
 RocketMQ's ConfigManager; write and load rules in docs/protocol/store.md 10.
 """
@@ -15,6 +16,7 @@ from typing import Final
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.core.stats import Durations
+from bolide.node.loop.table_sums import TableSums
 from bolide.store.disk.files import Files
 from bolide.store.errors import StoreDamaged
 from bolide.world.real import THE_WORLD
@@ -78,6 +80,7 @@ class ConfigFiles:
         self._said: dict[str, str] = {}
         self._stopped = False
         self._files = files
+        self._sums = TableSums(files)
         self._folder = folder
         self._tables = tables
         self._soon = soon
@@ -115,7 +118,7 @@ class ConfigFiles:
             data = self._files.read_file(candidate)
             if data is None:
                 continue
-            reason = load_reason(table, data)
+            reason = self._sums.mismatch(path, data) or load_reason(table, data)
             if not reason:
                 if wrong:
                     log.warning("%s: %s is used, the copy before it", wrong, candidate)
@@ -147,14 +150,14 @@ class ConfigFiles:
 
     def write_now(self, name: str) -> None:
         """Write a table, waiting for the disk: at the start. Raises `FileFailed`."""
-        self._files.write_file(self.path(name), self._tables[name].encode())
+        self._sums.write(self.path(name), self._tables[name].encode())
 
     def write_all_now(self) -> None:
         """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
         for name, table in self._tables.items():
             try:
                 if data := table.encode():
-                    self._files.write_file(self.path(name), data)
+                    self._sums.write(self.path(name), data)
             except Exception as error:  # the next table must still be written
                 log.error("%s could not be written: %s", self.path(name), error)
 
@@ -192,7 +195,7 @@ class ConfigFiles:
     def _write_one(self, name: str, content: bytes | Text, pool: Pool) -> None:
         error = ""
         try:
-            self._files.write_file(self.path(name), content if isinstance(content, bytes) else content.join())
+            self._sums.write(self.path(name), content if isinstance(content, bytes) else content.join())
         except Exception as raised:  # those who wait are told
             error = f"{self.path(name)} could not be written: {raised}"
         try:
