@@ -165,3 +165,10 @@ def test_many_names_and_repeats() -> None:
     rows = as_rows(record_batch(buf, np.array(starts)))
     assert rows == [as_row(buf, at) for at in starts]
     assert rows[-1]["properties"] == {"a": "3", "b": "2"}
+
+
+def test_matches_crc_is_false_for_a_changed_body_only() -> None:
+    data = bytearray(b"".join(encoded(FIELDS | {"body": body}) for body in (b"first", b"", b"third")))
+    assert RecordColumns(bytes(data), chain_starts(bytes(data))).matches_crc.tolist() == [True, True, True]
+    data[data.index(b"third")] ^= 1
+    assert RecordColumns(bytes(data), chain_starts(bytes(data))).matches_crc.tolist() == [True, True, False]

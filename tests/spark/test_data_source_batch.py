@@ -206,6 +206,24 @@ def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) ->
     assert [batch.num_rows for batch in RowMaker(part, tolerant, SCHEMA).rows(data[second:], 0, 10)] == [9]
 
 
+def test_message_that_does_not_match_its_crc_is_no_row(
+    bolide_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bolide_broker.create_topic("T", queues=1)
+    send(bolide_broker.namesrv_addr, some("T")[:10])
+    part = Range(Queue("T", "broker-a", 0), 0, 10)
+    options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"})
+    data = b"".join(body for body, _ in RangeReader(part, master_alone(bolide_broker.broker_addr), options).chunks())
+    damaged = bytearray(data)
+    damaged[int(chain_starts(data)[4]) + 88] ^= 1
+    with pytest.raises(DataLost, match=r"1 messages do not match their CRCs, first of T@broker-a:0 offset 4: .*verify"):
+        list(RowMaker(part, options, SCHEMA).rows(bytes(damaged), 0, 10))
+    tolerant = read_options({"namesrv": "h:1", "subscribe": "T", "failOnDataLoss": "false"})
+    (batch,) = RowMaker(part, tolerant, SCHEMA).rows(bytes(damaged), 0, 10)
+    assert batch.column("queue_offset").to_pylist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert "T@broker-a:0 offset 4" in caplog.text
+
+
 def test_many_small_queues_share_tasks_and_connections(bolide_broker: Broker) -> None:
     queues = 3 * MANY
     bolide_broker.create_topic("T", queues=queues)

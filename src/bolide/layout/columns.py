@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import struct
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -171,6 +172,15 @@ class RecordColumns:
     def body(self) -> Column:
         """Stored bodies, binary."""
         return self._spans(self._parts.body, self._parts.topic_length_at)
+
+    @functools.cached_property
+    def matches_crc(self) -> NDArray[np.bool_]:
+        """Whether each body matches the CRC of its record; an empty body does."""
+        body: Any = self.body
+        found = np.fromiter(map(zlib.crc32, body.to_pylist()), np.int64, len(self)) & 0x7FFFFFFF
+        empty: Any = self._parts.body == self._parts.topic_length_at
+        matches: NDArray[np.bool_] = (found == self.numbers("body_crc")) | empty
+        return matches
 
     @functools.cached_property
     def topic(self) -> Column:

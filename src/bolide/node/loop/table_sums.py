@@ -18,6 +18,7 @@ import zlib
 from typing import Final
 
 from bolide.store.disk.files import Files
+from bolide.store.disk.overwrite import overwrite
 
 SIZE: Final = 128
 """Bytes of the file, within one sector: it is overwritten in place."""
@@ -73,12 +74,7 @@ class TableSums:
 
     def _write_sums(self, path: str, sums: list[str]) -> None:
         text = " ".join(sums)
-        handle = self._files.open(path, create=True)
-        try:
-            self._files.write_at(handle, [f"{text} {_own(text)}".ljust(SIZE - 1).encode() + b"\n"], 0)
-            self._files.datasync(handle)
-        finally:
-            self._files.close(handle)
+        overwrite(self._files, path, f"{text} {_own(text)}".ljust(SIZE - 1).encode() + b"\n")
 
     def _read(self, path: str) -> list[str]:
         data = self._files.read_file(_file(path))

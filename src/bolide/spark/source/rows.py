@@ -19,6 +19,7 @@ from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.spark.body.typed_body import BodyReader, body_reader, typed_columns
 from bolide.spark.errors import DataLost
 from bolide.spark.source.bad_records import BAD_RECORD
+from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.ranges import Range
@@ -105,6 +106,7 @@ class RowMaker:
 
         self._part = part
         self._filters = options.filters
+        self._fail = options.fail_on_data_loss
         self._whole = options.fail_on_data_loss and not options.filters.at_broker
         """Whether every offset of the range must come with a message."""
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
@@ -129,6 +131,8 @@ class RowMaker:
         if not self._looks_at_bodies:
             yield self._batch(records, {})
             return
+        if not records.matches_crc.all():
+            records = self._intact(records)
         for part in sifted(records, self._bad, self._part.queue.broker, self._place):
             yield self._with_bodies(part)
 
@@ -171,6 +175,14 @@ class RowMaker:
         name = field.name
         found = made[name] if name in made else column_of(records, self._part.queue.broker, name)
         return found if found.type == field.type else found.cast(field.type)
+
+    def _intact(self, records: RecordColumns) -> RecordColumns:
+        """Return the records that match their CRCs. Raises `DataLost` if failOnDataLoss is set."""
+        good = records.matches_crc
+        first = self._place(records, int(np.argmin(good)))
+        what = f"the bodies of {int((~good).sum())} messages do not match their CRCs, first of {first}"
+        data_lost(f"{what}: run `bolide store verify` on the broker", self._fail, "leave them out")
+        return records.only(good)
 
     def _place(self, records: RecordColumns, row: int) -> str:
         return f"{self._part.queue} offset {int(records.numbers('queue_offset')[row])}"

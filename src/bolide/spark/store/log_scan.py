@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import errno
 import os
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.record import MIN_RECORD_SIZE
 from bolide.layout.sysflag import BORN_HOST_V6
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from bolide.layout.property_columns import Ints
     from bolide.layout.record_parts import RecordParts
@@ -237,7 +233,7 @@ class _LogScan:
 
 def _checked(step: FoundRecords, path: str) -> Iterator[FoundRecords | BadRange]:
     """The same records without those whose body does not match its CRC."""
-    good = crc_matches(step.records())
+    good = step.records().matches_crc
     if good.all():
         yield step
         return
@@ -246,15 +242,6 @@ def _checked(step: FoundRecords, path: str) -> Iterator[FoundRecords | BadRange]
     for at in step.starts[~good].tolist():
         size = int.from_bytes(step.data[at : at + 4], "big")
         yield BadRange(path, step.base + at, size, "a record whose body does not match its CRC")
-
-
-def crc_matches(records: RecordColumns) -> NDArray[np.bool_]:
-    """Which bodies match their CRC; an empty body has none."""
-    bodies: Any = records.body
-    found = np.fromiter(map(zlib.crc32, bodies.to_pylist()), np.int64, len(records)) & 0x7FFFFFFF
-    empty: Any = pc.equal(pc.binary_length(bodies), pa.scalar(0))
-    matches: NDArray[np.bool_] = (found == records.numbers("body_crc")) | empty.to_numpy(zero_copy_only=False)
-    return matches
 
 
 def _read(file: int, size: int, at: int) -> bytes:

@@ -80,7 +80,7 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
         skip_corrupt=corrupt == "skip",
         # A body that cannot be decompressed may also be damage, so a read that skips damage drops it.
         bad_records=read_bad_records(given, DROP if corrupt == "skip" else FAIL),
-        check_crc=true_or_false("checkCrc", given.get("checkcrc", "false")),
+        check_crc=true_or_false("checkCrc", given.get("checkcrc", "true")),
         split_size=whole_number(4096, 1 << 31)("splitSize", given["splitsize"]) if "splitsize" in given else 0,
         prune_by_queues=true_or_false("pruneByQueues", given.get("prunebyqueues", "true")),
         broker=given.get("brokername"),
