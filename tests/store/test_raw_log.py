@@ -317,6 +317,7 @@ def test_slave_neither_appends_nor_reports_a_damaged_record(seed: int) -> None:
         machine.flush()
         assert int(raw.end) == int(raw.settled) == start
         raw.forget()
+    assert machine.store.log.damaged == 2
     assert log_of(machine) == whole[:start]
     raw.append(start, log_of(of)[start:], machine.now)  # another master has the record intact
     machine.flush()

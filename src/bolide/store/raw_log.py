@@ -219,6 +219,7 @@ class RawLog:
             if magic != BLANK_MAGIC and not is_good(data, at, limit, True):
                 if at > first:  # append the records before it
                     break
+                self._log.damaged += 1
                 raise RecordDamaged(
                     f"its record at offset {base + at} of the log{place_of(data, at)} is damaged and is not appended: "
                     f"run `bolide store verify` on its store"

@@ -62,6 +62,7 @@ def test_pull_ends_before_a_damaged_record_and_fails_at_it(tmp_path: Path, body:
     assert result.next_begin_offset == 4
     with pytest.raises(RecordDamaged, match=r"offset 4 of queue T:0 is damaged \(.*not match its CRC.*store verify"):
         read(parts, 4, by_properties=by_properties)
+    assert parts.log.damaged == 1
     assert offsets(read(parts, 5, by_properties=by_properties)) == [5, 6, 7, 8]
 
 

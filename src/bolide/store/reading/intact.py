@@ -55,20 +55,21 @@ def place_of(data: bytes, at: i64) -> str:
     return f" (topic {record.topic}, queue {record.queue_id}, offset {record.queue_offset}{why})"
 
 
-def checked(record: Record) -> Record:
+def checked(record: Record, log: CommitLog) -> Record:
     """Return the record. Raises `RecordDamaged` if its body does not match its CRC."""
     if body_matches(record):
         return record
+    log.damaged += 1
     raise RecordDamaged(
         f"the record at offset {record.physical_offset} of the log, of topic {record.topic}, queue {record.queue_id}, "
         f"offset {record.queue_offset}, {CRC_FAILS}: {REPAIR}"
     )
 
 
-def checked_bytes(data: bytes) -> bytes:
+def checked_bytes(data: bytes, log: CommitLog) -> bytes:
     """Return the bytes of a record. Raises `RecordDamaged` if its body does not match its CRC."""
     if is_good(data, 0, len(data), False):
-        checked(decode_record(data, 0))
+        checked(decode_record(data, 0), log)
     return data
 
 
@@ -116,6 +117,7 @@ class CheckedSpans:
                 self._checked = offset + at
                 if at > 0:
                     return data[:at]
+                self._log.damaged += 1
                 raise RecordDamaged(
                     f"the record at offset {offset} of the log{place_of(record, front)} is damaged and is not sent: "
                     f"{REPAIR}"

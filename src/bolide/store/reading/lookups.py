@@ -143,12 +143,12 @@ class Lookups:
     def intact_record(self, physical_offset: i64, size: i64 = 0) -> Record | None:
         """Return the record at an offset, or None. Raises `RecordDamaged` if its body does not match its CRC."""
         record = self.record_at(physical_offset, size)
-        return None if record is None else checked(record)
+        return None if record is None else checked(record, self.log)
 
     def check(self, record: Record) -> None:
         """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
         if record.physical_offset < self.log.checks_below():
-            checked(record)
+            checked(record, self.log)
 
     def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
         """Return the record at an offset, or None. Its body is not checked. May wait for the disk."""

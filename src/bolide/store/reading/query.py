@@ -54,7 +54,7 @@ class KeyQuery:
                 # A key named twice by one message has two entries.
                 if data and offset >= after and (not result.offsets or result.offsets[-1] != offset):
                     result.offsets.append(offset)
-                    result.records.append(checked_bytes(data))
+                    result.records.append(checked_bytes(data, self._log))
             if result.records:
                 break
             oldest = record_store_time(self._log, offsets[0], 1)

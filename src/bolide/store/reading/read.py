@@ -93,6 +93,7 @@ class QueueReader:
         # The same scan, limited to the intact records, finds the offset of the next pull.
         result = self._read(queue, offset, max(intact, 1), max_bytes, tag_codes, predicate, units, enough)
         if intact == 0 and not result.cold and queue is not None:
+            self.log.damaged += 1
             at = int(result.next_begin_offset) - 1
             first = result.buffers[0] if result.buffers else b""
             raise RecordDamaged(

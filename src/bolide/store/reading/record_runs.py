@@ -89,7 +89,7 @@ class RecordRuns:
         record = self.record(physical_offset, size)
         if record is None or physical_offset >= self._log.checks_below():
             return record
-        return checked(record)
+        return checked(record, self._log)
 
     def close(self) -> None:
         """Free the memory."""
