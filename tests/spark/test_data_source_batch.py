@@ -206,7 +206,7 @@ def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) ->
     assert [batch.num_rows for batch in RowMaker(part, tolerant, SCHEMA).rows(data[second:], 0, 10)] == [9]
 
 
-def test_message_that_does_not_match_its_crc_is_no_row(
+def test_message_that_does_not_match_its_crc_is_left_out(
     bolide_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     bolide_broker.create_topic("T", queues=1)

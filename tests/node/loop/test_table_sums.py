@@ -1,4 +1,4 @@
-"""Checksums of tables: damage is told from what RocketMQ or an editor wrote, after any crash."""
+"""Checksums of tables: a start distinguishes damage from edits of RocketMQ or people, after any crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def contents(number: int) -> bytes:
 
 
 def read(files: SimulatedFiles | RealFiles, path: str) -> tuple[bytes, str]:
-    """A table or its .bak, and why a start does not believe it."""
+    """A table or its .bak, and why a start rejects it."""
     sums = TableSums(files)
     data = files.read_file(path)
     assert data is not None
@@ -45,7 +45,7 @@ def test_each_bit_that_changes_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b'{\n\t"number":3\n}', b'{\r\n  "number":3\r\n}'])
-def test_what_rocketmq_or_an_editor_wrote_is_accepted_and_then_checked_again(tmp_path: Path, text: bytes) -> None:
+def test_indented_table_is_accepted_and_checked_after_the_next_write(tmp_path: Path, text: bytes) -> None:
     files, path = RealFiles(), tmp_path / "topics.json"
     TableSums(files).write(str(path), contents(1))
     path.write_bytes(text)
@@ -110,7 +110,7 @@ class Stopping(SimulatedFiles):
 
 @pytest.mark.parametrize("power", [False, True])
 @pytest.mark.parametrize("calls", range(5))
-def test_crash_at_any_call_leaves_a_table_that_is_believed(calls: int, power: bool) -> None:
+def test_crash_at_any_call_leaves_a_table_that_matches(calls: int, power: bool) -> None:
     files = Stopping()
     files.make_dir("/store/config")
     for folder in ("/store", "/"):

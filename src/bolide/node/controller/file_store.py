@@ -36,7 +36,7 @@ class _File(Struct, frozen=True):
     format: int
     sets: dict[str, _Entry]
     crc: int | None = None
-    """CRC-32 of the sets (`_crc`); None in a file of an older version."""
+    """CRC-32 of the sets (`_crc`), or None in a file of an older version."""
 
 
 class FileStore:

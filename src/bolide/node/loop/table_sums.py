@@ -7,7 +7,7 @@ RocketMQ ignores that file. It lists the checksums of the last contents, the new
 It is written before the table, with the checksums of the content to write, the one before it, and the `.bak`. So a
 crash between the two writes leaves a table whose checksum is listed. A table that matches no listed checksum is
 damaged, unless it is indented: Bolide does not indent, RocketMQ and editors do, so one of them has written it since.
-Without the file, or if the file itself is damaged, nothing is compared.
+A start compares nothing if the file is missing or damaged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TableSums:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._listed: dict[str, list[str]] = {}
-        """By path: the list in the file; empty if nothing can be compared."""
+        """By path: the list in the file, or an empty one."""
         self._stored: dict[str, list[str]] = {}
         """By path: the checksums of the table and of its .bak, where they are known."""
 
@@ -60,7 +60,7 @@ class TableSums:
         self._stored[path] = listed[:2]
 
     def _look(self, path: str) -> list[str]:
-        """Return the checksums of a table and its .bak, without those of a damaged one."""
+        """Return the checksums of a table and its .bak, except a damaged one."""
         listed = self._list(path)
         found = [self._files.read_file(each) for each in (path, path + ".bak")]
         sums = [_sum(data) for data in found if data is not None]

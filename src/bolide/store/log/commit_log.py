@@ -67,7 +67,7 @@ class CommitLog:
         self.memory_from: i64 = 0
         """Offset above which the page cache contains the log as this process wrote it; see `checks_below`."""
         self.damaged: i64 = 0
-        """How often a record did not match its CRC, in reads and in what a master sent."""
+        """Number of reads and replicated records that did not match a CRC."""
         self.flushed_timestamp: i64 = 0
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
