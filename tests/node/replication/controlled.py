@@ -11,6 +11,7 @@ from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.node import ControllerNode
+from bolide.node.machine.node_world import NodeWorld
 from bolide.node.namesrv import NamesrvNode
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import until
@@ -45,8 +46,8 @@ class ControlledSet:
         """One with the same port and file."""
         return ControllerNode(self._options, conf=str(self.folder / "controller.conf"))
 
-    async def start(self, name: str, **more: Any) -> BrokerNode:
-        """A broker with a store of its own."""
+    async def start(self, name: str, world: NodeWorld | None = None, **more: Any) -> BrokerNode:
+        """A broker with a store of its own, on this machine or in a world of its own."""
         settings = {
             **SMALL,
             "enable_controller_mode": True,
@@ -54,7 +55,7 @@ class ControlledSet:
             "namesrv_addr": self.names.address,
             "ha_listen_port": reserve_port(),
         }
-        node = BrokerNode(options(self.folder / name, **{**settings, **QUICK, **more}))
+        node = BrokerNode(options(self.folder / name, **{**settings, **QUICK, **more}), world=world)
         await node.start()
         self.running[name] = node
         return node

@@ -48,6 +48,9 @@ class Part:
     async def lose(self) -> None:
         """Never asked for."""
 
+    def hung(self) -> bool:
+        return False
+
     def now(self) -> int:
         return 0
 

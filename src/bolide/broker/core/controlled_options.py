@@ -65,6 +65,10 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
         PositiveMs,
         CONTROLLED("Time without an absence after which it may return; doubled each time, up to 20 times.", java=OURS),
     ] = 30_000
+    unsettled_patience: Annotated[
+        PositiveMs,
+        CONTROLLED("A master whose log waits for its disk for so long resigns; a replica is not elected.", java=OURS),
+    ] = 10_000
     async_learner: Annotated[bool, CONTROLLED("This broker never counts as in sync, so it is never elected.")] = False
     sync_from_last_file: Annotated[
         bool, CONTROLLED("An empty replica begins with the newest file of the log, not with the oldest.")

@@ -23,6 +23,9 @@ class Replicas(Protocol):
     def expelled(self) -> int:
         """How many replicas are kept out of the set of a controller for a time, because they were absent too often."""
 
+    def disk_hangs(self) -> bool:
+        """Whether a broker under a controller is silent, because its log waits for a disk that does not answer."""
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master; of a master without a value."""
 
@@ -51,6 +54,10 @@ class NoReplicas:
     def expelled(self) -> int:
         """None is."""
         return 0
+
+    def disk_hangs(self) -> bool:
+        """Nobody asks."""
+        return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:
         """There is none."""

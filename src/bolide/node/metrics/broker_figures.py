@@ -262,6 +262,7 @@ class BrokerFigures:
             )
         families.gauge("bolide_slaves_in_sync", "Slaves that keep up.", replicas.in_sync(now))
         families.gauge("bolide_replicas_expelled", "Replicas that were absent too often.", replicas.expelled())
+        families.gauge("bolide_disk_hangs", "1 while the log waits for its disk in vain.", int(replicas.disk_hangs()))
         role = self._source.parts.role
         if not role.may_write:
             lag = replicas.lag_ms(now)

@@ -87,6 +87,11 @@ class Controllers:
             elif address and address not in self._connecting and (known is None or known.closed):
                 self._connect(address)
 
+    def fall_silent(self) -> None:
+        """Close the connections of the heartbeats, so that each controller takes this broker for dead at once."""
+        for connection in self._connections.values():
+            connection.close()
+
     async def stop(self) -> None:
         """Close every connection."""
         tasks = list(self._connecting.values())

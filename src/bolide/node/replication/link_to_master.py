@@ -266,6 +266,10 @@ class LinkToMaster(Service):
         """A slave has no slaves."""
         return 0
 
+    def disk_hangs(self) -> bool:
+        """In plain mode nobody asks."""
+        return False
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """The link to the master."""
         return HAClientRuntimeInfo(

@@ -74,6 +74,8 @@ class Membership:
         """Set once this broker is master or slave."""
         self._tasks: list[asyncio.Task[None]] = []
         self._said = ""
+        self._silent = False
+        """True while the disk hangs: without heartbeats no controller elects this broker."""
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -111,6 +113,7 @@ class Membership:
                     self._tasks += [asyncio.create_task(work) for work in self._periodic()]
                 if not self._registered:
                     await self._register()
+                await self._resign_if_silent()
                 await self._look()
                 pause, wait = FIRST_RETRY_S, self._options.controlled.sync_broker_metadata_period / 1000
                 if self._said:
@@ -210,6 +213,8 @@ class Membership:
     async def _look(self) -> None:
         told = await self._told()
         step = self.standing.heard(told)
+        if self._silent and step is not Step.FOLLOW:
+            return
         if step is Step.ELECT:
             if told.epoch > self.standing.epoch and self.standing.leads:
                 self.standing.lost()
@@ -258,9 +263,34 @@ class Membership:
         while True:
             await asyncio.sleep(self._options.controlled.broker_heartbeat_interval / 1000)
             if self._registered:
+                self._check_disk()
                 self._beat()
 
+    def _check_disk(self) -> None:
+        """Send no heartbeats while the disk hangs. A master stops only if another replica can be elected."""
+        members = self._part.sync_set.members if self._part.sync_set is not None else frozenset()
+        alone = self.standing.leads and len(members) < 2
+        silent = self._part.hung() and not alone
+        if silent == self._silent:
+            return
+        self._silent = silent
+        if silent:
+            self._log.error("the disk of the store hangs: this broker sends no heartbeats until the disk answers")
+        else:
+            self._log.warning("the disk of the store answers again: this broker sends heartbeats")
+        self.notified()
+
+    async def _resign_if_silent(self) -> None:
+        if self._silent and self.standing.leads:
+            self._log.error("this master resigns, because its disk hangs")
+            self.standing.lost()
+            await self._part.lose()
+        if self._silent:
+            self._controllers.fall_silent()
+
     def _beat(self) -> None:
+        if self._silent:
+            return
         end, confirmed, epoch = self._part.stands()
         options = self._options
         header = BrokerHeartbeatRequestHeader(

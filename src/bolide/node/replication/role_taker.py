@@ -24,6 +24,9 @@ class RoleTaker(Protocol):
     async def lose(self) -> None:
         """Be nothing until the next part: the epoch of this master is over."""
 
+    def hung(self) -> bool:
+        """Whether the log does not settle. Ask every second or so."""
+
     def now(self) -> int:
         """The time by which replicas catch up, ms."""
 

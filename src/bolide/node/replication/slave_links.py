@@ -313,6 +313,10 @@ class SlaveLinks(Service):
         """In plain mode nobody is."""
         return 0
 
+    def disk_hangs(self) -> bool:
+        """In plain mode nobody asks."""
+        return False
+
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A master has none."""
         return HAClientRuntimeInfo()

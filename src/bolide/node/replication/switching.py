@@ -37,6 +37,7 @@ from bolide.replication.confirming import Confirming
 from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace
+from bolide.replication.settling import Settling
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import Hello
 from bolide.replication.sync_set import SyncSet
@@ -47,6 +48,7 @@ from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.raw_connection import RawConnection
 
 POLL_S: Final = 0.01
+HANGS: Final = "its log does not settle what waits: the disk of the store hangs; look at the machine"
 MOST_UNKNOWN: Final = 1000
 CUTTING: Final = "this slave gives up what its master does not have: ask again"
 REPLACED: Final = "this broker is no master any more: the message may be stored, or not; send to the new one"
@@ -123,6 +125,9 @@ class Switching(Service):
         self._confirming: Confirming | None = None
         self._opening: Opening | None = None
         self._nobody = Nobody()
+        self._settling = Settling(options.controlled.unsettled_patience)
+        self._begins = False
+        """True while this broker becomes a master."""
         self._unknown: dict[str, None] = {}
         """Topics that were asked for because a message of them came."""
         self.look_at_set: Callable[[], None] = self._set_told_nobody
@@ -152,7 +157,14 @@ class Switching(Service):
     # -- parts
 
     async def lead(self, told: Told, own_id: int) -> None:
-        """Become the master of an epoch. Raises `NotReplicated` and `FileFailed`, with nobody served."""
+        """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, with nobody served."""
+        self._begins = True
+        try:
+            await self._lead(told, own_id)
+        finally:
+            self._begins = False
+
+    async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
         # Also from one epoch of its own to the next: until this one is open nobody else confirms what is stored.
@@ -162,6 +174,7 @@ class Switching(Service):
         await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
         # Crash before this: the log ends where it did, and no record is of the new epoch. After it: the same.
         await self.epoch_log.lead(told.epoch, self._certain)
+        self._refuse_hung()  # the controller may have elected another one while the disk did not answer
         self._certain = True
         store.numbers.forget_all()
         store.log.last_store_timestamp = max(store.log.last_store_timestamp, store.reput.last_store_timestamp)
@@ -326,11 +339,23 @@ class Switching(Service):
         while not done():
             if self._store.failure:
                 raise BolideError(self._store.failure)
+            self._refuse_hung()
             self._store.flush_soon()
             self._parts.another_turn()
             await asyncio.sleep(POLL_S)
 
+    def _refuse_hung(self) -> None:
+        """Raise `BolideError` while the disk hangs."""
+        if self._settling.hung:
+            raise BolideError(HANGS)
+
     # -- what the membership asks
+
+    def hung(self) -> bool:
+        """Whether the log, or the beginning of a master, waits for a disk that hangs."""
+        store, settled = self._store, int(self._raw.settled)
+        waits = self._begins or settled < store.end_offset
+        return self._settling.looked(waits=waits, progress=settled + int(store.dispatched_offset), now=self.now())
 
     @property
     def sync_set(self) -> SyncSet | None:
@@ -417,6 +442,10 @@ class Switching(Service):
     def expelled(self) -> int:
         """How many replicas are kept out of the set for a time."""
         return self.sync_set.expelled if self.sync_set is not None else 0
+
+    def disk_hangs(self) -> bool:
+        """Whether the log waits for a disk that does not answer."""
+        return self._settling.hung
 
     def link(self, now: int) -> HAClientRuntimeInfo:
         """A slave's link to its master."""

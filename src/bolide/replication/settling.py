@@ -1,0 +1,31 @@
+"""Notices that a log does not settle what waits for it: its disk hangs, without an error."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LONGEST_STEP_MS: Final = 2000
+"""What counts at most between two looks. A process that was stopped for longer has not waited for its disk then."""
+
+
+class Settling:
+    """Of one log. `patience` is ms without progress after which it hangs."""
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._progress = -1
+        self._at = 0
+        self._waited = 0
+
+    @property
+    def hung(self) -> bool:
+        """Whether something has waited for too long. It lasts until there is progress, or nothing waits."""
+        return self._waited > self._patience
+
+    def looked(self, *, waits: bool, progress: int, now: int) -> bool:
+        """Look every second or so. `progress` is a number that changes when the disk does its work. Return `hung`."""
+        step, self._at = min(now - self._at, LONGEST_STEP_MS), now
+        stands = waits and progress == self._progress
+        self._waited = self._waited + step if stands else 0
+        self._progress = progress
+        return self.hung
