@@ -211,6 +211,36 @@ def test_nobody_waits_for_a_clock_that_was_far_ahead(restart: bool) -> None:
     assert timer.delivered() == ["a", "b"]
 
 
+def test_a_relative_delay_counts_again_where_the_clock_is_right() -> None:
+    ahead = Timer(now=NOW + 3_600_000)
+    ahead.put("seconds", TIMER_DELAY_SEC="5")
+    ahead.put("milliseconds", TIMER_DELAY_MS="7000")
+    ahead.put("time of day", TIMER_DELIVER_MS=str(NOW + 3_610_000))
+    ahead.turn()
+    ahead.close()
+    timer = ahead.again(now=NOW)
+    timer.later(4_999)
+    assert timer.delivered() == [], "never early"
+    timer.later(1_001)
+    assert timer.delivered() == ["seconds"]
+    timer.later(2_000)
+    assert timer.delivered() == ["seconds", "milliseconds"]
+    timer.later(3_590_000)
+    assert timer.delivered() == ["seconds", "milliseconds"]
+    timer.later(20_000)
+    assert timer.delivered() == ["seconds", "milliseconds", "time of day"]
+
+
+def test_a_relative_delay_that_began_long_ago_does_not_begin_again() -> None:
+    timer = Timer()
+    timer.put("a", TIMER_DELAY_SEC="100")
+    timer.turn()
+    timer.close()
+    timer = timer.again(now=NOW + 95_000)
+    timer.later(6_000)
+    assert timer.delivered() == ["a"]
+
+
 def test_what_is_due_is_not_held_up_by_what_comes_in() -> None:
     timer = Timer()
     timer.send("due", 2_000)

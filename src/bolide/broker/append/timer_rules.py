@@ -85,6 +85,15 @@ def delivery_time(properties: dict[str, str], now: int) -> int | None:
     return java_long(properties.get(names.TIMER_DELIVER_MS, ""))
 
 
+def relative_delay(properties: MessageProperties) -> int:
+    """The delay that a producer asked for (ms); -1 for a message that names a time of day, or nothing valid."""
+    text = properties.get(names.TIMER_DELAY_SEC)
+    delay = java_long(text if text is not None else properties.get(names.TIMER_DELAY_MS) or "")
+    if delay is None or delay < 0:
+        return -1
+    return delay * 1000 if text is not None else delay
+
+
 def java_long(text: str) -> int | None:
     """A number as Long.parseLong takes it; None for what it refuses."""
     if not _LONG.fullmatch(text):

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 
-from bolide.broker.append.timer_rules import java_long
+from bolide.broker.append.timer_rules import java_long, relative_delay
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
@@ -22,7 +22,7 @@ from bolide.layout.message_properties import MessageProperties, stored_propertie
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
-from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
+from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, out_time, roll_window, rolled_time
 from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.reading.record_runs import RecordRuns
@@ -134,7 +134,8 @@ class TimerEnqueue:
         self._write_time = write_time
         self._running = running
         entries = self._entries(budget)
-        current = floor_time(int(self._store.times.wall(now)), self._precision)
+        wall = int(self._store.times.wall(now))
+        current = floor_time(wall, self._precision)
         gone = {(self.delete_keys.of_delete(e.properties), e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, MessageProperties]] = []
         passed = 0
@@ -149,7 +150,7 @@ class TimerEnqueue:
                         return len(entries)
                 self.queue_offset += 1  # at once: what follows may fail, and this is delivered
                 continue
-            wishes.append((self._wish(entry), entry.properties))
+            wishes.append((self._wish(entry, wall), entry.properties))
             passed += 1
         self._settle(wishes, passed)
         if self._rebuild_to and self.queue_offset >= self._rebuild_to:
@@ -207,10 +208,10 @@ class TimerEnqueue:
         self.queue_offset += passed
         return 0
 
-    def _wish(self, entry: Entry) -> Wish:
+    def _wish(self, entry: Entry, wall: int) -> Wish:
         # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back,
         # or for a delete that meets its slot.
-        out = entry.out if self._meets_its_slot(entry) else max(entry.out, self._write_time)
+        out = entry.out if self._meets_its_slot(entry) else max(self._bounded(entry, wall), self._write_time)
         time = int(rolled_time(out, self._write_time, self._window, self._precision))
         magic = MAGIC_DEFAULT
         if time != out:
@@ -220,6 +221,12 @@ class TimerEnqueue:
         topic = entry.properties.get(names.REAL_TOPIC)
         topic_hash = 0 if topic is None else java_hash(topic)
         return Wish(floor_time(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
+
+    def _bounded(self, entry: Entry, wall: int) -> int:
+        """The slot of an entry: of a relative delay none that is further away than the delay. The clock of the machine
+        that stored the message was ahead of this one's."""
+        delay = -1 if entry.deletes else relative_delay(entry.properties)
+        return entry.out if delay < 0 else min(entry.out, int(out_time(wall + delay, self._precision)))
 
     def _was_done(self, entry: Entry, queue_offset: int) -> bool:
         if queue_offset >= self._rebuild_to:
