@@ -203,9 +203,9 @@ class ProcessFiles:
     def process_id(self) -> int:
         return self._process.number
 
-    def boot_id(self) -> str:
+    def boot_id(self, path: str) -> str:
         self._process.check()
-        return self._disk.boot_id()
+        return self._disk.boot_id(path)
 
     def local_time(self, time_ms: int) -> str:
         return self._disk.local_time(time_ms)

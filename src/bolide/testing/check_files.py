@@ -15,7 +15,7 @@ def check_files(files: Files, folder: str) -> None:
     _check_lock(files, folder)
     assert 0.0 <= files.disk_use(folder) <= 1.0
     assert files.process_id() > 0
-    assert files.boot_id() == files.boot_id()
+    assert files.boot_id(folder) == files.boot_id(folder)
     assert len(files.local_time(1_700_000_000_123)) == 17 and files.local_time(1_700_000_000_123).endswith("123")
 
 

@@ -296,7 +296,7 @@ class SimulatedFiles(FileSystem):
     def process_id(self) -> int:
         return 4711
 
-    def boot_id(self) -> str:
+    def boot_id(self, path: str) -> str:
         return f"boot-{self.boots}"
 
     def local_time(self, time_ms: int) -> str:

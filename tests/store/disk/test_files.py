@@ -22,6 +22,13 @@ def test_real_files_keep_the_contract(tmp_path: Path) -> None:
     check_files(RealFiles(), str(tmp_path))
 
 
+def test_a_folder_on_another_device_did_not_share_the_page_cache(tmp_path: Path) -> None:
+    files = RealFiles()
+    assert files.boot_id(str(tmp_path)) == files.boot_id(str(tmp_path / ".."))
+    assert files.boot_id(str(tmp_path)) != files.boot_id("/dev")
+    assert " " not in files.boot_id(str(tmp_path))
+
+
 def test_simulated_files_keep_the_contract() -> None:
     files = SimulatedFiles()
     files.make_dir("/data")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bolide.store.disk.files import FileLocked
+from bolide.store.errors import StoreDamaged
 from bolide.store.message_store import MessageStore
 from bolide.store.offline.repair import Plan, Repair
 from bolide.store.offline.verify import verify_store
+from bolide.testing.files import Stopped
 from tests.store.damage import FAULTS, contents, filled, overwrite, refused
 from tests.store.scenario import ROOT, SHAPE, Machine, Sent, missing, units_agree
 
@@ -121,3 +123,85 @@ def test_a_lost_log_begins_empty_once_its_queues_are_set_aside() -> None:
     assert repaired(machine).no_log
     store = MessageStore(machine.files, ROOT, SHAPE)
     assert store.topics_in_queues() == []
+
+
+def member(ending: str = "a kill") -> Machine:
+    """The store of replica 2 of a set, with a bad record in the log."""
+    machine, sent = filled(ending)
+    for name, text in (
+        ("brokerIdentity", "C#broker-a#2"),
+        ("brokerIdentity-life", "1-a#"),
+        ("epochFileCheckpoint", "1\n0\n1-0\n"),
+    ):
+        machine.files.write_file(f"{ROOT}/{name}", text.encode())
+    overwrite(machine.files, in_newest(sent, 3).at.physical_offset + 4, b"\x00")
+    machine.files.process_crash()
+    return machine
+
+
+def test_replica_of_a_set_copies_instead_of_being_repaired() -> None:
+    machine = member()
+    log = {path: data for path, data in contents(machine.files).items() if "/commitlog/" in path}
+    work = Repair(machine.files, ROOT, SHAPE)
+    plan = work.plan(False)
+    assert (plan.member, plan.holes, plan.cut_bytes) == ("replica 2 of broker-a", [], 0)
+    folder = work.carry_out(plan, machine.now)
+    work.close()
+    assert started(machine) == 0, "nothing of the log counts as held"
+    assert machine.files.read_file(f"{ROOT}/brokerIdentity") is None
+    assert machine.files.read_file(f"{ROOT}/epochFileCheckpoint") is None
+    assert log
+    assert all(machine.files.read_file(path.replace(ROOT, folder, 1)) == data for path, data in log.items())
+    assert machine.files.read_file(f"{folder}/brokerIdentity") == b"C#broker-a#2"
+    assert {"brokerIdentity-life", "epochFileCheckpoint", "checkpoint"} <= set(machine.files.list_dir(folder))
+
+
+def test_last_copy_of_a_set_is_repaired_in_place_and_keeps_its_identity() -> None:
+    machine = member()
+    work = Repair(machine.files, ROOT, SHAPE, last_copy=True)
+    plan = work.plan(False)
+    assert (plan.member, len(plan.holes)) == ("", 1)
+    work.carry_out(plan, machine.now)
+    work.close()
+    machine.power_cut(0)
+    assert machine.store.end_offset > 0
+    assert machine.files.read_file(f"{ROOT}/brokerIdentity") == b"C#broker-a#2"
+
+
+def started(machine: Machine) -> int | None:
+    """Where the log ends after a start; None if the start is refused."""
+    store = MessageStore(machine.files, ROOT, machine.shape, machine.options)
+    try:
+        store.load(machine.now)
+    except StoreDamaged:
+        machine.files.process_crash()
+        return None
+    end = int(store.end_offset)
+    store.close(machine.now)
+    return end
+
+
+def test_death_while_a_replica_is_set_aside_never_leaves_its_identity_on_an_empty_store() -> None:
+    stop = 0
+    while True:
+        machine = member()
+        work = Repair(machine.files, ROOT, SHAPE)
+        plan = work.plan(False)
+        machine.files.stop_after = machine.files.calls + stop
+        try:
+            work.carry_out(plan, machine.now)
+            done = True
+        except Stopped:
+            done = False
+        machine.files.stop_after = None
+        machine.files.process_crash()
+        end = started(machine)
+        if end is None:
+            again = Repair(machine.files, ROOT, SHAPE)
+            again.carry_out(again.plan(False), machine.now)
+            again.close()
+            end = started(machine)
+        assert (end, machine.files.read_file(f"{ROOT}/brokerIdentity")) == (0, None), stop
+        if done:
+            return
+        stop += 1

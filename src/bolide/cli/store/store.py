@@ -16,6 +16,7 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
+    from bolide.store.offline.member import MemberPaths
     from bolide.store.offline.repair import Plan
 
 app = typer.Typer()
@@ -149,17 +150,23 @@ def repair(
     folder: Path = Folder,
     config: Path | None = Config,
     cut: bool = typer.Option(False, "--cut", help="Truncate the log at the first bad record; do not fill the holes."),
+    last_copy: bool = typer.Option(
+        False, "--last-copy", help="Repair the store of a replica in place: no other replica of its set has its log."
+    ),
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out."""
+    """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out.
+
+    The store of a replica that has a controller is set aside as a whole, so that the broker copies the log of its set.
+    """
     with boundary():
         from bolide.store.disk.files import RealFiles
         from bolide.store.offline.repair import Repair
 
         root, shape = _opened(folder, config)
         files = RealFiles()
-        work = Repair(files, root, shape)
+        work = Repair(files, root, shape, _member_paths(root, config), last_copy)
         try:
             plan = work.plan(cut)
             kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
@@ -174,7 +181,16 @@ def repair(
         if not yes:
             output.note("nothing was changed: give --yes to carry out the plan")
             raise typer.Exit(output.FAILED)
-        output.note(f"done; a copy of what was changed is in {kept}")
+        what = "everything that was moved" if plan.member else "a copy of what was changed"
+        output.note(f"done; {what} is in {kept}")
+
+
+def _member_paths(root: str, config: Path | None) -> MemberPaths:
+    from bolide.node.settings.config import read_conf
+    from bolide.store.offline.member import MemberPaths
+
+    conf = {} if config is None else read_conf(str(config))
+    return MemberPaths.within(root, conf.get("storePathBrokerIdentity", ""), conf.get("storePathEpochFile", ""))
 
 
 @app.command()
@@ -219,6 +235,17 @@ def _print_plan(plan: Plan) -> None:
         print(f"nothing to repair: the log of {plan.root} is valid up to {plan.log_end:,}")
         return
     print(f"{plan.root}: {plan.reason}; {plan.followers:,} valid records follow")
+    if plan.member:
+        print(
+            f"this store is {plan.member}: move its log and its identity aside, so that the broker joins as a new "
+            "replica and copies the log of its set"
+        )
+        print(
+            f"{plan.member} stays a member of the set until it is given up with bolide cluster leave; an election "
+            "after a full stop waits for it"
+        )
+        print("if no other replica of the set has this log any more, give --last-copy: the store is repaired in place")
+        return
     for hole in plan.holes:
         lost = ", ".join(f"{topic} queue {queue_id} offset {number}" for topic, queue_id, number in hole.slots)
         print(f"fill {hole.size:,} bytes at {hole.physical_offset}: {hole.fault}; lost: {lost or 'no message known'}")

@@ -184,8 +184,9 @@ class Files(Protocol):
         """Number of this process, for the file `abort`."""
         ...
 
-    def boot_id(self) -> str:
-        """An id of this start of the machine, a word without spaces; "" where the system has none."""
+    def boot_id(self, path: str) -> str:
+        """Return an id of this start of the machine and of the device that holds `path`: a word without spaces, or "" if
+        the system has none. While it stays the same, the page cache has lost nothing."""
         ...
 
     def local_time(self, time_ms: int) -> str:

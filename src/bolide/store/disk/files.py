@@ -342,8 +342,9 @@ class RealFiles:
     def process_id(self) -> int:
         return os.getpid()
 
-    def boot_id(self) -> str:
-        return boot_id()
+    def boot_id(self, path: str) -> str:
+        status, boot = _status(path), boot_id()
+        return f"{boot}.{status.st_dev:x}" if boot and status is not None else boot
 
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)

@@ -15,7 +15,8 @@ class RunMark(Struct, frozen=True):
     """What our broker writes into `abort` after its process id; RocketMQ's brokers never read the file."""
 
     boot_id: str
-    """The boot id of the machine at that time: while it is the same, the page cache lost nothing."""
+    """The id of the machine's start and of the store's device at that time: while it is the same, the page cache lost
+    nothing."""
     run_id: int
     """The number of its run: what the checkpoint says of the log is valid for this run only."""
     sync_flush: bool

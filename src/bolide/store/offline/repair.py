@@ -42,6 +42,7 @@ from bolide.store.disk.segments import SegmentList
 from bolide.store.errors import StoreDamaged
 from bolide.store.index.index_service import IndexService
 from bolide.store.offline.inspect import queue_folders
+from bolide.store.offline.member import DERIVED, MemberPaths, replica_of, set_aside, set_member_aside
 from bolide.store.offline.walk import read_whole, segment_files
 from bolide.store.startup.inventory import drop_inventory, log_end_of, read_inventory
 from bolide.store.startup.known_end import Traces, known_to_reach, later_runs, whole_until
@@ -50,7 +51,6 @@ from bolide.store.startup.survey import CHUNK, LogEnd, Run, Survey
 _FILLER_TOPIC: Final = REPAIRED_TOPIC.encode()
 _HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
 _LARGEST: Final = 1024 * 1024
-_DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "derived.json")
 
 Slot = tuple[str, int, int]
 """Topic, queue id and queue offset of a message."""
@@ -85,6 +85,8 @@ class Plan:
     """Bytes after `log_end` to be truncated, up to the last one that is not zero."""
     no_log: bool = False
     """No file of the log is there: what follows from it is set aside."""
+    member: str = ""
+    """The replica that this store is, such as `replica 2 of broker-a`: everything is set aside, so that it copies."""
 
 
 class Repair:
@@ -93,7 +95,15 @@ class Repair:
     Raises `FileLocked`, `FileFailed`, `StoreDamaged` and LayoutError.
     """
 
-    def __init__(self, files: Files, root: str, shape: StoreShape) -> None:
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        shape: StoreShape,
+        member: MemberPaths | None = None,
+        last_copy: bool = False,
+    ) -> None:
+        """`member` says where broker.conf has the identity of a replica; a `last_copy` is repaired in place."""
         self._files = files
         self._root = root
         self._shape = shape
@@ -101,6 +111,8 @@ class Repair:
         self._log = SegmentList(files, f"{root}/commitlog", shape.commit_log_segment_size, self._handles, True)
         self._survey = Survey(self._log, shape, True)
         self._found = LogEnd(0)
+        self._paths = MemberPaths.within(root) if member is None else member
+        self._member = "" if last_copy else replica_of(files, self._paths)
         self._lock = files.lock(f"{root}/lock")
 
     def close(self) -> None:
@@ -118,12 +130,12 @@ class Repair:
         queues_end = self._queues_end()
         if not starts:
             reason = "no file of the log is there, but queue files are" if queues_end > 0 else ""
-            return Plan(self._root, 0, reason, no_log=bool(reason))
+            return Plan(self._root, 0, reason, no_log=bool(reason), member=self._member if reason else "")
         abnormal = was_killed(self._files, self._root)
         traces = Traces(
             abnormal,
             read_mark(self._files, self._root) if abnormal else None,
-            self._files.boot_id(),
+            self._files.boot_id(self._root),
             load_checkpoint(self._files, self._root),
             log_end_of(read_inventory(self._files, self._root)),
             queues_end,
@@ -140,6 +152,9 @@ class Repair:
         if found.end < known.end:
             plan.reason += ", but " + known.why.format(known.end)
         plan.followers = sum(run.count for run in runs)
+        plan.member = self._member
+        if plan.member:
+            return plan
         if runs and not cut:
             plan.holes = self._holes(runs)
             self._find_slots(plan.holes, runs)
@@ -253,8 +268,12 @@ class Repair:
         self._files.sync_dir(self._root)
         # Crash from here on: the copies are whole before the first byte of the log changes, and a plan made again
         # finds what is left to do. `abort` makes the next start dispatch from before the first change.
+        if plan.member:
+            self._handles.close()
+            set_member_aside(self._files, self._root, self._paths, folder)
+            return folder
         if plan.no_log:
-            self._set_aside(folder)
+            set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
             return folder
         for hole in plan.holes:
             self._copy(folder, hole.physical_offset, hole.size)
@@ -316,14 +335,6 @@ class Repair:
             index.load(False, fresh.index_msg_timestamp)
             index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
             self._files.sync_dir(f"{self._root}/index")
-
-    def _set_aside(self, folder: str) -> None:
-        for name in _DERIVED:
-            path = f"{self._root}/{name}"
-            if self._files.size(path) >= 0 or self._files.list_dir(path):
-                self._files.rename(path, f"{folder}/{name}")
-        self._files.sync_dir(folder)
-        self._files.sync_dir(self._root)
 
 
 def _least(slot: Slot) -> int:

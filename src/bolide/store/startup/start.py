@@ -64,7 +64,7 @@ class StoreStart:
         self.checkpoint = checkpoint = self._log_cut.finish(checkpoint)
         recovery = Recovery(log.segments, self._queues, self._index, self._shape, self._options, report)
         inventory = read_inventory(files, root)
-        boot_id = files.boot_id()
+        boot_id = files.boot_id(root)
         traces = Traces(
             report.abnormal,
             read_mark(files, root) if report.abnormal else None,

@@ -1,0 +1,62 @@
+"""Recognize the store of a replica that has a controller, and move its log and identity aside.
+
+Other replicas hold what such a store has lost. With its damage filled or truncated it would pass for a replica that
+holds everything, so it joins its set as a new replica and copies the log instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from bolide.store.disk.files import Files
+
+DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "derived.json")
+"""What a start makes again from the log."""
+_OF_THE_LOG: Final = (*DERIVED, "deleted-topics", "timerwheel", "timerlog", "abort")
+_PARTS: Final = ("", "-temp", "-life")
+
+
+class MemberPaths(NamedTuple):
+    """Where a replica keeps its identity and the epochs of its log."""
+
+    identity: str
+    epochs: str
+
+    @classmethod
+    def within(cls, root: str, identity: str = "", epochs: str = "") -> MemberPaths:
+        """The paths in a store folder, unless broker.conf has others."""
+        return cls(identity or f"{root}/brokerIdentity", epochs or f"{root}/epochFileCheckpoint")
+
+
+def replica_of(files: Files, paths: MemberPaths) -> str:
+    """Return `replica ID of SET`, or "" for a store without an identity. One that is damaged counts as an identity."""
+    data = files.read_file(paths.identity)
+    if data is None:
+        return ""
+    words = data.decode("utf-8", "replace").strip().split("#")
+    return f"replica {words[2]} of {words[1]}" if len(words) == 3 else "a replica whose identity cannot be read"
+
+
+def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -> None:
+    """Move log, identity, epochs and all that follows from the log into `folder`, in this order.
+
+    Crash between two of them: queues or checkpoint are still there, so a start without the log is refused, and another
+    repair goes on.
+    """
+    set_aside(files, [f"{root}/commitlog"], folder)
+    identity = [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")]
+    set_aside(files, [*identity, paths.epochs, f"{paths.epochs}.bak"], folder)
+    set_aside(files, [f"{root}/{name}" for name in _OF_THE_LOG], folder)
+
+
+def set_aside(files: Files, paths: list[str], folder: str) -> None:
+    """Move these files and folders, as far as they are there, and make sure of it. Raises `FileFailed`."""
+    parents: dict[str, None] = {}
+    for path in paths:
+        parent, _, name = path.rpartition("/")
+        if files.size(path) >= 0 or files.list_dir(path):
+            files.rename(path, f"{folder}/{name}")
+            parents[parent] = None
+    files.sync_dir(folder)
+    for parent in parents:
+        files.sync_dir(parent)
