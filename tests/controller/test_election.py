@@ -133,7 +133,8 @@ def test_election_waits_until_every_member_has_returned(seat: Seat) -> None:
     assert back(seat, 2, 1000, 300) == FAILED
     assert seat.said == [
         f"the election waits for 1 ({address(1)}), 3 ({address(3)}); start these brokers, or give them up with bolide "
-        f"cluster leave, or choose a master with bolide cluster switch"
+        f"cluster leave {NAME} --id ID --controller ..., or choose a master with bolide cluster switch {NAME} --to ID "
+        f"--controller ..."
     ]
     assert seat.elect(2, 2000, life="2-2").code == FAILED
     assert len(seat.said) == 1, "one line for each news"

@@ -82,7 +82,10 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A broker of a set under a controller, as the controller sees it; `epoch` is that of the master."""
+    """A broker of a set under a controller, as the controller sees it; `epoch` is that of the master.
+
+    `log_end` is the end of its log while it lives, and `confirmed` the offset below which the set confirmed messages.
+    Both are bytes, and -1 if unknown, as with RocketMQ's controller."""
 
     broker_name: str
     broker_id: int
@@ -91,6 +94,8 @@ class MemberRow:
     master: bool
     in_sync: bool
     alive: bool
+    log_end: int = -1
+    confirmed: int = -1
 
     @property
     def part(self) -> str:
@@ -185,6 +190,8 @@ class ClusterCalls(AdminCalls):
             MemberRow(
                 broker, each.broker_id, each.broker_address, info.master_epoch,
                 each.broker_id == info.master_broker_id, in_sync, each.alive,
+                -1 if each.max_offset is None else each.max_offset,
+                -1 if info.confirmed_offset is None else info.confirmed_offset,
             )
             for in_sync, replicas in ((True, info.in_sync_replicas), (False, info.not_in_sync_replicas))
             for each in replicas

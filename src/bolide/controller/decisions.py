@@ -177,8 +177,8 @@ def waiting(one: ReplicaSet, waits: Waits) -> str:
     if waits.short_of != NOT_KNOWN:
         text += f", because no log that is here reaches {waits.short_of}, up to where the set confirmed messages"
     return (
-        f"{text}; start these brokers, or give them up with bolide cluster leave, or choose a master with bolide "
-        f"cluster switch"
+        f"{text}; start these brokers, or give them up with bolide cluster leave {one.name} --id ID --controller ..., "
+        f"or choose a master with bolide cluster switch {one.name} --to ID --controller ..."
     )
 
 

@@ -442,7 +442,11 @@ class Controller:
         info = ReplicasInfo(one.master, one.address_of(one.master), one.master_epoch, one.in_sync_epoch)
         for broker_id, replica in sorted(one.replicas.items()):
             place = info.in_sync_replicas if broker_id in one.in_sync else info.not_in_sync_replicas
-            place.append(ReplicaIdentity(one.name, broker_id, replica.address, broker_id in alive))
+            heard = alive.get(broker_id)
+            end = None if heard is None or heard.max_offset < 0 else heard.max_offset
+            place.append(ReplicaIdentity(one.name, broker_id, replica.address, heard is not None, end))
+        office = self.live.office(one)
+        info.confirmed_offset = None if office is None or office.confirmed < 0 else office.confirmed
         return info
 
 

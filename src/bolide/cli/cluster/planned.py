@@ -162,20 +162,25 @@ def leave(
     yes: bool = Yes,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Have the controllers forget a replica that was stopped for good; fails while it lives, and for the master."""
+    """Have the controllers forget a replica that is gone for good, and say what may be lost with it.
+
+    Fails while it lives, for the master, and for the only replica in sync. An election that waits for it goes on.
+    """
     with boundary():
         members = call(namesrv, lambda admin: admin.members(broker_set, controller))
         rows = [
-            (each.broker_id, each.address, each.master, each.in_sync, each.alive, each.broker_id == id_)
+            (each.broker_id, each.address, each.master, each.in_sync, each.alive,
+             each.log_end if each.log_end >= 0 else None, each.broker_id == id_)
             for each in members
-        ]
-        columns = ("Id", "Address", "Master", "In sync", "Alive", "Leaves")
+        ]  # fmt: skip
+        columns = ("Id", "Address", "Master", "In sync", "Alive", "Log end", "Leaves")
         output.table(f"Members of {broker_set}", columns, rows, as_json)
 
         async def run(admin: Admin) -> None:
             from bolide.admin.joining import may_leave
 
-            may_leave(broker_set, members, id_)
+            if lost := may_leave(broker_set, members, id_):
+                output.note(lost)
             if yes:
                 await admin.forget_member(broker_set, id_, controller)
 

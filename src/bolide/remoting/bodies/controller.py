@@ -35,6 +35,8 @@ class ReplicaIdentity(Body):
     broker_id: Int64 = 0
     broker_address: str = ""
     alive: bool = False
+    max_offset: Int64 | None = None
+    """End of the log, of a replica that lives. A field of Bolide's controller."""
 
 
 class ReplicasInfo(Body):
@@ -46,6 +48,8 @@ class ReplicasInfo(Body):
     sync_state_set_epoch: Int32 = 0
     in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
     not_in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
+    confirmed_offset: Int64 | None = None
+    """Log offset below which the set confirmed messages, as far as is known. A field of Bolide's controller."""
 
 
 class BrokerReplicasInfo(Body):

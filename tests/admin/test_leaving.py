@@ -1,0 +1,59 @@
+"""A replica that is gone for good leaves its set: what may be lost is said first."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.admin.cluster import MemberRow
+from bolide.admin.joining import NotJoined, may_leave
+from bolide.client.messages.errors import NoQueue
+
+
+def member(
+    broker_id: int,
+    *,
+    master: bool = False,
+    in_sync: bool = True,
+    alive: bool = True,
+    end: int = 700,
+    confirmed: int = 900,
+) -> MemberRow:
+    return MemberRow("broker-a", broker_id, f"10.0.1.{broker_id}:1", 3, master, in_sync, alive, end, confirmed)
+
+
+def gone(broker_id: int, *, in_sync: bool = True, confirmed: int = 900) -> MemberRow:
+    return member(broker_id, in_sync=in_sync, alive=False, end=-1, confirmed=confirmed)
+
+
+def test_nothing_is_lost_while_the_set_has_a_master() -> None:
+    assert may_leave("broker-a", [member(1, master=True), gone(2)], 2) == ""
+
+
+def test_nothing_is_lost_with_a_replica_that_was_not_in_sync() -> None:
+    assert may_leave("broker-a", [member(1), gone(2, in_sync=False)], 2) == ""
+
+
+def test_loss_is_what_the_set_confirmed_and_no_other_log_reaches() -> None:
+    said = may_leave("broker-a", [gone(1), member(2, end=650), member(3)], 1)
+    assert said.endswith("the set confirmed messages up to 900, and the others reach 700: 200 bytes")
+    said = may_leave("broker-a", [gone(1), member(2, end=950)], 1)
+    assert said.endswith("the others reach 950: 0 bytes")
+
+
+def test_loss_is_unknown_without_the_confirmed_offset_or_another_log() -> None:
+    said = may_leave("broker-a", [gone(1, confirmed=-1), member(2, confirmed=-1)], 1)
+    assert said.endswith("what only its log has is lost")
+    assert may_leave("broker-a", [gone(1), gone(2)], 1).endswith("and no other replica in sync lives")
+    assert "last replica of broker-a" in may_leave("broker-a", [gone(1)], 1)
+
+
+def test_only_replica_in_sync_may_not_leave_others_behind() -> None:
+    with pytest.raises(NotJoined, match="1 is the only replica of broker-a in sync"):
+        may_leave("broker-a", [gone(1), member(2, in_sync=False)], 1)
+
+
+def test_master_living_and_unknown_replicas_may_not_leave() -> None:
+    members = [member(1, master=True), member(2)]
+    for number, kind, why in ((1, NotJoined, "is the master"), (2, NotJoined, "lives"), (3, NoQueue, "has 1, 2")):
+        with pytest.raises(kind, match=why):
+            may_leave("broker-a", members, number)
