@@ -228,6 +228,18 @@ def test_election_goes_on_without_a_member_that_the_operator_gives_up(seat: Seat
     assert seat.elect(2, 1000, life="2-2").ext()["masterBrokerId"] == "2"
 
 
+def test_operator_who_gave_up_the_last_member_chooses_among_the_others(seat: Seat) -> None:
+    set_of_three(seat)
+    assert seat.alter(1, 1, [1], 3, life="1-1").code == 0
+    stop(seat, 1, now=100)
+    seat.beat(2, 100, claims=life(2), epoch=1, maxOffset=500)
+    assert seat.elect(2, 100, designate=True).code == FAILED, "1 is in sync, and may return"
+    cleaned = {"brokerControllerIdsToClean": "1", "isCleanLivingBroker": "false"}
+    assert seat.ask(codes.CLEAN_BROKER_DATA, CLUSTER | cleaned, now=100).code == 0
+    assert seat.elect(2, 100, life="2-1").code == FAILED
+    assert seat.elect(2, 100, designate=True).ext()["masterBrokerId"] == "2"
+
+
 def test_wait_begins_again_under_another_controller() -> None:
     engine = Engine()
     first, second = Seat(engine, 0), Seat(engine, 1)

@@ -86,10 +86,9 @@ async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, 
 
 
 def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -> str:
-    """Say what may be lost when the set goes on without a replica; empty if nothing is.
+    """Return a sentence on messages that are lost if the set continues without a replica, or "" if none are.
 
-    Raises `NoQueue` if the replica is not there, and `NotJoined` for the master, a broker that lives, or the only
-    replica in sync while there are others.
+    Raises `NoQueue` if the replica is not there, and `NotJoined` for the master or a broker that lives.
     """
     chosen = next((each for each in members if each.broker_id == broker_id), None)
     if chosen is None:
@@ -102,18 +101,14 @@ def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -
     if not chosen.in_sync or any(each.master for each in members):
         return ""
     others = [each for each in members if each.in_sync and each is not chosen]
-    if not others:
-        if len(members) == 1:
-            return f"{broker_id} is the last replica of {broker_set}: all messages that only its log has are lost"
-        raise NotJoined(
-            f"{broker_id} is the only replica of {broker_set} in sync, and without it nobody can be elected: start it, "
-            f"or set enableElectUncleanMaster at the controller to lose what only its log has"
-        )
-    reached = max((each.log_end for each in others if each.alive), default=-1)
     text = f"{broker_id} was in sync when {broker_set} lost its master: what only its log has is lost"
+    if not others:
+        others = [each for each in members if each is not chosen]
+        text += "; no other replica is in sync, so choose the next master by name, with bolide cluster switch"
+    reached = max((each.log_end for each in others if each.alive), default=-1)
     if chosen.confirmed < 0:
         return text
     text += f"; the set confirmed messages up to {chosen.confirmed:,}, and "
     if reached < 0:
-        return f"{text}no other replica in sync lives"
+        return f"{text}no other replica lives"
     return f"{text}the others reach {reached:,}: {max(chosen.confirmed - reached, 0):,} bytes"

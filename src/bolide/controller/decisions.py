@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from bolide.controller.election import Choice, Living, Terms, Waits, elect
+from bolide.controller.election import Choice, ElectionWait, Living, Terms, elect
 from bolide.controller.liveness import steady
 from bolide.controller.replica_set import FIRST_ID, NOT_KNOWN, Office, Replica, ReplicaSet
 from bolide.remoting import codes
@@ -46,7 +46,7 @@ class SetDecision(NamedTuple):
     after: ReplicaSet | None = None
     new_master: bool = False
     """The living replicas are told."""
-    waits: Waits | None = None
+    waits: ElectionWait | None = None
     """Why an election is not over."""
 
 
@@ -170,7 +170,7 @@ def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
     return one if one.office == office else replace(one, office=office)
 
 
-def waiting(one: ReplicaSet, waits: Waits) -> str:
+def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
     """Say what an election waits for, and what an operator can do."""
     members = ", ".join(f"{broker_id} ({one.address_of(broker_id)})" for broker_id in waits.missing)
     text = f"the election waits for {members or 'an operator'}"

@@ -35,7 +35,7 @@ class Terms(NamedTuple):
     """Whether messages below `confirmed` were on disk when they were acknowledged."""
 
 
-class Waits(NamedTuple):
+class ElectionWait(NamedTuple):
     """Why nobody is elected although a member of the set lives."""
 
     missing: tuple[int, ...]
@@ -48,7 +48,7 @@ class Choice(NamedTuple):
     """The result of an election: a master, a reason to wait, or neither if no member lives."""
 
     master: int | None = None
-    waits: Waits | None = None
+    waits: ElectionWait | None = None
 
 
 def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
@@ -59,7 +59,8 @@ def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
     """
     members = {broker_id: alive[broker_id] for broker_id in one.in_sync if broker_id in alive}
     if terms.designated is not None:
-        allowed: Iterable[int] = alive if terms.unclean else members
+        # An operator who gave up the last member in sync has to choose among the others.
+        allowed: Iterable[int] = alive if terms.unclean or not one.in_sync else members
         return Choice(terms.designated if terms.designated in allowed else None)
     never_left = {broker_id: each for broker_id, each in members.items() if steady(one, broker_id, each)}
     if never_left:
@@ -85,7 +86,7 @@ def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
         allowed = bool(whole) or terms.unclean or not terms.synced
     if allowed:
         return Choice(best)
-    return Choice(None, Waits(missing, NOT_KNOWN if whole else terms.confirmed))
+    return Choice(None, ElectionWait(missing, NOT_KNOWN if whole else terms.confirmed))
 
 
 def _best(candidates: Living, master: int | None) -> int | None:

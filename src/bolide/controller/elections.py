@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from bolide.controller.decisions import SetDecision, waiting
-from bolide.controller.election import Living, Terms, Waits
+from bolide.controller.election import ElectionWait, Living, Terms
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import NOT_KNOWN, Office, ReplicaSet
 from bolide.remoting import codes
@@ -26,7 +26,7 @@ class Elections:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
         """Elections that were decided, by cluster, set and result, in the words of RocketMQ's metrics."""
-        self.waiting: dict[str, Waits] = {}
+        self.waiting: dict[str, ElectionWait] = {}
         """Sets whose election waits for members or for an operator."""
         self._vacant: dict[str, int] = {}
         """When an election of each set was first without a result."""

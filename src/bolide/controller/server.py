@@ -208,7 +208,7 @@ class Controller:
             return
         before = self.sets.get(after.name)
         self.sets[after.name] = Kept(after, revision)
-        # The master of an epoch takes a replica in that holds all of its log, and an election begins with one.
+        # A master adds only replicas that hold all of its log, and a new master's log is the set's.
         known = before.value.in_sync if before is not None and not decision.new_master else ()
         self.live.joined(after, set(after.in_sync) - set(known))
         if decision.new_master and self.settings.options.notify_broker_role_changed:

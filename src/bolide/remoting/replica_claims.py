@@ -21,14 +21,14 @@ NONE: Final = -1
 
 
 class Claims(NamedTuple):
-    """What a replica says about itself. A replica that sends nothing has the defaults."""
+    """A replica's claims about itself; the defaults stand for fields that it does not send."""
 
     life: str = ""
     """Random token of the process that runs on this store. Each start makes a new one."""
     before: str = ""
     """The token of the start before, when a replica registers."""
     leads: int = NONE
-    """The epoch of which this replica is the master."""
+    """The epoch in which this replica is the master."""
     confirmed: int = NONE
     """Log offset below which all replicas in sync hold the log, from a master whose sends wait for them."""
     synced: bool = False

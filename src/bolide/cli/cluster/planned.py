@@ -56,7 +56,7 @@ def switch(
             output.fail(f"{broker_set} has no broker with the id {to}")
         if chosen.master:
             output.fail(f"{to} is the master of {broker_set} already")
-        if not (chosen.in_sync and chosen.alive):
+        if not chosen.alive or (not chosen.in_sync and any(each.in_sync for each in members)):
             output.fail(f"{to} is not in sync or does not live: it would lack acknowledged messages")
         if yes:
             epoch = call(namesrv, lambda admin: admin.switch_master(broker_set, to, controller))
@@ -162,9 +162,9 @@ def leave(
     yes: bool = Yes,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Have the controllers forget a replica that is gone for good, and say what may be lost with it.
+    """Remove a replica that was stopped permanently from the controllers' set, and print what may be lost with it.
 
-    Fails while it lives, for the master, and for the only replica in sync. An election that waits for it goes on.
+    Fails while it lives, and for the master. An election that waits for it continues.
     """
     with boundary():
         members = call(namesrv, lambda admin: admin.members(broker_set, controller))

@@ -51,7 +51,7 @@ class Deciding:
             self._begin(self._elect(name), f"elect {name}")
 
     def keep_confirmed(self, name: str) -> None:
-        """Keep the confirmed offset of a set; its fate is that of any decision."""
+        """Keep the confirmed offset of a set, like any other decision."""
         self.answer(self._controller.note_confirmed(name), lambda _: None)
 
     async def stop(self) -> None:

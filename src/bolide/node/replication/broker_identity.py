@@ -2,7 +2,7 @@
 (BrokerMetadata.java, TempBrokerMetadata.java).
 
 The file `brokerIdentity-life` is ours. Each start makes a random token and registers with it and with the token before.
-So the controller notices a store folder that is a copy of another one, or an older state of it.
+So the controller notices a store folder that is a copy of another store or an older state of it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BrokerIdentity:
     def life(self) -> Claims:
         """The token to register with, and the one of the start before. Raises `StoreDamaged`.
 
-        A start that was interrupted while it registered goes on with its token: the controller may have it already.
+        A start that was interrupted while it registered continues with its token: the controller may have it already.
         """
         path = self._path + "-life"
         data = self._files.read_file(path)
@@ -76,7 +76,7 @@ class BrokerIdentity:
         self._files.write_file(self._path + "-life", f"{claims.before}#{claims.life}".encode())
 
     def keep_life(self, life: str) -> None:
-        """The controller has the token. Crash before: the next start registers with the same token."""
+        """Note that the controller has the token. Crash before: the next start registers with the same token."""
         self._files.write_file(self._path + "-life", f"{life}#".encode())
 
     def _read(self, path: str, parts: int) -> list[str] | None:

@@ -307,7 +307,7 @@ class Membership:
         self._controllers.beat(header.to_ext() | self._claims(min(end, confirmed)).to_ext())
 
     def _claims(self, confirmed: int) -> Claims:
-        """What a heartbeat says besides RocketMQ's fields; the log of a master is confirmed up to `confirmed`."""
+        """Return the fields of a heartbeat that RocketMQ does not have. `confirmed` is the offset of a master's log."""
         options, standing = self._options, self.standing
         if standing.leads:
             waits = options.controlled.all_ack_in_sync_state_set or options.replication.in_sync_replicas > 1

@@ -185,8 +185,8 @@ class Files(Protocol):
         ...
 
     def boot_id(self, path: str) -> str:
-        """Return an id of this start of the machine and of the device that holds `path`: a word without spaces, or "" if
-        the system has none. While it stays the same, the page cache has lost nothing."""
+        """Return an id of this start of the machine and of the device that holds `path`: one word, or "" if the system
+        has none. While it stays the same, the page cache has lost nothing."""
         ...
 
     def local_time(self, time_ms: int) -> str:

@@ -41,7 +41,7 @@ def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -
     """Move log, identity, epochs and all that follows from the log into `folder`, in this order.
 
     Crash between two of them: queues or checkpoint are still there, so a start without the log is refused, and another
-    repair goes on.
+    repair continues.
     """
     set_aside(files, [f"{root}/commitlog"], folder)
     identity = [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")]

@@ -1,0 +1,1 @@
+"""Exhaustive exploration of rules without I/O: every order of steps, up to a stated depth."""
