@@ -74,7 +74,13 @@ class State(NamedTuple):
     machines: tuple[Machine, ...]
     confirmed: Log
     """The longest log that a set has confirmed."""
-    one: ReplicaSet
+    one: ReplicaSet | None
+
+    @property
+    def set(self) -> ReplicaSet:
+        """The set as the controller keeps it."""
+        assert self.one is not None
+        return self.one
 
     def of(self, broker_id: int) -> Machine:
         """One replica."""
@@ -168,7 +174,7 @@ def explore(depth: int, rules: Rules) -> Explored:
 
 
 def _key(state: State) -> State:
-    return state._replace(one=None)  # type: ignore[arg-type]
+    return state._replace(one=None)
 
 
 def _trace(known: dict[State, tuple[State | None, str]], state: State) -> tuple[str, ...]:
@@ -195,8 +201,8 @@ def steps(state: State, rules: Rules, counts: dict[str, int]) -> Iterator[tuple[
                 yield f"copy the store of {broker_id}", state.with_machine(broker_id, copied)
         else:
             yield from _returns(state, broker_id, machine, counts)
-    if state.one.master is not None and state.one.master not in living(state) and living(state):
-        decision = decisions.elect_master(state.one, living(state), None, _terms(state, rules))
+    if state.set.master is not None and state.set.master not in living(state) and living(state):
+        decision = decisions.elect_master(state.set, living(state), None, _terms(state, rules))
         yield "elect", _elected(state, decision, rules, counts)
 
 
@@ -205,7 +211,7 @@ def living(state: State) -> dict[int, Heartbeat]:
     found: dict[int, Heartbeat] = {}
     for broker_id in IDS:
         machine = state.of(broker_id)
-        if machine.up and state.one.replicas[broker_id].life == machine.store.life:
+        if machine.up and state.set.replicas[broker_id].life == machine.store.life:
             found[broker_id] = heartbeat = Heartbeat(broker_id, 0)
             heartbeat.life, heartbeat.epoch = machine.store.life, machine.store.epoch
             heartbeat.max_offset = len(machine.store.log)
@@ -246,7 +252,7 @@ def _of_master(state: State, broker_id: int, machine: Machine) -> Iterator[tuple
 def _alters(state: State, broker_id: int, machine: Machine, wanted: tuple[int, ...]) -> Iterator[tuple[str, State]]:
     header = AlterSyncStateSetRequestHeader(broker_name=NAME, master_broker_id=broker_id, master_epoch=machine.leads)
     body = SyncStateSet(sorted(wanted), machine.set_epoch)
-    decision = decisions.alter_in_sync(state.one, living(state), header, body, machine.store.life)
+    decision = decisions.alter_in_sync(state.set, living(state), header, body, machine.store.life)
     if decision.code == codes.SUCCESS and decision.after is not None:
         taken = machine._replace(members=decision.after.in_sync, set_epoch=decision.after.in_sync_epoch)
         after = state.with_set(decision.after).with_machine(broker_id, taken)
@@ -259,7 +265,7 @@ def _looks(
     state: State, broker_id: int, machine: Machine, rules: Rules, counts: dict[str, int]
 ) -> Iterator[tuple[str, State]]:
     """A replica asks its controller who leads, and takes its part, or asks for an election."""
-    one = state.one
+    one = state.set
     if machine.store.life != one.replicas[broker_id].life:
         return
     if one.master is None:
@@ -323,13 +329,13 @@ def _returns(
         header = RegisterBrokerToControllerRequestHeader(
             cluster_name=CLUSTER, broker_name=NAME, broker_id=broker_id, broker_address=address(broker_id)
         )
-        decision = decisions.register(state.one, living(state), header, Claims(new, store.life))
+        decision = decisions.register(state.set, living(state), header, Claims(new, store.life))
         if decision.code != codes.SUCCESS:
             if not how:
                 raise Broken(f"{broker_id} returns and is refused: {decision.remark}")
             counts["a copy is refused"] = counts.get("a copy is refused", 0) + 1
             continue
-        if store.life != state.one.replicas[broker_id].life:
+        if store.life != state.set.replicas[broker_id].life:
             raise Broken(f"{broker_id} registers with an older token")
         back = machine._replace(
             store=store._replace(life=new), up=True, starts=machine.starts + 1, damaged=machine.damaged or bool(how)
@@ -345,7 +351,7 @@ def _no_other_registers(state: State, broker_id: int) -> None:
         cluster_name=CLUSTER, broker_name=NAME, broker_id=broker_id, broker_address="10.9.9.9:1"
     )
     claims = Claims("clone", state.of(broker_id).store.life)
-    if decisions.register(state.one, living(state), header, claims).code == codes.SUCCESS:
+    if decisions.register(state.set, living(state), header, claims).code == codes.SUCCESS:
         raise Broken(f"a clone of {broker_id} registers while {broker_id} lives")
 
 
@@ -357,7 +363,7 @@ def _elected(state: State, decision: decisions.SetDecision, rules: Rules, counts
         counts["a master is elected"] = counts.get("a master is elected", 0) + 1
         log = state.of(after.master or 0).store.log
         # What only the damaged replica held is lost with it, unless the controller knows what was confirmed.
-        held = not rules.waits_forever or not all(state.of(member).damaged for member in state.one.in_sync)
+        held = not rules.waits_forever or not all(state.of(member).damaged for member in state.set.in_sync)
         if held and log[: len(state.confirmed)] != state.confirmed:
             raise Broken(f"{after.master} is elected with the log {log}, and {state.confirmed} is confirmed")
         after = replace(after, office=Office(after.master or 0, after.master_epoch))

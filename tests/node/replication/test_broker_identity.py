@@ -96,7 +96,7 @@ def test_each_start_has_a_token_and_knows_the_one_before() -> None:
     made = identity(files)
     assert made.life() == Claims()
     made.begin_life(Claims("1-a"))
-    assert identity(files).life() == Claims("1-a"), "a start that was interrupted goes on with its token"
+    assert identity(files).life() == Claims("1-a"), "a start that was interrupted continues with its token"
     made.keep_life("1-a")
     assert identity(files).life() == Claims("", "1-a")
     made.begin_life(Claims("2-b", "1-a"))
