@@ -32,6 +32,14 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
             java=OURS,
         ),
     ] = ""
+    cluster_authentication_enabled: Annotated[
+        bool,
+        ACCESS(
+            "Send the log only to slaves, and follow only masters, that prove to have "
+            "`innerClientAuthenticationCredentials`. For all brokers, name servers and controllers of a cluster.",
+            java=OURS,
+        ),
+    ] = False
     authentication_enabled: Annotated[
         bool, ACCESS("Refuse every request that no known user has signed. Users are kept in `config/users.json`.")
     ] = False

@@ -33,6 +33,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.address import split_addresses
 from bolide.transport.raw_connection import RawConnection
+from bolide.transport.raw_proven import Entering, ProvenPort
 from bolide.transport.raw_tls import RawTls, Shaking
 from bolide.transport.tls_contexts import RenewedContext
 
@@ -76,7 +77,7 @@ class Joining:
         self._following = following_context(options)
         self.contexts = (self._serving, self._following)
         """Of TLS between the brokers of a set."""
-        self._shaking: RawTls | None = None
+        self._shaking: RawTls | ProvenPort | None = None
         self._said: dict[str, str] = {}
         self._bound: DaemonPort | None = None
         if options.serves_log:
@@ -95,7 +96,9 @@ class Joining:
 
         Raises `StoreDamaged`."""
         options, pace = self._options, pace_of(self._options.replication)
-        self._parts = parts = parts._replace(tls=self._following)
+        proves = options.access.cluster_authentication_enabled and not options.replication.ha_tls_enable
+        credentials = options.access.inner_credentials if proves else None
+        self._parts = parts = parts._replace(tls=self._following, credentials=credentials)
         if options.controlled.enable_controller_mode:
             self.switching = Switching(options, self._world, store, pace, parts, report)
             return [self.switching]
@@ -193,11 +196,22 @@ class Joining:
         assert slaves is not None
         return lambda: RawConnection(slaves, WRITE_HIGH)
 
-    def _accepted(self, made: Callable[[], RawConnection]) -> Callable[[], RawConnection | Shaking]:
-        if self._serving is None:
+    def _accepted(self, made: Callable[[], RawConnection]) -> Callable[[], RawConnection | Shaking | Entering]:
+        options = self._options
+        if self._serving is not None:
+            tls = self._shaking = RawTls(self._serving, made, self._refused)
+            return tls.accepted
+        if options.access.inner_credentials is None:
             return made
-        self._shaking = RawTls(self._serving, made, self._refused)
-        return self._shaking.accepted
+        proven = self._shaking = ProvenPort(
+            options.access.cluster_users,
+            self._world,
+            made,
+            self._refused,
+            required=options.access.cluster_authentication_enabled,
+            seconds=options.replication.ha_housekeeping_interval / 1000,
+        )
+        return proven.accepted
 
     def _refused(self, peer: str, why: str) -> None:
         """A slave tries again every few seconds: one line for each reason."""

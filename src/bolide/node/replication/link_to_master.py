@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
+from bolide.access.users import Credentials
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.service import Service
 from bolide.errors import BolideError
@@ -18,6 +20,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
 from bolide.transport.address import split_address
 from bolide.transport.raw_connection import RawConnection
+from bolide.transport.raw_proven import connect_proven
 from bolide.transport.reasons import reason_of
 from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
@@ -39,6 +42,8 @@ class LoopParts(NamedTuple):
     log: logging.Logger
     tls: RenewedContext | None = None
     """How a master is spoken to."""
+    credentials: Credentials | None = None
+    """The credentials of the proof between slave and master; None: no proof, or by certificates."""
 
 
 class LinkToMaster(Service):
@@ -131,9 +136,7 @@ class LinkToMaster(Service):
         self._raw.forget()
         await self._prepare()
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = await self._parts.world.connect(
-                lambda: RawConnection(self, WRITE_HIGH), host, port, current_context(self._parts.tls)
-            )
+            connection = await self._connect(host, port)
         self._connection = connection
         self._ended.clear()
         self._follows = False
@@ -204,6 +207,13 @@ class LinkToMaster(Service):
     async def _where(self, address: str) -> str:
         """Return where to connect. `address` is from a name server or a setting."""
         return address
+
+    async def _connect(self, host: str, port: int) -> RawConnection:
+        parts = self._parts
+        made = partial(RawConnection, self, WRITE_HIGH)
+        if parts.credentials is not None:
+            return await connect_proven(parts.world, made, host, port, parts.credentials, self._end)
+        return await parts.world.connect(made, host, port, current_context(parts.tls))
 
     async def _quiet(self) -> None:
         """Wait until nothing of an earlier connection is under way."""

@@ -1,0 +1,288 @@
+"""Connections without frames whose peer proves that it knows a secret: the owner gets one once that is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from bolide.access.proven_stream import (
+    HELLO,
+    NONCE_BYTES,
+    SET_AT_MASTER,
+    MasterStream,
+    NotProven,
+    ProvenStream,
+    SlaveStream,
+)
+from bolide.access.users import Credentials, Users
+from bolide.transport.raw_connection import RawConnection
+from bolide.world.contract import World
+
+MOST_PENDING: Final = 64
+"""Maximum number of connections without proof. The oldest is closed for a newer one, so idle ones keep no slave out."""
+
+PROOF_S: Final = 3.0
+
+
+class Proving:
+    """Between a socket and the connection above, for which it is the transport. It has the methods of
+    asyncio.Protocol. `done(why)` is called with "" once the peer is proven, and with the reason of a failure."""
+
+    def __init__(
+        self,
+        stream: ProvenStream,
+        made: Callable[[], RawConnection],
+        done: Callable[[str], None],
+        *,
+        left_open: bool = False,
+    ) -> None:
+        """With `left_open`, the caller closes a connection whose proof fails; its further bytes are not read."""
+        self._left_open = left_open
+        self._stream = stream
+        self._made = made
+        self._done = done
+        self._pending = True
+        self._below: Any = None
+        self.above: RawConnection | None = None
+        """The connection that carries the peer's data, once the peer is proven."""
+
+    # ---- of the loop
+
+    def connection_made(self, transport: Any) -> None:
+        """Called by the loop when the socket is connected."""
+        self._below = transport
+        self._send_handshake()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the peer."""
+        try:
+            data = self._stream.receive(data)
+        except NotProven as error:
+            self._fail(str(error))
+            return
+        self._send_handshake()
+        if self._stream.proven and self.above is None and self._pending:
+            self.above = self._made()
+            self.above.connection_made(self)
+            self._end("")
+        if data and self.above is not None:
+            self.above.data_received(data)
+
+    def eof_received(self) -> bool:
+        """Called by the loop at the end of the peer's stream; closes the connection."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by the loop when the socket is closed."""
+        self._end("it closed the connection before it proved that it belongs to the cluster")
+        if self.above is not None:
+            self.above.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        """Called by the loop above the mark of unread bytes."""
+        if self.above is not None:
+            self.above.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Called by the loop below the mark again."""
+        if self.above is not None:
+            self.above.resume_writing()
+
+    # ---- of the connection above
+
+    def write(self, data: bytes) -> None:
+        """Sign and send."""
+        self._below.write(self._stream.seal(data))
+
+    def abort(self) -> None:
+        """Close without sending what is queued."""
+        self._below.abort()
+
+    def pause_reading(self) -> None:
+        """Pause."""
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Continue."""
+        self._below.resume_reading()
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Set the mark of unread bytes."""
+        self._below.set_write_buffer_limits(high)
+
+    def get_extra_info(self, name: str) -> Any:
+        """Facts of the socket."""
+        return self._below.get_extra_info(name)
+
+    # ---- inside
+
+    def _fail(self, why: str) -> None:
+        self._pending = False
+        self._done(why)
+        if self._left_open and self.above is None:
+            self._below.pause_reading()
+        else:
+            self.abort()
+
+    def _end(self, why: str) -> None:
+        if self._pending:
+            self._pending = False
+            self._done(why)
+
+    def _send_handshake(self) -> None:
+        data = self._stream.take()
+        if data:
+            self._below.write(data)
+
+
+class ProvenPort:
+    """One port. Without `required`, it also serves peers that offer no proof. `refused(peer, why)` is called for each
+    peer that is rejected."""
+
+    def __init__(
+        self,
+        users: Users,
+        world: World,
+        made: Callable[[], RawConnection],
+        refused: Callable[[str, str], None],
+        *,
+        required: bool,
+        seconds: float,
+    ) -> None:
+        self.users = users
+        self.world = world
+        self.made = made
+        self.refused = refused
+        self.required = required
+        self.seconds = seconds
+        """Time in which a peer must have proved itself."""
+        self.pending: dict[Entering, None] = {}
+
+    def accepted(self) -> Entering:
+        """The protocol of a new connection."""
+        return Entering(self)
+
+    def stop(self) -> None:
+        """Close the connections without proof."""
+        for one in list(self.pending):
+            one.close()
+
+    def secret_of(self, name: str) -> str | None:
+        """The secret of these credentials, or None if they are unknown."""
+        user = self.users.get(name)
+        return None if user is None else user.password
+
+
+class Entering:
+    """An accepted connection until its peer has proved itself. If the proof fails, it is closed at the end of its time
+    only: that slows further attempts."""
+
+    def __init__(self, port: ProvenPort) -> None:
+        self._port = port
+        self._below: Any = None
+        self._failed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Called by the loop for a new connection."""
+        port = self._port
+        self._below = transport
+        if len(port.pending) >= MOST_PENDING:
+            next(iter(port.pending)).close(f"{MOST_PENDING} newer connections have not proved anything, either")
+        port.pending[self] = None
+        self._timer = asyncio.get_running_loop().call_later(port.seconds, self._late)
+
+    def data_received(self, data: bytes) -> None:
+        """Choose the protocol by the first byte of the peer."""
+        port = self._port
+        if data[0] != HELLO[0] and not port.required:
+            self._leave()
+            connection = port.made()
+            self._below.set_protocol(connection)
+            connection.connection_made(self._below)
+            connection.data_received(data)
+            return
+        proving = Proving(MasterStream(port.secret_of, nonce(port.world)), port.made, self._done, left_open=True)
+        self._below.set_protocol(proving)
+        proving.connection_made(self._below)
+        proving.data_received(data)
+
+    def eof_received(self) -> bool:
+        """Called by the loop at the end of the peer's stream; closes the connection."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by the loop when the socket is closed."""
+        self._leave()
+
+    def close(self, why: str = "") -> None:
+        """Close the connection. The reason is logged, unless one was before."""
+        if why and not self._failed:
+            self._refused(why)
+        self._leave()
+        self._below.abort()
+
+    def _leave(self) -> None:
+        self._port.pending.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _done(self, why: str) -> None:
+        if why:
+            self._refused(why)
+        else:
+            self._leave()
+
+    def _refused(self, why: str) -> None:
+        self._failed = True
+        peer = self._below.get_extra_info("peername") or ("0.0.0.0", 0)
+        self._port.refused(f"{peer[0]}:{peer[1]}", why)
+
+    def _late(self) -> None:
+        self.close(f"it has not proved that it belongs to the cluster within {self._port.seconds:.0f} s")
+
+
+async def connect_proven(
+    world: World,
+    made: Callable[[], RawConnection],
+    host: str,
+    port: int,
+    credentials: Credentials,
+    failed: Callable[[str], None],
+) -> RawConnection:
+    """Connect to a `ProvenPort`, and return the connection once both sides have proved themselves.
+    `failed(why)` is called if the peer breaks the rules later.
+
+    Raises `OSError`, and `NotProven`, also if the proof takes longer than `PROOF_S`."""
+    outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def done(why: str) -> None:
+        if not outcome.done():
+            outcome.set_result(why)
+        elif why:
+            failed(why)
+
+    proving = await world.connect(
+        lambda: Proving(SlaveStream(credentials, nonce(world)), made, done), host, port, None
+    )
+    try:
+        async with asyncio.timeout(PROOF_S):
+            why = await outcome
+        if why or proving.above is None:
+            raise NotProven(why)
+        return proving.above
+    except TimeoutError:
+        proving.abort()
+        raise NotProven(
+            f"it does not prove within {PROOF_S:.0f} s that it belongs to the cluster: {SET_AT_MASTER}"
+        ) from None
+    except BaseException:
+        proving.abort()
+        raise
+
+
+def nonce(world: World) -> bytes:
+    """A random number for one connection."""
+    return world.random.getrandbits(8 * NONCE_BYTES).to_bytes(NONCE_BYTES, "big")
