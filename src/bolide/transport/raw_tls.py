@@ -15,6 +15,7 @@ HANDSHAKE_S: Final = 10.0
 MOST_HANDSHAKE: Final = 256 * 1024
 """Bytes of a handshake; chains of certificates are long."""
 MOST_SHAKING: Final = 64
+"""Maximum number of handshakes. The oldest is closed for a newer one, so idle ones keep no slave out."""
 
 
 class RawTls:
@@ -26,7 +27,7 @@ class RawTls:
         self.tls = tls
         self.made = made
         self.refused = refused
-        self.shaking: set[Shaking] = set()
+        self.shaking: dict[Shaking, None] = {}
         """Connections whose handshake is not done."""
 
     def accepted(self) -> Shaking:
@@ -56,10 +57,9 @@ class Shaking:
         """A peer connected."""
         self._below = transport
         if len(self._port.shaking) >= MOST_SHAKING:
-            transport.abort()
-            return
+            next(iter(self._port.shaking)).refuse(ProtocolError(f"{MOST_SHAKING} newer connections shake hands"))
         self._layer = TlsLayer(transport, self, self._port.tls.context)
-        self._port.shaking.add(self)
+        self._port.shaking[self] = None
         self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._late)
         transport.set_protocol(self._layer)
 
@@ -141,7 +141,7 @@ class Shaking:
             self._above.connection_made(self)
 
     def _shaken(self) -> None:
-        self._port.shaking.discard(self)
+        self._port.shaking.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -15,6 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.replication.joining import log_address
+from bolide.transport.raw_tls import MOST_SHAKING
 from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import controlled
 from tests.node.replication.parts import OK, codes_of, master, node_of, same, send, slave
@@ -115,6 +116,19 @@ async def test_a_slave_follows_no_stranger(
         async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
             await until(lambda: "cannot follow the master" in caplog.text)
             assert int(to.store.written_offset) == 0
+
+
+@needs_openssl
+async def test_idle_connections_keep_no_slave_out(tmp_path: Path, ours: Certificate) -> None:
+    async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
+        await send(of, 5)
+        port = of.options.replication.ha_listen_port
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_SHAKING + 6)]
+        async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
+            await same(of, to)
+    for reader, writer in held:
+        assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
+        writer.close()
 
 
 @needs_openssl
