@@ -8,6 +8,7 @@ import pytest
 
 from bolide.access.cluster_options import GuardedDaemonOptions
 from bolide.access.users import Credentials
+from bolide.controller.options import ControllerOptions
 from bolide.controller.server import Controller
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
@@ -108,3 +109,18 @@ def test_settings_that_are_shown_hide_secrets() -> None:
     for daemon, _ in daemons():
         texts = daemon.settings.shown_texts()
         assert texts["innerClientAuthenticationCredentials"] == texts["initAuthenticationUser"] == "******"
+
+
+@pytest.mark.parametrize(
+    ("kind", "risk"),
+    [
+        (NamesrvOptions, "may register as any broker and change routes and settings"),
+        (ControllerOptions, "may join a broker set, become its master and remove sets"),
+    ],
+)
+def test_open_port_that_others_reach_is_a_warning(
+    kind: type[NamesrvOptions] | type[ControllerOptions], risk: str
+) -> None:
+    (line,) = kind(bind_address="0.0.0.0").warnings
+    assert line.startswith(f"clusterAuthenticationEnabled = false: anyone who reaches 0.0.0.0 {risk}")
+    assert kind().warnings == kind(bind_address="0.0.0.0", **SETTINGS).warnings == ()

@@ -54,8 +54,12 @@ def test_a_broker_that_others_reach_says_that_nobody_has_to_sign() -> None:
 
 def test_a_log_that_others_reach_is_named() -> None:
     reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": "true"}
-    (line,) = BrokerOptions.of(**reached, ha_listen_port=10912).warnings
-    assert line.startswith("haListenPort = 10912: slaves sign nothing there")
-    (line,) = BrokerOptions.of(**reached, broker_role="SYNC_MASTER").warnings
-    assert line.startswith("haListenPort = 0: slaves sign nothing there")
+    for role in ("ASYNC_MASTER", "SYNC_MASTER"):
+        (line,) = BrokerOptions.of(**reached, ha_listen_port=10912, broker_role=role).warnings
+        assert line.startswith("clusterAuthenticationEnabled = false: anyone who reaches haListenPort gets the whole")
+    proves = {
+        "cluster_authentication_enabled": True,
+        "inner_client_authentication_credentials": '{"accessKey":"a","secretKey":"s"}',
+    }
+    assert BrokerOptions.of(**reached, **proves, ha_listen_port=10912).warnings == ()
     assert BrokerOptions.of(**reached, broker_role="SLAVE", broker_id=1, ha_listen_port=10912).warnings == ()

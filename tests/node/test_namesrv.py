@@ -86,6 +86,17 @@ async def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, ca
     assert 1 <= len(said) < TRIES and "1 are open" in said[0]
 
 
+async def test_start_on_an_address_that_others_reach_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = NamesrvNode(
+        NamesrvOptions(bind_address="0.0.0.0", listen_port=0, kv_config_path=str(tmp_path / "kv.json"))
+    )
+    await node.start()
+    await node.stop()
+    assert "anyone who reaches 0.0.0.0 may register as any broker" in caplog.text
+
+
 async def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:
     flags = {"configStorePath": str(tmp_path / "own" / "namesrv.conf"), "listenPort": 0}
     kv = {"kvConfigPath": str(tmp_path / "kvConfig.json")}

@@ -9,6 +9,7 @@ import msgspec
 from bolide.access.users import MOST_NAME, Credentials, Users
 from bolide.declaration import OURS, DeclaredOptions, Section
 from bolide.errors import ConfigError
+from bolide.remoting.listening import LOOPBACK
 
 T = TypeVar("T")
 ACCESS: Final = Section("Access control")
@@ -96,6 +97,14 @@ class GuardedDaemonOptions(ClusterAccessOptions, frozen=True, kw_only=True):
             java=OURS,
         ),
     ] = False
+
+    def warnings_of(self, bind_address: str, risk: str) -> tuple[str, ...]:
+        """Return a text for the log at the start if others reach an open port: its `risk`."""
+        if self.cluster_authentication_enabled or bind_address in LOOPBACK:
+            return ()
+        return (
+            f"clusterAuthenticationEnabled = false: anyone who reaches {bind_address} may {risk}, see docs/security.md",
+        )
 
 
 def _read(key: str, text: str, kind: type[T], fields: str) -> T:

@@ -148,6 +148,11 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
     tls_trust_cert_path: TlsTrustCertPath = ""
     tls_need_client_auth: TlsNeedClientAuth = "none"
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Texts for the log at the start."""
+        return self.warnings_of(self.bind_address, "join a broker set, become its master and remove sets")
+
 
 class ControllerSettings(LiveOptions[ControllerOptions]):
     """The options in force: replaced as a whole when code 1009 changes some."""

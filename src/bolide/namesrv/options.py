@@ -141,6 +141,11 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
     tls_trust_cert_path: TlsTrustCertPath = ""
     tls_need_client_auth: TlsNeedClientAuth = "none"
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Texts for the log at the start."""
+        return self.warnings_of(self.bind_address, "register as any broker and change routes and settings")
+
 
 class Settings(LiveOptions[NamesrvOptions]):
     """The options in force: replaced as a whole when code 318 changes some."""

@@ -100,6 +100,8 @@ class NamesrvNode:
         options = self.options
         self._most = share_of_connections(self.world.max_open_files(), ENOUGH)
         self.ip = announced_ip(options.bind_address, "", self.world)
+        for line in options.warnings:
+            log.warning("%s", line)
         ingress = Ingress.of(options, options.trusted_proxies)
         self._server = NameServer(options, self._stored(), self._clock.now())
         self._kept = KeptFiles(self.world, log)

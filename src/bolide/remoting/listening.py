@@ -8,6 +8,8 @@ from msgspec import Meta
 
 from bolide.declaration import OURS, Port, PositiveBytes, PositiveCount, PositiveSeconds, Section
 
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Addresses that only this machine reaches."""
 PLACE: Final = Section("Name and addresses")
 CONNECTIONS: Final = Section("Connections")
 TLS: Final = Section("TLS")

@@ -43,6 +43,13 @@ async def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_p
             assert (await second.info())["masterEpoch"] == "2"
 
 
+async def test_start_on_an_address_that_others_reach_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with controller(tmp_path, bind_address="0.0.0.0"):
+        assert "anyone who reaches 0.0.0.0 may join a broker set" in caplog.text
+
+
 async def test_controller_accepts_signed_brokers_only_and_signs_what_it_sends_to_them(tmp_path: Path) -> None:
     secret = '{"accessKey":"cluster","secretKey":"secret-1"}'
     settings = {"cluster_authentication_enabled": True, "inner_client_authentication_credentials": secret}

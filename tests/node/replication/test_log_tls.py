@@ -124,6 +124,8 @@ async def test_idle_connections_keep_no_slave_out(tmp_path: Path, ours: Certific
         await send(of, 5)
         port = of.options.replication.ha_listen_port
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_SHAKING + 6)]
+        assert await asyncio.wait_for(held[0][0].read(), PATIENCE) == b""
+        assert not held[-1][0].at_eof(), "the oldest makes room"
         async with slave(tmp_path / "b", of, **follows(ours, ours)) as to:
             await same(of, to)
     for reader, writer in held:

@@ -5,7 +5,7 @@ A key of RocketMQ that no section declares has no effect or stops the start (`no
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from msgspec import Struct, field
 
@@ -31,10 +31,8 @@ from bolide.declaration import with_values
 from bolide.errors import ConfigError
 from bolide.layout.names import MASTER_ID
 from bolide.layout.shape import ShapeOptions, StoreShape
+from bolide.remoting.listening import LOOPBACK
 from bolide.store.options import StoreOptions
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Addresses that only this machine reaches."""
 
 
 class BrokerOptions(Struct, frozen=True, kw_only=True):
@@ -208,12 +206,10 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
             found.append(f"authenticationEnabled = false: {text}")
         if acting.enable_slave_acting_master and self.is_slave and not self.pull.slave_read_enable:
             found.append("slaveReadEnable = false: as acting master this broker would serve no pulls")
-        if guarded and self.serves_log and not self.replication.ha_tls_enable and reachable:
-            text = (
-                "slaves sign nothing there, so anyone who reaches it gets the whole log: set haTlsEnable, see "
-                "docs/security.md"
-            )
-            found.append(f"haListenPort = {self.replication.ha_listen_port}: {text}")
+        proven = self.access.cluster_authentication_enabled or self.replication.ha_tls_enable
+        if self.serves_log and not proven and reachable:
+            text = "anyone who reaches haListenPort gets the whole log and counts as a slave, see docs/security.md"
+            found.append(f"clusterAuthenticationEnabled = false: {text}")
         return tuple(found)
 
     @property

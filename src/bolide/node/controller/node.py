@@ -113,6 +113,8 @@ class ControllerNode:
         options = self.options
         self._most = share_of_connections(self.world.max_open_files(), ENOUGH)
         self.ip = announced_ip(options.bind_address, "", self.world)
+        for line in options.warnings:
+            log.warning("%s", line)
         ingress = Ingress.of(options, options.trusted_proxies)
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
