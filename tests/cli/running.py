@@ -9,5 +9,5 @@ from bolide.cli.main import load
 
 
 def invoke(*words: object, typed: str | None = None, **variables: str | None) -> Result:
-    """Run `bolide` with these words, what is typed and environment variables; None takes a variable away."""
+    """Run `bolide` with arguments, standard input and environment variables; None removes a variable."""
     return CliRunner().invoke(load(), [str(word) for word in words], input=typed, env=variables)
