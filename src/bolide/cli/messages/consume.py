@@ -126,8 +126,8 @@ class Printing:
     async def taken(self) -> bool:
         """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
 
-        False if the reader closes the pipe before, or does not read it after a signal. The message is then not counted in
-        `seen`.
+        False if the reader closes the pipe before, or does not read it after a signal. Then `seen` does not count the
+        message.
         """
         loop = asyncio.get_running_loop()
         end = inf
