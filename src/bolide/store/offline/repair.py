@@ -273,7 +273,7 @@ class Repair:
             set_member_aside(self._files, self._root, self._paths, folder)
             return folder
         if plan.no_log:
-            set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
+            self._set_aside(folder)
             return folder
         for hole in plan.holes:
             self._copy(folder, hole.physical_offset, hole.size)
@@ -335,6 +335,9 @@ class Repair:
             index.load(False, fresh.index_msg_timestamp)
             index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
             self._files.sync_dir(f"{self._root}/index")
+
+    def _set_aside(self, folder: str) -> None:
+        set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
 
 
 def _least(slot: Slot) -> int:
