@@ -26,7 +26,6 @@ from __future__ import annotations
 import gc
 import logging
 import random
-import re
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -45,6 +44,7 @@ from bolide.node.namesrv import NamesrvNode
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
 from bolide.testing.files import SimulatedFiles
 from proof.simulation.escapes import watch
+from proof.simulation.log_lines import IntoTrace
 from proof.simulation.network import Network
 from proof.simulation.owner import Disk
 from proof.simulation.process import Host, Process
@@ -68,7 +68,6 @@ SMALL: Final[Mapping[str, Any]] = {
     "mapped_file_size_timer_log": 1 << 16,
 }
 """Sizes of files with which a simulated broker rolls, deletes and recovers as often as a real one in months."""
-SAID: Final = 500
 COLLECT_EVERY_S: Final = 30.0
 """Virtual seconds between two collections of cycles: never at a moment that depends on the build."""
 
@@ -114,7 +113,7 @@ class Simulation:
         gc.disable()
         scheduler.after(COLLECT_EVERY_S, self._collect)
         log = logging.getLogger("bolide")
-        handler, level, propagates = _IntoTrace(scheduler, cluster.said), log.level, log.propagate
+        handler, level, propagates = IntoTrace(scheduler, cluster.said), log.level, log.propagate
         log.addHandler(handler)
         log.setLevel(self._log_level)
         log.propagate = False
@@ -161,29 +160,6 @@ def _close_the_dead() -> None:
 
 def _plain_disk(name: str, seed: int) -> Disk:
     return SimulatedFiles()
-
-
-class _IntoTrace(logging.Handler):
-    """What the processes log, as lines of the trace."""
-
-    def __init__(self, scheduler: Scheduler, said: dict[str, str]) -> None:
-        super().__init__()
-        self._scheduler = scheduler
-        self._said = said
-
-    def emit(self, record: logging.LogRecord) -> None:
-        scheduler = self._scheduler
-        if scheduler.running is not None and not scheduler.running.alive:
-            return  # a killed process logs nothing, and its tasks end in no fixed order
-        name = scheduler.running.name if scheduler.running is not None else "-"
-        if record.levelno >= logging.WARNING:
-            text = f"{name}: {record.getMessage()}"
-            kind = f"{name}: " + re.sub(r"\d+", "0", record.getMessage())
-            self._said.pop(kind, None)
-            self._said[kind] = text
-            if len(self._said) > SAID:
-                del self._said[next(iter(self._said))]
-        scheduler.trace.note(scheduler.now, name, "log", f"{record.levelname} {record.name}: {record.getMessage()}")
 
 
 class Cluster:

@@ -169,7 +169,7 @@ class PlainGate:
             return None
         access = row.access.strict if self._strict and row.access.strict is not None else row.access
         asks = self._strict or command.code in self._needs or command.code == codes.HEART_BEAT
-        return _FoundPermit(self, key, address, access.found) if asks and access.found is not None else None
+        return _PlainPermit(self, key, address, access.found) if asks and access.found is not None else None
 
     def _asks_of_cluster(self, command: Command) -> bool:
         """True for what administers the broker, as ACL 2 has it."""
@@ -196,7 +196,7 @@ _PERMS: Final = ((Action.PUB, Perm.PUB), (Action.SUB, Perm.SUB), (Action.GET, Pe
 
 
 @dataclass(frozen=True, slots=True)
-class _FoundPermit:
+class _PlainPermit:
     """The `Permit` of one account."""
 
     gate: PlainGate

@@ -47,7 +47,7 @@ from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.replication.acting import ActingSet
 from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts
-from bolide.node.replication.switching import NodeParts
+from bolide.node.replication.node_parts import NodeParts
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration

@@ -71,7 +71,7 @@ class Heartbeats:
                 for broker_id, address in known.items()
                 if broker_id == MASTER_ID or not masters_only
             ]
-            for gone in self.refusals.keys() - set(addresses):
+            for gone in [address for address in self.refusals if address not in addresses]:
                 del self.refusals[gone]
             await asyncio.gather(*(self._send_to(address) for address in addresses))
 

@@ -24,8 +24,9 @@ from bolide.node.replication.log_address import Asker
 from bolide.node.replication.log_tls import following_context, serving_context
 from bolide.node.replication.master_link import MasterLink
 from bolide.node.replication.membership import Membership
+from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
-from bolide.node.replication.switching import NodeParts, Switching
+from bolide.node.replication.switching import Switching
 from bolide.replication.auto_in_sync import AutoInSync
 from bolide.replication.in_sync import InSync
 from bolide.replication.master import Pace

@@ -10,27 +10,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.replicas import NoReplicas
-from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
+from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
-from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
-from bolide.node.loop.executor import Executor
-from bolide.node.loop.services import Services
-from bolide.node.loop.turns import Turns
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LoopParts
 from bolide.node.replication.log_address import nowhere
+from bolide.node.replication.nobody import Nobody
+from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
 from bolide.node.replication.switch_link import FollowedMaster, SwitchLink
-from bolide.node.routes.master_tables import MasterTables
-from bolide.node.routes.registrar import Registration
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
@@ -55,43 +49,12 @@ REPLACED: Final = "this broker is no master any more: the message may be stored,
 """A replica may have what waited, and be the new master."""
 
 
-class NodeParts(Struct, frozen=True):
-    """What switching changes of the node around it."""
-
-    role: Role
-    topics: TopicTable
-    services: Services
-    executor: Executor
-    turns: Turns
-    tables: MasterTables
-    names: Registration
-    set_progress_back: Callable[[bool, int], object]
-    """Progress beyond the end of its queue goes back to it; that of consumers only where the log may have lost some."""
-
-
 class Opening(NamedTuple):
     """A master that serves nobody yet: where its log ended when it began, and what it is the master of."""
 
     end: int
     epoch: int
     own_id: int
-
-
-class Nobody:
-    """Who serves the port of slaves while this broker is no master. Implements `RawOwner`."""
-
-    def connected(self, connection: RawConnection) -> None:
-        """Close it: the slave looks for its master elsewhere."""
-        connection.abort()
-
-    def received(self, connection: RawConnection, data: bytes) -> None:
-        """Nothing is read."""
-
-    def writable(self, connection: RawConnection) -> None:
-        """Nothing is written."""
-
-    def closed(self, connection: RawConnection) -> None:
-        """It is gone."""
 
 
 class Switching(Service):

@@ -32,7 +32,7 @@ def disk() -> StallableFiles:
 
 @contextmanager
 def stalled(disk: StallableFiles) -> Iterator[None]:
-    """Let a disk hang; at the end it goes on."""
+    """Let a disk hang; at the end it continues."""
     disk.stall()
     try:
         yield

@@ -1,0 +1,29 @@
+"""The parts of a node that a change of its role reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from bolide.broker.core.role import Role
+from bolide.broker.tables.topics import TopicTable
+from bolide.node.loop.executor import Executor
+from bolide.node.loop.services import Services
+from bolide.node.loop.turns import Turns
+from bolide.node.routes.master_tables import MasterTables
+from bolide.node.routes.registrar import Registration
+
+
+class NodeParts(Struct, frozen=True):
+    """What switching changes of the node around it."""
+
+    role: Role
+    topics: TopicTable
+    services: Services
+    executor: Executor
+    turns: Turns
+    tables: MasterTables
+    names: Registration
+    set_progress_back: Callable[[bool, int], object]
+    """Progress beyond the end of its queue goes back to it; that of consumers only where the log may have lost some."""
