@@ -34,7 +34,11 @@ from tests.node.metrics.scraping import Samples, scraped
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 OF_TLS = {"bolide_certificate_days_left": {"file"}}
-OF_A_SLAVE = {"bolide_replication_lag_seconds": set[str](), "bolide_replication_lag_bytes": {"slave"}}
+OF_A_SLAVE = {
+    "bolide_replication_lag_seconds": set[str](),
+    "bolide_replication_lag_bytes": {"slave"},
+    "bolide_replication_refused": set[str](),
+}
 """What only a broker with a master or a slave serves, with its own labels."""
 OF_PROMETHEUS = {"up": {"job", "instance"}}
 NAME = re.compile(r"\b(?:rocketmq|bolide|process|up)(?:_\w+)?(?=[{\[ )/<>=]|$)")
