@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bolide.remoting import codes
-from bolide.remoting.command import make_request
 from proof.kit.waiting import until
 from tests.node.brokers import pull_request
 from tests.node.replication.acting import acting, asked, commit
@@ -79,9 +78,9 @@ async def test_a_broker_that_a_name_server_took_for_dead_registers_again(tmp_pat
         first = await of.start("a", 0)
         second = await of.start("b", 1)
         await of.lists(0, 1)
-        gone = {"brokerName": "broker-a", "brokerAddr": first.address, "clusterName": "DefaultCluster"}
-        left = make_request(codes.UNREGISTER_BROKER, 0, {**gone, "brokerId": "0"})
-        assert (await asked(of.names.address, left)).code == codes.SUCCESS
+        names = of.names._server
+        (registered,) = [live for known, live in names.tables.live.items() if known.addr == first.address]
+        names.channel_closed(registered.channel_id, of.names._clock.now())
         async with asyncio.timeout(30):  # registerNameServerPeriod is 60 s
             await of.lists(0, 1)
         await until(lambda: not second.parts.role.masterless)
