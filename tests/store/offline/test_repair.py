@@ -139,21 +139,36 @@ def member(ending: str = "a kill") -> Machine:
     return machine
 
 
-def test_replica_of_a_set_copies_instead_of_being_repaired() -> None:
+def test_replica_of_a_set_gives_up_its_identity_and_the_log_from_the_damage_on() -> None:
     machine = member()
+    work = Repair(machine.files, ROOT, SHAPE)
+    plan = work.plan(False)
+    assert (plan.member, plan.holes, plan.no_log) == ("replica 2 of broker-a", [], False)
+    assert plan.log_end > 0
+    assert plan.cut_bytes > 0
+    folder = work.carry_out(plan, machine.now)
+    work.close()
+    assert started(machine) == plan.log_end, "only what is valid stays"
+    assert machine.files.read_file(f"{ROOT}/brokerIdentity") is None
+    assert machine.files.read_file(f"{ROOT}/epochFileCheckpoint") == b"1\n0\n1-0\n"
+    assert machine.files.read_file(f"{folder}/brokerIdentity") == b"C#broker-a#2"
+    assert {"brokerIdentity-life", f"{plan.log_end:020}-{plan.cut_bytes}"} <= set(machine.files.list_dir(folder))
+
+
+def test_replica_without_a_valid_record_sets_everything_aside() -> None:
+    machine = member()
+    names = sorted(machine.files.list_dir(f"{ROOT}/commitlog"))
+    overwrite(machine.files, 4, b"\x00")
     log = {path: data for path, data in contents(machine.files).items() if "/commitlog/" in path}
     work = Repair(machine.files, ROOT, SHAPE)
     plan = work.plan(False)
-    assert (plan.member, plan.holes, plan.cut_bytes) == ("replica 2 of broker-a", [], 0)
+    assert (plan.member, plan.no_log) == ("replica 2 of broker-a", True)
     folder = work.carry_out(plan, machine.now)
     work.close()
-    assert started(machine) == 0, "nothing of the log counts as held"
-    assert machine.files.read_file(f"{ROOT}/brokerIdentity") is None
-    assert machine.files.read_file(f"{ROOT}/epochFileCheckpoint") is None
-    assert log
+    assert started(machine) == 0
+    assert len(log) == len(names)
     assert all(machine.files.read_file(path.replace(ROOT, folder, 1)) == data for path, data in log.items())
-    assert machine.files.read_file(f"{folder}/brokerIdentity") == b"C#broker-a#2"
-    assert {"brokerIdentity-life", "epochFileCheckpoint", "checkpoint"} <= set(machine.files.list_dir(folder))
+    assert {"brokerIdentity", "epochFileCheckpoint", "checkpoint"} <= set(machine.files.list_dir(folder))
 
 
 def test_last_copy_of_a_set_is_repaired_in_place_and_keeps_its_identity() -> None:
@@ -181,10 +196,13 @@ def started(machine: Machine) -> int | None:
     return end
 
 
-def test_death_while_a_replica_is_set_aside_never_leaves_its_identity_on_an_empty_store() -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_death_during_the_repair_of_a_replica_never_leaves_its_identity_on_a_shorter_log(whole: bool) -> None:
     stop = 0
     while True:
         machine = member()
+        if whole:
+            overwrite(machine.files, 4, b"\x00")
         work = Repair(machine.files, ROOT, SHAPE)
         plan = work.plan(False)
         machine.files.stop_after = machine.files.calls + stop
@@ -201,7 +219,7 @@ def test_death_while_a_replica_is_set_aside_never_leaves_its_identity_on_an_empt
             again.carry_out(again.plan(False), machine.now)
             again.close()
             end = started(machine)
-        assert (end, machine.files.read_file(f"{ROOT}/brokerIdentity")) == (0, None), stop
+        assert (end, machine.files.read_file(f"{ROOT}/brokerIdentity")) == (plan.log_end, None), stop
         if done:
             return
         stop += 1

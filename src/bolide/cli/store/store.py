@@ -158,7 +158,7 @@ def repair(
 ) -> None:
     """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out.
 
-    The store of a replica that has a controller is set aside as a whole, so that the broker copies the log of its set.
+    The log of a replica that has a controller is truncated and its identity set aside: it copies the log of its set.
     """
     with boundary():
         from bolide.store.disk.files import RealFiles
@@ -181,8 +181,7 @@ def repair(
         if not yes:
             output.note("nothing was changed: give --yes to carry out the plan")
             raise typer.Exit(output.FAILED)
-        what = "everything that was moved" if plan.member else "a copy of what was changed"
-        output.note(f"done; {what} is in {kept}")
+        output.note(f"done; a copy of what was changed is in {kept}")
 
 
 def _member_paths(root: str, config: Path | None) -> MemberPaths:
@@ -237,19 +236,19 @@ def _print_plan(plan: Plan) -> None:
     print(f"{plan.root}: {plan.reason}; {plan.followers:,} valid records follow")
     if plan.member:
         print(
-            f"this store is {plan.member}: move its log and its identity aside, so that the broker joins as a new "
-            "replica and copies the log of its set"
+            f"this store is {plan.member}: move its identity aside, so that the broker joins as a new replica and "
+            "copies the log of its set from there on"
         )
         print(
             f"{plan.member} stays a member of the set until it is given up with bolide cluster leave; an election "
             "after a full stop waits for it"
         )
         print("if no other replica of the set has this log any more, give --last-copy: the store is repaired in place")
-        return
     for hole in plan.holes:
         lost = ", ".join(f"{topic} queue {queue_id} offset {number}" for topic, queue_id, number in hole.slots)
         print(f"fill {hole.size:,} bytes at {hole.physical_offset}: {hole.fault}; lost: {lost or 'no message known'}")
     if plan.no_log:
-        print("set queues, index and checkpoint aside: the store starts empty")
+        what = "log, queues, index and checkpoint" if plan.member else "queues, index and checkpoint"
+        print(f"set {what} aside: the store starts empty")
     elif not plan.holes:
         print(f"truncate the log at {plan.log_end}: {plan.cut_bytes:,} bytes with {plan.followers:,} valid records")

@@ -1,7 +1,7 @@
-"""Recognize the store of a replica that has a controller, and move its log and identity aside.
+"""Recognize the store of a replica that has a controller, and move its identity aside.
 
 Other replicas hold what such a store has lost. With its damage filled or truncated it would pass for a replica that
-holds everything, so it joins its set as a new replica and copies the log instead.
+holds everything, so it joins its set as a new replica and copies what follows the valid part of its log.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ class MemberPaths(NamedTuple):
 
 
 def replica_of(files: Files, paths: MemberPaths) -> str:
-    """Return `replica ID of SET`, or "" for a store without an identity. One that is damaged counts as an identity."""
+    """Return `replica ID of SET`, or "" for a store of no replica. An identity that is damaged counts as one, and so do
+    epochs alone: a repair was interrupted after it had moved the identity."""
     data = files.read_file(paths.identity)
     if data is None:
-        return ""
+        return "" if files.read_file(paths.epochs) is None else "a replica without an identity"
     words = data.decode("utf-8", "replace").strip().split("#")
     return f"replica {words[2]} of {words[1]}" if len(words) == 3 else "a replica whose identity cannot be read"
 
@@ -44,9 +45,14 @@ def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -
     repair continues.
     """
     set_aside(files, [f"{root}/commitlog"], folder)
-    identity = [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")]
-    set_aside(files, [*identity, paths.epochs, f"{paths.epochs}.bak"], folder)
+    set_identity_aside(files, paths, folder)
+    set_aside(files, [paths.epochs, f"{paths.epochs}.bak"], folder)
     set_aside(files, [f"{root}/{name}" for name in _OF_THE_LOG], folder)
+
+
+def set_identity_aside(files: Files, paths: MemberPaths, folder: str) -> None:
+    """Move the identity into `folder`: with the next start the store is that of a new replica."""
+    set_aside(files, [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")], folder)
 
 
 def set_aside(files: Files, paths: list[str], folder: str) -> None:

@@ -42,7 +42,14 @@ from bolide.store.disk.segments import SegmentList
 from bolide.store.errors import StoreDamaged
 from bolide.store.index.index_service import IndexService
 from bolide.store.offline.inspect import queue_folders
-from bolide.store.offline.member import DERIVED, MemberPaths, replica_of, set_aside, set_member_aside
+from bolide.store.offline.member import (
+    DERIVED,
+    MemberPaths,
+    replica_of,
+    set_aside,
+    set_identity_aside,
+    set_member_aside,
+)
 from bolide.store.offline.walk import read_whole, segment_files
 from bolide.store.startup.inventory import drop_inventory, log_end_of, read_inventory
 from bolide.store.startup.known_end import Traces, known_to_reach, later_runs, whole_until
@@ -84,9 +91,9 @@ class Plan:
     cut_bytes: int = 0
     """Bytes after `log_end` to be truncated, up to the last one that is not zero."""
     no_log: bool = False
-    """No file of the log is there: what follows from it is set aside."""
+    """No file of the log is there, or nothing in a replica's log is valid: what follows from it is set aside."""
     member: str = ""
-    """The replica that this store is, such as `replica 2 of broker-a`: everything is set aside, so that it copies."""
+    """The replica that this store is, such as `replica 2 of broker-a`: it gives up its identity and copies the rest."""
 
 
 class Repair:
@@ -153,9 +160,10 @@ class Repair:
             plan.reason += ", but " + known.why.format(known.end)
         plan.followers = sum(run.count for run in runs)
         plan.member = self._member
-        if plan.member:
+        if plan.member and found.end <= starts[0]:
+            plan.no_log = True
             return plan
-        if runs and not cut:
+        if runs and not cut and not plan.member:
             plan.holes = self._holes(runs)
             self._find_slots(plan.holes, runs)
         else:
@@ -268,13 +276,11 @@ class Repair:
         self._files.sync_dir(self._root)
         # Crash from here on: the copies are whole before the first byte of the log changes, and a plan made again
         # finds what is left to do. `abort` makes the next start dispatch from before the first change.
-        if plan.member:
-            self._handles.close()
-            set_member_aside(self._files, self._root, self._paths, folder)
-            return folder
         if plan.no_log:
-            self._set_aside(folder)
+            self._set_all_aside(plan, folder)
             return folder
+        if plan.member:
+            set_identity_aside(self._files, self._paths, folder)
         for hole in plan.holes:
             self._copy(folder, hole.physical_offset, hole.size)
         if plan.cut_bytes:
@@ -335,6 +341,13 @@ class Repair:
             index.load(False, fresh.index_msg_timestamp)
             index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
             self._files.sync_dir(f"{self._root}/index")
+
+    def _set_all_aside(self, plan: Plan, folder: str) -> None:
+        if plan.member:
+            self._handles.close()
+            set_member_aside(self._files, self._root, self._paths, folder)
+        else:
+            self._set_aside(folder)
 
     def _set_aside(self, folder: str) -> None:
         set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
