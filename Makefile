@@ -1,5 +1,6 @@
 # make demo | quick | test | lint | docs | wheels | quick-pythons | bench | interop | spark-long | rocketmq-tests | mutations |
-# dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | fuzz | sequences | simulate | soak.
+# dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | explore | fuzz | sequences |
+# simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, LONG=none|quarter|all, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -90,6 +91,11 @@ sequences: venv-test
 .PHONY: simulate
 simulate: venv-test
 	@$(BIN)/python -m proof.simulation $(ARGS)
+
+# Every state that three replicas and their controller can reach within bounds.
+.PHONY: explore
+explore: venv-test
+	@$(BIN)/python -m proof.exploration.replicas $(ARGS)
 
 # Every decoder and port under bytes that nobody meant: coverage-guided where atheris can be installed. Interpreted, in
 # an environment of its own: compiled code and that of other tests tells nothing of its coverage.

@@ -1,0 +1,92 @@
+"""Visits every state breadth first and holds each against the promises of a replica set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from proof.exploration.replicas.bounds import Bounds
+from proof.exploration.replicas.machines import Machine, State, first_state
+from proof.exploration.replicas.moves import moves
+
+
+class Finding(Struct, frozen=True):
+    """A promise that does not hold, and the shortest way to it."""
+
+    promise: str
+    trace: tuple[str, ...]
+
+
+class Visited(Struct):
+    """What an exploration has seen."""
+
+    states: int = 0
+    moves: int = 0
+    depth: int = 0
+    """Every state within so many moves was visited."""
+    finding: Finding | None = None
+    full_stops: int = 0
+    """States in which no machine runs."""
+    masters: int = 0
+    """States in which two machines take themselves for the master."""
+
+
+def explore(bounds: Bounds, progress: Callable[[Visited, int], None] | None = None) -> Visited:
+    """Visit the states within the bounds, and stop at the first finding. `progress` gets the width of each level."""
+    first = first_state()
+    ways: dict[int, tuple[int, str]] = {hash(first.key()): (0, "")}
+    level, seen = [first], Visited(states=1)
+    while level and seen.depth < bounds.depth:
+        following: list[State] = []
+        for state in level:
+            own = hash(state.key())
+            for text, after in moves(state, bounds):
+                seen.moves += 1
+                key = hash(after.key())
+                if key in ways:
+                    continue
+                ways[key] = (own, text)
+                _count(seen, after)
+                broken = next(broken_promises(state, after), None)
+                if broken is not None:
+                    seen.finding = Finding(broken, _way(ways, key))
+                    return seen
+                following.append(after)
+        level = following
+        seen.depth += 1
+        if progress is not None:
+            progress(seen, len(level))
+    return seen
+
+
+def _count(seen: Visited, state: State) -> None:
+    seen.states += 1
+    seen.full_stops += not any(machine.runs for machine in state.machines)
+    seen.masters += sum(machine.leads for machine in state.machines) > 1
+
+
+def _way(ways: dict[int, tuple[int, str]], key: int) -> tuple[str, ...]:
+    found: list[str] = []
+    while key in ways and ways[key][1]:
+        key, text = ways[key]
+        found.append(text)
+    return tuple(reversed(found))
+
+
+def broken_promises(before: State, state: State) -> Iterator[str]:
+    """Yield what a move broke."""
+    for old, new in zip(before.machines, state.machines, strict=True):
+        if old.runs and new.runs and new.disk.log[: old.disk.confirmed] != old.disk.log[: old.disk.confirmed]:
+            yield f"{new.address} cut records that its set has confirmed"
+    for offset, record in state.told:
+        if not any(_has(machine, offset, record) for machine in state.machines):
+            yield f"record {record} was acknowledged, and no disk has it"
+        for machine in state.machines:
+            newest = machine.standing is not None and machine.standing.epoch == state.one.master_epoch
+            if machine.serves and newest and not _has(machine, offset, record):
+                yield f"{machine.address} serves as the master without record {record}, which was acknowledged"
+
+
+def _has(machine: Machine, offset: int, record: int) -> bool:
+    return machine.disk.log[offset : offset + 1] == (record,)

@@ -1,0 +1,85 @@
+"""Small explorations: every state within few moves keeps the promises, and the ways to the interesting ones exist."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from proof.exploration.replicas.__main__ import main
+from proof.exploration.replicas.bounds import Bounds
+from proof.exploration.replicas.machines import State, first_state
+from proof.exploration.replicas.meeting import meet
+from proof.exploration.replicas.moves import moves
+from proof.exploration.replicas.search import broken_promises, explore
+from proof.kit.command_line import HELD
+
+
+def after(*texts: str) -> State:
+    """The state after these moves, each of which keeps every promise."""
+    state = first_state()
+    for text in texts:
+        found = dict(moves(state, Bounds(faults=9, sends=9, losses=9)))
+        assert text in found, (text, list(found))
+        assert not list(broken_promises(state, found[text]))
+        state = found[text]
+    return state
+
+
+def test_every_state_within_few_moves_keeps_the_promises() -> None:
+    seen = explore(Bounds(depth=5))
+    assert seen.finding is None
+    assert seen.depth == 5
+    assert seen.full_stops > 0
+    assert seen.masters > 0
+    assert seen.states > 1000
+
+
+def test_a_record_is_acknowledged_once_every_member_holds_it() -> None:
+    state = after("a1 stores record 1", "a2 copies 1 of a1")
+    assert state.told == ()
+    (text,) = (text for text, _ in moves(state, Bounds()) if text == "a3 copies 1 of a1")
+    assert after("a1 stores record 1", "a2 copies 1 of a1", text).told == ((0, 1),)
+
+
+def test_another_replica_leads_when_the_master_is_killed() -> None:
+    state = after(
+        "a1 is killed",
+        "the controller looks for a master that is gone",
+        "a2 asks who is the master",
+        "a3 asks who is the master",
+        "a3 copies 0 of a2",
+    )
+    assert state.one.master == 2
+    assert state.machines[1].serves
+    assert state.machines[2].sync_set is None
+
+
+@pytest.mark.parametrize("record", [(), (7,)])
+def test_a_record_that_is_gone_from_every_disk_is_a_finding(record: tuple[int, ...]) -> None:
+    state = after("a1 stores record 1", "a2 copies 1 of a1", "a3 copies 1 of a1")
+    machines = tuple(replace(each, disk=replace(each.disk, log=record)) for each in state.machines)
+    lost = list(broken_promises(state, replace(state, machines=machines)))
+    assert "record 1 was acknowledged, and no disk has it" in lost
+
+
+HELD_BY_ALL = ("a1 stores record 1", "a2 copies 1 of a1", "a3 copies 1 of a1", "a2 copies 0 of a1")
+
+
+def test_a_master_that_returns_with_less_waits_for_the_others() -> None:
+    state = after(*HELD_BY_ALL, "a1 is killed", "a1 starts with its log cut at 0", "a1 registers")
+    assert state.one.master in (2, 3)
+
+
+def test_a_replica_keeps_what_its_set_holds_from_a_master_that_has_less() -> None:
+    state = after(*HELD_BY_ALL)
+    shorter = replace(state.machines[0], disk=state.machines[0].disk.ends_at(0))
+    assert meet(state.with_machine(0, shorter), 1, 0, 0) is None
+
+
+def test_the_command_prints_what_it_visited(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--depth", "3"]) == HELD
+    assert "to depth 3" in capsys.readouterr().out
+    assert main(["--depth", "2", "--json"]) == HELD
+    assert json.loads(capsys.readouterr().out)["depth"] == 2
