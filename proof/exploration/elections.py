@@ -282,7 +282,7 @@ def _looks(
                 leads=one.master_epoch, members=one.in_sync, set_epoch=one.in_sync_epoch, follows=0,
                 store=machine.store._replace(epoch=one.master_epoch),
             )  # fmt: skip
-            yield f"{broker_id} leads", state.with_machine(broker_id, led)
+            yield f"{broker_id} leads", _in_office(state, broker_id, machine).with_machine(broker_id, led)
     else:
         master = state.of(one.master)
         if master.leads == one.master_epoch and machine.follows != one.master_epoch:
@@ -292,6 +292,16 @@ def _looks(
                 store=machine.store._replace(log=common, epoch=one.master_epoch),
             )  # fmt: skip
             yield f"{broker_id} follows", state.with_machine(broker_id, followed)
+
+
+def _in_office(state: State, broker_id: int, machine: Machine) -> State:
+    """The controller knows that a replica leads, before it confirms anything."""
+    header = RegisterBrokerToControllerRequestHeader(CLUSTER, NAME, broker_id, address(broker_id), 0)
+    end = len(machine.store.log)
+    claims = Claims(machine.store.life, leads=state.set.master_epoch, confirmed=end, synced=True)
+    decision = decisions.register(state.set, living(state), header, claims)
+    assert decision.code == codes.SUCCESS, decision.remark
+    return state.with_set(decision.after)
 
 
 def common_end(log: Log, other: Log) -> int:

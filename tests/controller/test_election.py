@@ -77,6 +77,47 @@ def test_member_that_never_left_wins_over_longer_log_that_returned(seat: Seat) -
     assert seat.one().master == 2
 
 
+def office(seat: Seat, broker_id: int, epoch: int, end: int) -> int:
+    """A replica begins to lead with a log that ends at `end`; the code of the answer."""
+    claims = Claims(f"{broker_id}-1", leads=epoch, confirmed=end, synced=True)
+    return seat.register(broker_id, 100, claims=claims).code
+
+
+def test_another_member_is_elected_if_the_master_dies_before_it_takes_its_office(seat: Seat) -> None:
+    set_of_three(seat, confirmed=500)
+    stop(seat, 1, now=100)
+    assert (seat.one().master, seat.one().in_sync, seat.one().former) == (2, (2,), (1, 2, 3))
+    stop(seat, 2, now=200)
+    assert (seat.one().master, seat.one().master_epoch) == (3, 3)
+
+
+def test_only_the_master_is_elected_once_it_is_in_office(seat: Seat) -> None:
+    set_of_three(seat, confirmed=500)
+    stop(seat, 1, now=100)
+    assert office(seat, 2, 2, 500) == codes.SUCCESS
+    assert office(seat, 2, 2, 500) == codes.SUCCESS
+    assert (seat.one().former, seat.one().master) == ((), 2)
+    stop(seat, 2, now=200)
+    assert seat.one().master is None
+
+
+def test_replica_takes_only_the_office_that_it_was_elected_for(seat: Seat) -> None:
+    set_of_three(seat)
+    stop(seat, 1, now=100)
+    assert office(seat, 2, 1, 0) == codes.CONTROLLER_INVALID_MASTER
+    assert office(seat, 3, 2, 0) == codes.CONTROLLER_INVALID_MASTER
+    assert seat.one().former == (1, 2, 3)
+
+
+def test_master_that_returns_with_less_than_it_began_with_waits_for_an_operator(seat: Seat) -> None:
+    set_of_three(seat, confirmed=100)
+    stop(seat, 1, now=100)
+    office(seat, 2, 2, 500)
+    stop(seat, 2, now=200)
+    assert back(seat, 2, 300, 400, epoch=2) == FAILED
+    assert back(seat, 2, 400, 500, epoch=2, start=3) == codes.SUCCESS
+
+
 def test_new_controller_elects_a_member_that_never_left_immediately() -> None:
     engine = Engine()
     first, second = Seat(engine, 0), Seat(engine, 1)

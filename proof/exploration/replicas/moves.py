@@ -128,6 +128,15 @@ def _registered(state: State, at: int) -> State:
     return state if answer.master_broker_id is not None else _elected(state, machine.own_id, claims.life)
 
 
+def _took_office(state: State, machine: Machine, epoch: int) -> State | None:
+    """Return the state in which the controller knows that a replica begins to lead; None if it refuses."""
+    assert machine.standing is not None
+    claims = Claims(machine.standing.life, leads=epoch, confirmed=machine.end, synced=True)
+    header = RegisterBrokerToControllerRequestHeader("c", NAME, machine.own_id, machine.address, 0)
+    decision = decisions.register(state.one, state.living(), header, claims)
+    return _decided(state, decision) if decision.code == codes.SUCCESS else None
+
+
 def told(state: State) -> Told:
     """Return what the controller answers to the question for the master."""
     one = state.one
@@ -153,6 +162,11 @@ def _looked(state: State, at: int) -> State:
         return _counted(state, at)
     if step not in (Step.LEAD, Step.FOLLOW):
         return state
+    if step is Step.LEAD:
+        taken = _took_office(state, machine, told(state).epoch)
+        if taken is None:
+            return state
+        state = taken
     standing.lost()
     after = _led(machine, told(state)) if step is Step.LEAD else replace(machine, sync_set=None, opens_at=None)
     state = _disconnected(state, machine)

@@ -99,6 +99,7 @@ def alter_in_sync(
         one,
         in_sync=tuple(sorted(wanted)),
         in_sync_epoch=one.in_sync_epoch + 1,
+        former=(),
         replicas=one.with_joined(*wanted - set(one.in_sync)),
     )
     answer = AlterSyncStateSetResponseHeader(new_sync_state_set_epoch=after.in_sync_epoch)
@@ -137,6 +138,7 @@ def elect_master(
             in_sync=(found,),
             in_sync_epoch=one.in_sync_epoch + 1,
             elected=True,
+            former=_former(one, found),
             replicas=one.with_joined(found),
             office=_office(one, living, found, terms),
         )
@@ -148,6 +150,13 @@ def elect_master(
     gone = None if one.master is None else _without_master(one)
     remark = f"Old master has down and failed to elect a new broker master{waits}"
     return SetDecision(codes.CONTROLLER_MASTER_NOT_AVAILABLE, remark, after=gone, waits=choice.waits)
+
+
+def _former(one: ReplicaSet, found: int) -> tuple[int, ...]:
+    """The members that stay electable until the new master takes its office. A RocketMQ broker does not say that."""
+    if found not in one.electable or len(one.electable) == 1 or not one.replicas[found].life:
+        return ()
+    return one.electable
 
 
 def _without_master(one: ReplicaSet) -> ReplicaSet:
@@ -165,9 +174,12 @@ def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office
 
 def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
     """The set with the office of its master as far as that has reported; unchanged if nothing is new."""
-    if office is None or not one.replicas or (one.office is not None and one.office.epoch > office.epoch):
+    if office is None or not one.replicas:
         return one
-    return one if one.office == office else replace(one, office=office)
+    kept = one.office
+    if kept is not None and (kept.epoch, kept.confirmed) >= (office.epoch, office.confirmed):
+        return one
+    return replace(one, office=office)
 
 
 def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
@@ -280,6 +292,8 @@ def register(
             f"one of them, and if this store is a copy, move its files brokerIdentity* and its log away"
         )
         return SetDecision(codes.CONTROLLER_BROKER_ID_INVALID, remark, answer)
+    if claims.leads != NOT_KNOWN:
+        return _take_office(one, wanted, claims, answer)
     now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life)
     after = None if now_is == replica else replace(one, replicas={**one.replicas, wanted: now_is})
     if wanted == one.master and (not claims.life or claims.life != replica.life):
@@ -292,6 +306,20 @@ def register(
         answer.master_epoch = now.master_epoch
         answer.sync_state_set_epoch = now.in_sync_epoch
     return SetDecision(codes.SUCCESS, header=answer, body=in_sync_body(now), after=after)
+
+
+def _take_office(
+    one: ReplicaSet, master: int, claims: Claims, answer: RegisterBrokerToControllerResponseHeader
+) -> SetDecision:
+    """1003 from a replica that begins to lead an epoch. From here on no other member can be elected without it."""
+    if (one.master, one.master_epoch) != (master, claims.leads):
+        remark = f"replica {master} of {one.name} is not the master of epoch {claims.leads}"
+        return SetDecision(codes.CONTROLLER_INVALID_MASTER, remark, answer)
+    office = one.office
+    if office is None or office.epoch < claims.leads or office.confirmed < claims.confirmed:
+        office = Office(master, claims.leads, claims.confirmed, claims.synced)
+    after = replace(one, former=(), office=office)
+    return SetDecision(codes.SUCCESS, header=answer, body=in_sync_body(one), after=None if after == one else after)
 
 
 def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerDataRequestHeader) -> SetDecision:
@@ -320,6 +348,7 @@ def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerD
         replicas=left,
         in_sync=in_sync,
         in_sync_epoch=one.in_sync_epoch + (in_sync != one.in_sync),
+        former=tuple(broker_id for broker_id in one.former if broker_id in left),
         master=one.master if one.master in left else None,
         master_epoch=one.master_epoch + (one.master is not None and one.master not in left),
         elected=one.elected and bool(left),

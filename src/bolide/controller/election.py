@@ -57,10 +57,10 @@ def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
     A master that never left stays, unless another replica is designated. Members that never left come before members
     that returned. Among equals the newest epoch wins, then the longest log, then the lowest priority number.
     """
-    members = {broker_id: alive[broker_id] for broker_id in one.in_sync if broker_id in alive}
+    members = {broker_id: alive[broker_id] for broker_id in one.electable if broker_id in alive}
     if terms.designated is not None:
         # An operator who gave up the last member in sync has to choose among the others.
-        allowed: Iterable[int] = alive if terms.unclean or not one.in_sync else members
+        allowed: Iterable[int] = alive if terms.unclean or not one.electable else members
         return Choice(terms.designated if terms.designated in allowed else None)
     never_left = {broker_id: each for broker_id, each in members.items() if steady(one, broker_id, each)}
     if never_left:
@@ -74,7 +74,7 @@ def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
 
 def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
     """Elect among members of which each may have lost a part of its log."""
-    missing = tuple(broker_id for broker_id in one.in_sync if broker_id not in members)
+    missing = tuple(broker_id for broker_id in one.electable if broker_id not in members)
     whole = {broker_id: each for broker_id, each in members.items() if each.max_offset >= terms.confirmed}
     best = _best(whole or members, one.master)
     over = 0 < terms.longest_wait <= terms.waited

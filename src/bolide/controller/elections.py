@@ -40,7 +40,7 @@ class Elections:
         self, one: ReplicaSet, living: Living, office: Office | None, options: ControllerOptions, now: int
     ) -> Terms:
         """Return the terms of an election of a set; `office` is its last office as far as its master reported."""
-        first = min((living[each].since for each in one.in_sync if each in living), default=now)
+        first = min((living[each].since for each in one.electable if each in living), default=now)
         return Terms(
             unclean=options.enable_elect_unclean_master,
             waited=now - max(self._vacant.get(one.name, now), first),

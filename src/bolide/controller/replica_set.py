@@ -62,8 +62,16 @@ class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
     in_sync_epoch: int = 0
     elected: bool = False
     """False until the first election: the broker that asks for it is elected."""
+    former: tuple[int, ...] = ()
+    """Members of the set before the last election. Each of them can still be elected, because the elected replica has
+    not taken its office: it has confirmed nothing. Empty once it has."""
     office: Office | None = None
     """None before the first election, and in a set that an older controller kept."""
+
+    @property
+    def electable(self) -> tuple[int, ...]:
+        """The replicas that have every confirmed message."""
+        return self.former or self.in_sync
 
     def with_joined(self, *broker_ids: int) -> dict[int, Replica]:
         """The replicas, of which these join the set in sync now."""

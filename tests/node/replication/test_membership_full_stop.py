@@ -31,6 +31,17 @@ async def stop_all(of: ControlledSet) -> None:
     await of.controller.start()
 
 
+async def test_master_serves_only_after_the_controller_knows_that_it_leads(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        await three(of)
+        await of.stop("a")
+        await until(lambda: any(of.running[name].parts.role.may_write for name in ("b", "c")))
+        one = of.controller._controller.sets["broker-a"].value
+        assert (one.master_epoch, one.former) == (2, ())
+        assert one.office is not None
+        assert one.office.epoch == 2
+
+
 async def test_an_older_copy_that_starts_first_waits_for_the_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -167,18 +167,11 @@ class Membership:
 
     async def _register(self) -> None:
         """Say where this broker is; without a live master, stand for election."""
-        options = self._options
-        request = RegisterBrokerToControllerRequestHeader(
-            cluster_name=options.place.broker_cluster_name,
-            broker_name=options.place.broker_name,
-            broker_id=self.standing.own_id,
-            broker_address=self._address,
-            invoke_time=self._world.wall_ms(),
-        )
         if not self.standing.life:
             await self._begin_life()
         life = self.standing.life
-        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, request, claims=Claims(life, self._before))
+        claims = Claims(life, self._before)
+        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, self._registration(), claims=claims)
         if self._before != life:
             await self._world.in_thread(self._identity.keep_life, life)
             self._before = life
@@ -187,6 +180,16 @@ class Membership:
         self._beat()
         if told.master_broker_id is None:
             await self._elect()
+
+    def _registration(self) -> RegisterBrokerToControllerRequestHeader:
+        place = self._options.place
+        return RegisterBrokerToControllerRequestHeader(
+            cluster_name=place.broker_cluster_name,
+            broker_name=place.broker_name,
+            broker_id=self.standing.own_id,
+            broker_address=self._address,
+            invoke_time=self._world.wall_ms(),
+        )
 
     async def _begin_life(self) -> None:
         claims = await self._world.in_thread(self._identity.life)
@@ -225,12 +228,25 @@ class Membership:
         if step is Step.COUNT:
             self._count(told)
         elif step in (Step.LEAD, Step.FOLLOW):
+            if step is Step.LEAD:
+                await self._take_office(told)
             self.standing.lost()
             take = self._part.lead if step is Step.LEAD else self._part.follow
             await take(told, self.standing.own_id)
             self.standing.took(told)
             self._taken.set()
             self._beat()
+
+    async def _take_office(self, told: Told) -> None:
+        """Tell the controller that this replica begins to lead, before it confirms anything alone.
+
+        Until then the controller can elect another member. It also learns where this log ends: if this broker returns
+        with less, its log does not have all that was confirmed. A controller of RocketMQ takes the request for a
+        registration. Raises `NoController`.
+        """
+        end, _, _ = self._part.stands()
+        claims = self._claims_of_master(told.epoch, end)
+        await self._ask(codes.CONTROLLER_REGISTER_BROKER, self._registration(), claims=claims)
 
     async def _told(self) -> Told:
         request = GetReplicaInfoRequestHeader(self._options.place.broker_name)
@@ -308,16 +324,18 @@ class Membership:
 
     def _claims(self, confirmed: int) -> Claims:
         """Return the fields of a heartbeat that RocketMQ does not have. `confirmed` is the offset of a master's log."""
-        options, standing = self._options, self.standing
-        if standing.leads:
-            waits = options.controlled.all_ack_in_sync_state_set or options.replication.in_sync_replicas > 1
-            return Claims(
-                standing.life,
-                leads=standing.epoch,
-                confirmed=confirmed if waits else NONE,
-                synced=waits and options.store.sync_flush,
-            )
-        return Claims(standing.life)
+        standing = self.standing
+        return self._claims_of_master(standing.epoch, confirmed) if standing.leads else Claims(standing.life)
+
+    def _claims_of_master(self, epoch: int, confirmed: int) -> Claims:
+        options = self._options
+        waits = options.controlled.all_ack_in_sync_state_set or options.replication.in_sync_replicas > 1
+        return Claims(
+            self.standing.life,
+            leads=epoch,
+            confirmed=confirmed if waits else NONE,
+            synced=waits and options.store.sync_flush,
+        )
 
     async def _find_leader(self) -> None:
         while True:
