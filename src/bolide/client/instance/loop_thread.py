@@ -76,35 +76,32 @@ class LoopThread:
         `undo` gets a result that the interrupted caller did not receive, on the loop's thread.
         """
         self._check()
-        return self._result_of(work()) if undo is None else self._run_with_undo(work, undo)
-
-    def _result_of(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def _run_with_undo(self, work: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object]) -> T:
+        tasks: list[asyncio.Task[Any]] = []  # the loop's thread alone uses these from here on
         results: list[T] = []
-        interrupted = False  # only the loop's thread uses the two from here on
+        interrupted = asyncio.Event()
 
         async def running() -> T:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.append(task)
+            if interrupted.is_set():
+                raise asyncio.CancelledError
             result = await work()
-            if interrupted:
+            if interrupted.is_set() and undo is not None:
                 undo(result)
             results.append(result)
             return result
 
         def take_back() -> None:
-            nonlocal interrupted
-            interrupted = True
-            if results:
+            interrupted.set()
+            for task in tasks:
+                task.cancel()
+            if results and undo is not None:
                 undo(results[0])
 
         try:
-            return self._result_of(running())
+            # An interrupt may come before there is a future: the task is cancelled by the loop's thread.
+            return asyncio.run_coroutine_threadsafe(running(), self._loop).result()
         except BaseException:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and its clients are closed
                 self._loop.call_soon_threadsafe(take_back)
