@@ -107,7 +107,7 @@ def test_reading_verbs_print_json(line: CommandLine) -> None:
     assert {"topic": "Look"} in json.loads(line.run("topic", "list", "--json").stdout)
     stats = json.loads(line.run("topic", "show", "Look", "--json").stdout)
     assert sum(queue["messages"] for queue in stats) == 1
-    found = json.loads(line.run("message", "find", "Look", "find-me", "--json").stdout)
+    found = json.loads(line.run("message", "find", "Look", "find-me", "--json").stdout)["messages"]
     assert [message["body"] for message in found] == ["a body"]
     shown = line.run("message", "get", found[0]["message_id"], "--topic", "Look", "--json")
     assert json.loads(shown.stdout)["body"] == "a body"
