@@ -105,6 +105,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.queues.consume_queue_ext": "one unit a message where the filter bitmap is on",
     "bolide.store.queues.consume_queues": "finds the queue of every message",
     "bolide.store.queues.deleted_topics": "asked at every message dispatched",
+    "bolide.store.queues.intact_span": "asked at every pull that may come from the disk",
     "bolide.store.queues.queue_numbers": "numbers every message",
     "bolide.store.queues.unit_files": "part of consume_queue; one turn of its loop a unit read at start",
     "bolide.store.raw_log": "one turn of its loop a record that a slave appends",

@@ -66,6 +66,8 @@ class CommitLog:
         self.next_check_from: i64 = 0
         self.memory_from: i64 = 0
         """Offset above which the page cache contains the log as this process wrote it; see `checks_below`."""
+        self.evictions: i64 = 0
+        """How often a reader found bytes evicted from the page cache."""
         self.damaged: i64 = 0
         """Number of reads and replicated records that did not match a CRC."""
         self.flushed_timestamp: i64 = 0
@@ -391,6 +393,7 @@ class CommitLog:
 
     def evicted(self, offset: i64) -> None:
         """Note that bytes at `offset` are not in memory: the kernel will read them, and some after them, from disk."""
+        self.evictions += 1
         if offset >= self.memory_from:
             self.memory_from = self.written_offset
 

@@ -17,6 +17,7 @@ from bolide.layout.queue_unit import PRE_BLANK, PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.store.disk.files import Files
 from bolide.store.disk.segments import Extent, HandleCache, SegmentList
 from bolide.store.queues.consume_queue_ext import ConsumeQueueExt
+from bolide.store.queues.intact_span import IntactSpan
 from bolide.store.queues.unit_files import NO_ADDRESS, UnitFiles
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
@@ -57,6 +58,7 @@ class ConsumeQueue:
         """Units written, so the next queue offset."""
         self.max_physical_offset: i64 = -1
         """End of the last record put: records that end at or before it are duplicates. -1 = none yet."""
+        self.intact = IntactSpan()
         self.duplicates: i64 = 0
         self.gaps: i64 = 0
         """Units that came with a queue offset beyond the end, and were put at the end all the same."""

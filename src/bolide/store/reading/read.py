@@ -81,14 +81,19 @@ class QueueReader:
     ) -> ReadResult:
         """Return the intact records of `queue` from a queue offset on, as `_read` finds them.
 
-        Records that may come from the disk are compared with their CRCs. The result ends before the first that fails.
-        Raises `RecordDamaged` if there is no record before that one.
+        Records that may come from the disk are compared with their CRCs, once while they stay in memory. The result
+        ends before the first that fails. Raises `RecordDamaged` if there is no record before that one.
         """
         result = self._read(queue, offset, max_count, max_bytes, tag_codes, predicate, units, enough)
         if result.first_offset < 0 or result.first_offset >= self.log.checks_below() or result.cold:
             return result
+        end: i64 = result.next_begin_offset
+        if queue is not None and queue.intact.covers(offset, end, self.log.evictions):
+            return result
         intact = count_intact(result.buffers)
         if intact == result.message_count:
+            if queue is not None and intact == end - offset:
+                queue.intact.extend(offset, end, self.log.evictions)
             return result
         # The same scan, limited to the intact records, finds the offset of the next pull.
         result = self._read(queue, offset, max(intact, 1), max_bytes, tag_codes, predicate, units, enough)

@@ -1,0 +1,28 @@
+"""Which records of a queue were compared with their CRCs since they are in memory."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+
+@final
+class IntactSpan:
+    """Queue offsets in one piece. `evictions` is the count of the log: once it moves, bytes may come from the disk."""
+
+    def __init__(self) -> None:
+        self._begin: i64 = 0
+        self._end: i64 = 0
+        self._evictions: i64 = -1
+
+    def covers(self, begin: i64, end: i64, evictions: i64) -> bool:
+        """Whether all records from `begin` up to `end` were compared."""
+        return evictions == self._evictions and self._begin <= begin and end <= self._end
+
+    def extend(self, begin: i64, end: i64, evictions: i64) -> None:
+        """Note that these records are intact. A piece that does not continue the known one replaces it."""
+        if evictions != self._evictions or not self._begin <= begin <= self._end:
+            self._begin, self._end, self._evictions = begin, end, evictions
+        elif end > self._end:
+            self._end = end
