@@ -182,6 +182,20 @@ async def test_a_check_of_another_group_is_not_answered(broker: ScriptedBroker) 
     assert len(broker.requests(codes.END_TRANSACTION)) == 3
 
 
+async def test_check_with_a_damaged_message_is_logged_and_not_answered(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    listener = Decides()
+    damaged = half_message("P").replace(b"body", b"Body")
+    async with TransactionProducer("P", broker.address, listener) as producer:
+        await producer.send_in_transaction(Message("T", b"body"), COMMIT)
+        for body in (damaged, half_message("P")):
+            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, body)
+        await until(lambda: listener.checked, "the check of the intact message")
+    assert [message.body for message in listener.checked] == [b"body"]
+    assert "a message is damaged, its body does not match its CRC (queue T:" in caplog.text
+
+
 async def test_against_a_broker_that_asks(tmp_path: Path) -> None:
     """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it.
 

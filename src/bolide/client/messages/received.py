@@ -199,7 +199,7 @@ def received_messages(body: bytes, broker_name: str) -> list[ReceivedMessage]:
     """Decode all messages of a response. Raises `DamagedMessage` if one of them does not match its CRC."""
     messages, end = intact_messages(body, broker_name)
     if end < len(body):
-        raise damaged_message(body, end, f"a message of broker {broker_name}")
+        raise damaged_message(body, end, _message_of(broker_name))
     return messages
 
 
@@ -213,8 +213,12 @@ def intact_message(body: bytes, broker_name: str) -> ReceivedMessage:
     """Decode one message. Raises `RecordError` if it is none, and `DamagedMessage` if it does not match its CRC."""
     record = decode_record(body, 0)
     if not body_matches(record):
-        raise damaged_message(body, 0, f"a message of broker {broker_name}")
+        raise damaged_message(body, 0, _message_of(broker_name))
     return ReceivedMessage(record, broker_name)
+
+
+def _message_of(broker_name: str) -> str:
+    return f"a message of broker {broker_name}" if broker_name else "a message"
 
 
 def damaged_message(body: bytes, at: int, what: str, address: str = "") -> DamagedMessage:
