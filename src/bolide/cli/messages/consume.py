@@ -96,11 +96,11 @@ class Printing:
         self.heard = asyncio.Event()
         self._count = count
         self._as_json = as_json
-        self._signalled = False
+        self._unread_until = inf
 
     def stop(self) -> None:
         """Called after a signal."""
-        self._signalled = True
+        self._unread_until = min(self._unread_until, asyncio.get_running_loop().time() + UNREAD_S)
         self.done.set()
 
     def close(self) -> None:
@@ -130,11 +130,8 @@ class Printing:
         message.
         """
         loop = asyncio.get_running_loop()
-        end = inf
         while unread():
-            if self._signalled:
-                end = min(end, loop.time() + UNREAD_S)
-            if self.closed or loop.time() >= end:
+            if self.closed or loop.time() >= self._unread_until:
                 self.seen -= 1
                 return False
             await asyncio.sleep(UNREAD_POLL_S)
