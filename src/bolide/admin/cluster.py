@@ -161,10 +161,10 @@ class ClusterCalls(AdminCalls):
             addresses = places.broker_addrs
             for broker_id in sorted(addresses.keys() - {MASTER_ID}):
                 with suppress(BolideError):  # a slave that does not answer gets no row
-                    told = await self.decoded(KVTable, addresses[broker_id], codes.GET_BROKER_RUNTIME_INFO)
-                    kept = told.table.get("replicationRefused", "")
+                    figures = await self.broker_runtime(addresses[broker_id])
+                    kept = figures.get("replicationRefused", "")
                     if kept:
-                        end, own = ends.get(name, 0), int(told.table.get("commitLogMaxOffset", "0"))
+                        end, own = ends.get(name, 0), int(figures.get("commitLogMaxOffset", "0"))
                         master, behind = addresses.get(MASTER_ID, ""), max(end - own, 0)
                         rows.append(ReplicaRow(name, master, end, addresses[broker_id], behind, kept=kept))
         return rows
