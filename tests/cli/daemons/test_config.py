@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from typer.testing import CliRunner
-
-from bolide.cli.main import load
 from tests.cli.running import invoke
 
 
@@ -37,9 +34,8 @@ def test_without_describe_a_row_is_key_value_and_origin() -> None:
 
 
 def test_a_key_without_effect_and_a_value_out_of_range_are_named() -> None:
-    runner = CliRunner()
-    said = runner.invoke(load(), ["config", "show", "--set", "readUnCommitted=3", "--json"])
+    said = invoke("config", "show", "--set", "readUnCommitted=3", "--json")
     assert "readUnCommitted has no effect here: messages can be read once they are confirmed" in said.stderr
-    said = runner.invoke(load(), ["config", "show", "--set", "maxTopics=0"])
+    said = invoke("config", "show", "--set", "maxTopics=0")
     assert said.exit_code == 2
     assert "maxTopics = '0' (flag) is not allowed: it must be a whole number from 1 to" in said.stderr
