@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bolide.controller.liveness import Heartbeat, Reported
+from bolide.controller.liveness import Heartbeat, with_report
 from bolide.controller.replica_set import Office, Replica, ReplicaSet, encode_set
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.standing import Standing, Told
@@ -104,7 +104,7 @@ class State(Struct, frozen=True):
     """What the controllers have kept of the set."""
     known: tuple[tuple[int, str, int, int], ...]
     """The replicas that the leading controller takes for alive: id, token, epoch, end of the log."""
-    reported: Reported | None = None
+    reported: Office | None = None
     """The last report of a master that the leading controller has heard."""
     told: tuple[tuple[int, int], ...] = ()
     """Offset and record of each send that was answered, in order."""
@@ -135,12 +135,7 @@ class State(Struct, frozen=True):
 
     def office(self) -> Office | None:
         """Return the last office of the set, as far as the controller knows (`Liveness.office`)."""
-        office, told = self.one.office, self.reported
-        if office is None or told is None or (told.broker_id, told.epoch) != (office.master, office.epoch):
-            return office
-        if told.confirmed <= office.confirmed:
-            return office
-        return Office(office.master, office.epoch, told.confirmed, synced=True)
+        return None if self.one.office is None else with_report(self.one.office, self.reported)
 
     def heard(self, machine: Machine) -> State:
         """Return the state in which the controller has heard a heartbeat of this machine."""
@@ -153,7 +148,7 @@ class State(Struct, frozen=True):
         reported = self.reported
         if machine.standing.leads and (reported is None or machine.standing.epoch >= reported.epoch):
             confirmed = min(machine.end, machine.disk.confirmed)
-            reported = Reported(machine.own_id, machine.standing.epoch, confirmed, True)
+            reported = Office(machine.own_id, machine.standing.epoch, confirmed, synced=True)
         return replace(self, known=known, reported=reported)
 
     def unheard(self, broker_id: int) -> State:

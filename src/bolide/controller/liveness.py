@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from bolide.controller.replica_set import Office, ReplicaSet
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
 from bolide.remoting.replica_claims import Claims
@@ -48,23 +50,14 @@ class Heartbeat:
         return self.last + self.timeout >= now
 
 
-class Reported(NamedTuple):
-    """The last report of a master in its epoch."""
-
-    broker_id: int
-    epoch: int
-    confirmed: int
-    synced: bool
-
-
 class Liveness:
     """The brokers heard of, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._heard: dict[Identity, Heartbeat] = {}
-        self._masters: dict[tuple[str, str], Reported] = {}
-        """By cluster and set; kept when the master is gone."""
+        self._masters: dict[tuple[str, str], Office] = {}
+        """The last report of each master, by cluster and set; kept when the master is gone."""
 
     def heard(
         self, channel_id: int, header: BrokerHeartbeatRequestHeader, broker_id: int, claims: Claims, now: int
@@ -85,15 +78,15 @@ class Liveness:
         found.epoch = -1 if header.epoch is None else header.epoch
         found.max_offset = -1 if header.max_offset is None else header.max_offset
         if claims.leads >= 0:
-            self._reported((who.cluster, who.name), Reported(broker_id, claims.leads, claims.confirmed, claims.synced))
+            self._reported((who.cluster, who.name), Office(broker_id, claims.leads, claims.confirmed, claims.synced))
         return True
 
-    def _reported(self, place: tuple[str, str], told: Reported) -> None:
+    def _reported(self, place: tuple[str, str], told: Office) -> None:
         known = self._masters.get(place)
         if known is None and len(self._masters) >= self._most:
             del self._masters[next(iter(self._masters))]
-        if known is not None and (known.broker_id, known.epoch) == (told.broker_id, told.epoch):
-            told = told._replace(confirmed=max(told.confirmed, known.confirmed))
+        if known is not None and (known.master, known.epoch) == (told.master, told.epoch):
+            told = replace(told, confirmed=max(told.confirmed, known.confirmed))
         if known is None or told.epoch >= known.epoch:
             self._masters[place] = told
 
@@ -111,12 +104,7 @@ class Liveness:
             if one.master is None:
                 return None
             office = Office(one.master, one.master_epoch)
-        told = self._masters.get((one.cluster, one.name))
-        if told is None or (told.broker_id, told.epoch) != (office.master, office.epoch):
-            return office
-        if told.confirmed <= office.confirmed:
-            return office
-        return Office(office.master, office.epoch, told.confirmed, told.synced)
+        return with_report(office, self._masters.get((one.cluster, one.name)))
 
     def alive_in(self, one: ReplicaSet, now: int) -> dict[int, Heartbeat]:
         """The replicas of a set that live, by id in ascending order."""
@@ -144,6 +132,13 @@ class Liveness:
         for who in gone:
             del self._heard[who]
         return gone
+
+
+def with_report(office: Office, told: Office | None) -> Office:
+    """Return the last report of a master if it confirms more than the office that is kept, else that office."""
+    if told is None or (told.master, told.epoch) != (office.master, office.epoch):
+        return office
+    return told if told.confirmed > office.confirmed else office
 
 
 def steady(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
