@@ -315,10 +315,7 @@ def _take_office(
     if (one.master, one.master_epoch) != (master, claims.leads):
         remark = f"replica {master} of {one.name} is not the master of epoch {claims.leads}"
         return SetDecision(codes.CONTROLLER_INVALID_MASTER, remark, answer)
-    office = one.office
-    if office is None or office.epoch < claims.leads or office.confirmed < claims.confirmed:
-        office = Office(master, claims.leads, claims.confirmed, claims.synced)
-    after = replace(one, former=(), office=office)
+    after = noted(replace(one, former=()), Office(master, claims.leads, claims.confirmed, claims.synced))
     return SetDecision(codes.SUCCESS, header=answer, body=in_sync_body(one), after=None if after == one else after)
 
 
