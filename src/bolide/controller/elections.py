@@ -1,14 +1,15 @@
-"""What a controller remembers about elections while it leads: which of them wait, since when, and their results."""
+"""Decides elections, and remembers while the controller leads which of them wait, since when, and their results."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
-from bolide.controller.decisions import SetDecision, waiting
+from bolide.controller.decisions import SetDecision, elect_master, waiting
 from bolide.controller.election import ElectionWait, Living, Terms
-from bolide.controller.options import ControllerOptions
-from bolide.controller.replica_set import NOT_KNOWN, Office, ReplicaSet
+from bolide.controller.liveness import Liveness
+from bolide.controller.options import ControllerSettings
+from bolide.controller.replica_set import NOT_KNOWN, ReplicaSet
 from bolide.remoting import codes
 
 _NOBODY: Final = "no_master_elected"
@@ -23,7 +24,9 @@ _RESULTS: Final = {
 class Elections:
     """The elections of all sets. `now` is ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, live: Liveness, settings: ControllerSettings) -> None:
+        self._live = live
+        self._settings = settings
         self.counts: Counter[tuple[str, str, str]] = Counter()
         """Elections that were decided, by cluster, set and result, in the words of RocketMQ's metrics."""
         self.waiting: dict[str, ElectionWait] = {}
@@ -36,12 +39,20 @@ class Elections:
         self.waiting.clear()
         self._vacant.clear()
 
-    def terms(
-        self, one: ReplicaSet, living: Living, office: Office | None, options: ControllerOptions, now: int
-    ) -> Terms:
-        """Return the terms of an election of a set; `office` is its last office as far as its master reported."""
+    def decide(
+        self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool, life: str | None
+    ) -> SetDecision:
+        """Decide an election by `elect_master`. With `designate`, an operator chose the replica `asking`."""
+        if one is None:
+            return elect_master(one, {}, asking, Terms(), life)
+        living = self._live.alive_in(one, now)
+        return elect_master(one, living, asking, self._terms(one, living, asking if designate else None, now), life)
+
+    def _terms(self, one: ReplicaSet, living: Living, designated: int | None, now: int) -> Terms:
+        office, options = self._live.office(one), self._settings.options
         first = min((living[each].since for each in one.electable if each in living), default=now)
         return Terms(
+            designated=designated,
             unclean=options.enable_elect_unclean_master,
             waited=now - max(self._vacant.get(one.name, now), first),
             longest_wait=options.max_wait_for_members,

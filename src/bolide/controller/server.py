@@ -14,7 +14,6 @@ from bolide.controller import decisions
 from bolide.controller.consensus import Kept, Leadership
 from bolide.controller.decisions import Decide, SetDecision
 from bolide.controller.effects import ClosePeer, Effect, Elect, KeepConfirmed, KeepControllerSettings, TellReplica
-from bolide.controller.election import Terms
 from bolide.controller.elections import Elections
 from bolide.controller.liveness import Heartbeat, Identity, Liveness
 from bolide.controller.options import ControllerOptions, ControllerSettings
@@ -85,7 +84,7 @@ class Controller:
         self.live = Liveness(options.max_brokers)
         self.table: RequestTable[int, Answer] = RequestTable()
         self.table.add("Controller", self.routes())
-        self.elections = Elections()
+        self.elections = Elections(self.live, self.settings)
         self._engine = engine
         self._loaded = False
         self._ordinary = self.table.ordinary()
@@ -225,7 +224,7 @@ class Controller:
 
     def election(self, name: str) -> Open:
         """What the controller decides by itself when the master of a set is gone."""
-        return self._noting(name, lambda one, now: self._elected(one, now, None, False), elects=True)
+        return self._noting(name, lambda one, now: self.elections.decide(one, now, None, False, None), elects=True)
 
     def note_confirmed(self, name: str) -> Open:
         """Keep the confirmed offset of a set."""
@@ -305,7 +304,7 @@ class Controller:
         return self._open(
             command,
             header.broker_name,
-            lambda one, at: self._elected(one, at, asking, header.designate_elect, life),
+            lambda one, at: self.elections.decide(one, at, asking, header.designate_elect, life),
             elects=True,
         )
 
@@ -413,17 +412,6 @@ class Controller:
             return decision._replace(after=None if noted is one else noted)
 
         return Open(name, decided, elects)
-
-    def _elected(
-        self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool, life: str | None = None
-    ) -> SetDecision:
-        living = self._living(one, now)
-        terms = Terms()
-        if one is not None:
-            terms = self.elections.terms(one, living, self.live.office(one), self.settings.options, now)
-        if designate:
-            terms = terms._replace(designated=asking)
-        return decisions.elect_master(one, living, asking, terms, life)
 
     def _living(self, one: ReplicaSet | None, now: int) -> dict[int, Heartbeat]:
         return {} if one is None else self.live.alive_in(one, now)
