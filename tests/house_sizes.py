@@ -27,7 +27,6 @@ LONG_CLASSES = {
     "src/bolide/controller/server.py:Controller": "a row and a short handler for each request code",
     "src/bolide/node/broker.py:BrokerNode": "the order of a start and of a stop",
     "src/bolide/node/loop/executor.py:Executor": "one decision for each command; a part is one more call",
-    "src/bolide/node/replication/membership.py:Membership": "one dialogue with the controller",
     "src/bolide/node/replication/switching.py:Switching": "one state machine",
     "src/bolide/store/disk/files.py:RealFiles": "a method for each call of the contract",
     "src/bolide/store/index/index_file.py:IndexFile": "slots, entries and header are one invariant",

@@ -14,27 +14,13 @@ from typing import Any, Final
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.node.replication.broker_identity import Applied, BrokerIdentity
-from bolide.node.replication.controllers import Controllers, NoController
+from bolide.node.replication.controller_requests import ControllerRequests, NotRegistered
+from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.role_taker import RoleTaker
 from bolide.node.replication.sync_state_set import FIRST_RETRY_S, SyncStateSetReporter, wait_for
-from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_answer
-from bolide.remoting.bodies.controller import SyncStateSet
-from bolide.remoting.command import Command
-from bolide.remoting.headers.base import Header
-from bolide.remoting.headers.controller import (
-    ApplyBrokerIdRequestHeader,
-    ElectMasterRequestHeader,
-    GetNextBrokerIdRequestHeader,
-    GetNextBrokerIdResponseHeader,
-    GetReplicaInfoRequestHeader,
-    GetReplicaInfoResponseHeader,
-    RegisterBrokerToControllerRequestHeader,
-    RegisterBrokerToControllerResponseHeader,
-)
+from bolide.remoting.headers.controller import RegisterBrokerToControllerResponseHeader
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
-from bolide.remoting.replica_claims import NO_CLAIMS, NONE, Claims
+from bolide.remoting.replica_claims import Claims
 from bolide.replication.standing import Standing, Step, Told
 from bolide.store.errors import StoreDamaged
 from bolide.world.contract import World
@@ -61,6 +47,7 @@ class Membership:
         self._world = world
         self._identity = identity
         self._controllers = controllers
+        self._requests = ControllerRequests(options, address, world, controllers)
         self._part = part
         self._failed = failed
         self._log = log
@@ -134,44 +121,26 @@ class Membership:
 
     async def _take_id(self) -> None:
         """The id that this store has, or the next free one."""
-        identity, options = self._identity, self._options
+        identity = self._identity
         broker_id = await self._world.in_thread(identity.load)
         while broker_id == 0:
             applied = await self._world.in_thread(identity.applied)
             if applied is None:
-                request = GetNextBrokerIdRequestHeader(options.place.broker_cluster_name, options.place.broker_name)
-                answer = await self._ask(codes.CONTROLLER_GET_NEXT_BROKER_ID, request)
-                next_id = decode_header(answer, GetNextBrokerIdResponseHeader).next_broker_id
-                if next_id is None or next_id <= 0:
-                    raise NoController(f"the controller says that the next id is {next_id}")
-                applied = Applied(next_id, f"{self._address};{self._world.wall_ms()}")
+                applied = Applied(await self._requests.next_id(), f"{self._address};{self._world.wall_ms()}")
                 await self._world.in_thread(identity.apply, applied)
-            if await self._applied(applied):
+            if await self._requests.apply(applied):
                 broker_id = applied.broker_id
                 await self._world.in_thread(identity.keep, broker_id)
             else:
                 await self._world.in_thread(identity.forget)
         self.standing = Standing(broker_id)
 
-    async def _applied(self, applied: Applied) -> bool:
-        """False when another broker has the id."""
-        request = ApplyBrokerIdRequestHeader(
-            cluster_name=self._options.place.broker_cluster_name,
-            broker_name=self._options.place.broker_name,
-            applied_broker_id=applied.broker_id,
-            register_check_code=applied.check_code,
-        )
-        taken = codes.CONTROLLER_BROKER_ID_INVALID
-        answer = await self._ask(codes.CONTROLLER_APPLY_BROKER_ID, request, frozenset({taken}))
-        return answer.code != taken
-
     async def _register(self) -> None:
         """Say where this broker is; without a live master, stand for election."""
         if not self.standing.life:
             await self._begin_life()
         life = self.standing.life
-        claims = Claims(life, self._before)
-        answer = await self._ask(codes.CONTROLLER_REGISTER_BROKER, self._registration(), claims=claims)
+        answer = await self._requests.register(self.standing.own_id, Claims(life, self._before))
         if self._before != life:
             await self._world.in_thread(self._identity.keep_life, life)
             self._before = life
@@ -180,16 +149,6 @@ class Membership:
         self._beat()
         if told.master_broker_id is None:
             await self._elect()
-
-    def _registration(self) -> RegisterBrokerToControllerRequestHeader:
-        place = self._options.place
-        return RegisterBrokerToControllerRequestHeader(
-            cluster_name=place.broker_cluster_name,
-            broker_name=place.broker_name,
-            broker_id=self.standing.own_id,
-            broker_address=self._address,
-            invoke_time=self._world.wall_ms(),
-        )
 
     async def _begin_life(self) -> None:
         claims = await self._world.in_thread(self._identity.life)
@@ -200,16 +159,7 @@ class Membership:
         self.standing.life, self._before = claims.life, claims.before
 
     async def _elect(self) -> None:
-        options = self._options
-        request = ElectMasterRequestHeader(
-            cluster_name=options.place.broker_cluster_name,
-            broker_name=options.place.broker_name,
-            broker_id=self.standing.own_id,
-            designate_elect=False,
-            invoke_time=self._world.wall_ms(),
-        )
-        also = frozenset({codes.CONTROLLER_MASTER_STILL_EXIST})
-        await self._ask(codes.CONTROLLER_ELECT_MASTER, request, also, Claims(self.standing.life))
+        await self._requests.elect(self.standing.own_id, self.standing.life)
 
     # -- who is the master
 
@@ -245,24 +195,15 @@ class Membership:
         registration. Raises `NoController`.
         """
         end, _, _ = self._part.stands()
-        claims = self._claims_of_master(told.epoch, end)
-        await self._ask(codes.CONTROLLER_REGISTER_BROKER, self._registration(), claims=claims)
+        claims = self._requests.claims_of_master(self.standing.life, told.epoch, end)
+        await self._requests.register(self.standing.own_id, claims)
 
     async def _told(self) -> Told:
-        request = GetReplicaInfoRequestHeader(self._options.place.broker_name)
-        unknown = codes.CONTROLLER_BROKER_METADATA_NOT_EXIST
-        answer = await self._ask(codes.CONTROLLER_GET_REPLICA_INFO, request, frozenset({unknown}))
-        if answer.code == unknown:
+        try:
+            return await self._requests.told()
+        except NotRegistered:
             self._registered = False
-            raise NoController(f"the controller does not know {self._options.place.broker_name}: {answer.remark}")
-        header = decode_header(answer, GetReplicaInfoResponseHeader)
-        body = decode_answer(answer.body, SyncStateSet)
-        if header.master_epoch is None:
-            raise NoController("the controller names no epoch")
-        members = frozenset(body.sync_state_set)
-        address = header.master_address or ""
-        master = header.master_broker_id if address else None
-        return Told(master, address, header.master_epoch, members, body.sync_state_set_epoch)
+            raise
 
     def _count(self, told: Told) -> None:
         """The set as the controller has it. While a question is open only a newer set is an answer to it."""
@@ -307,35 +248,12 @@ class Membership:
     def _beat(self) -> None:
         if self._silent:
             return
-        end, confirmed, epoch = self._part.stands()
-        options = self._options
-        header = BrokerHeartbeatRequestHeader(
-            cluster_name=options.place.broker_cluster_name,
-            broker_addr=self._address,
-            broker_name=options.place.broker_name,
-            broker_id=self.standing.own_id,
-            epoch=epoch,
-            max_offset=end,
-            confirm_offset=confirmed,
-            heartbeat_timeout_mills=options.controlled.controller_heart_beat_timeout_mills,
-            election_priority=options.controlled.broker_election_priority,
-        )
-        self._controllers.beat(header.to_ext() | self._claims(min(end, confirmed)).to_ext())
-
-    def _claims(self, confirmed: int) -> Claims:
-        """Return the fields of a heartbeat that RocketMQ does not have. `confirmed` is the offset of a master's log."""
-        standing = self.standing
-        return self._claims_of_master(standing.epoch, confirmed) if standing.leads else Claims(standing.life)
-
-    def _claims_of_master(self, epoch: int, confirmed: int) -> Claims:
-        options = self._options
-        waits = options.controlled.all_ack_in_sync_state_set or options.replication.in_sync_replicas > 1
-        return Claims(
-            self.standing.life,
-            leads=epoch,
-            confirmed=confirmed if waits else NONE,
-            synced=waits and options.store.sync_flush,
-        )
+        standing, stands = self.standing, self._part.stands()
+        end, confirmed, _ = stands
+        claims = Claims(standing.life)
+        if standing.leads:
+            claims = self._requests.claims_of_master(standing.life, standing.epoch, min(end, confirmed))
+        self._requests.beat(standing.own_id, stands, claims)
 
     async def _find_leader(self) -> None:
         while True:
@@ -344,13 +262,3 @@ class Membership:
                 await self._controllers.find()
             except (BolideError, OSError):
                 self._news.set()  # the next question says why
-
-    async def _ask(
-        self, code: int, header: Header, also: frozenset[int] = frozenset(), claims: Claims = NO_CLAIMS
-    ) -> Command:
-        """A good answer, or one with a code of `also`. Raises `NoController` for another one."""
-        answer = await self._controllers.ask(code, header.to_ext() | claims.to_ext())
-        if answer.code != codes.SUCCESS and answer.code not in also:
-            name = codes.request_name(code)
-            raise NoController(f"{name} was answered {codes.response_name(answer.code)}: {answer.remark}")
-        return answer
