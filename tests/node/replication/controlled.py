@@ -60,6 +60,14 @@ class ControlledSet:
         self.running[name] = node
         return node
 
+    async def pair(self, **more: Any) -> tuple[BrokerNode, BrokerNode]:
+        """The brokers a and b: the first leads, and both are in sync."""
+        first = await self.start("a", **more)
+        await self.leads(first)
+        second = await self.start("b", **more)
+        await self.all_in_sync(1, 2)
+        return first, second
+
     async def stop(self, name: str) -> None:
         """Stop a broker."""
         await self.running.pop(name).stop()

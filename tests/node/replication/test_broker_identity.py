@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+
 import pytest
 
 from bolide.errors import ConfigError
@@ -24,6 +28,28 @@ def identity(files: SimulatedFiles, name: str = "broker-a") -> BrokerIdentity:
     return BrokerIdentity(files, PATH, "DefaultCluster", name)
 
 
+def deaths(
+    before: Callable[[BrokerIdentity], None], act: Callable[[BrokerIdentity], None], power_cut: int | None
+) -> Iterator[tuple[SimulatedFiles, bool]]:
+    """Yield what a death at each call of `act` leaves on the disk, and whether `act` was over."""
+    for stop in count():
+        files = disk()
+        before(identity(files))
+        files.stop_after = files.calls + stop
+        done = False
+        with suppress(Stopped):
+            act(identity(files))
+            done = True
+        files.stop_after = None
+        if power_cut is None:
+            files.process_crash()
+        else:
+            files.power_cut(power_cut)
+        yield files, done
+        if done:
+            return
+
+
 def test_the_files_are_those_of_java() -> None:
     files = disk()
     made = identity(files)
@@ -38,28 +64,12 @@ def test_the_files_are_those_of_java() -> None:
 
 @pytest.mark.parametrize("power_cut", [None, 1, 2])
 def test_a_death_anywhere_leaves_the_id_or_what_was_asked_for(power_cut: int | None) -> None:
-    stop = 0
-    while True:
-        files = disk()
-        asked = Applied(3, "a:1;5")
-        identity(files).apply(asked)
-        files.stop_after = files.calls + stop
-        try:
-            identity(files).keep(3)
-            done = True
-        except Stopped:
-            done = False
-        files.stop_after = None
-        if power_cut is None:
-            files.process_crash()
-        else:
-            files.power_cut(power_cut)
+    asked = Applied(3, "a:1;5")
+    for files, done in deaths(lambda of: of.apply(asked), lambda of: of.keep(3), power_cut):
         found = identity(files)
         assert found.load() == 3 or found.applied() == asked
         if done:
             assert found.load() == 3
-            return
-        stop += 1
 
 
 def test_the_store_of_another_set_is_refused() -> None:
@@ -106,25 +116,9 @@ def test_each_start_has_a_token_and_knows_the_one_before() -> None:
 
 @pytest.mark.parametrize("power_cut", [None, 1, 2])
 def test_a_death_anywhere_leaves_a_token_that_the_controller_takes(power_cut: int | None) -> None:
-    stop = 0
-    while True:
-        files = disk()
-        identity(files).begin_life(Claims("2-b", "1-a"))
-        files.stop_after = files.calls + stop
-        try:
-            identity(files).keep_life("2-b")
-            done = True
-        except Stopped:
-            done = False
-        files.stop_after = None
-        if power_cut is None:
-            files.process_crash()
-        else:
-            files.power_cut(power_cut)
-        assert identity(files).life() in (Claims("2-b", "1-a"), Claims("", "2-b"))
-        if done:
-            return
-        stop += 1
+    before = Claims("2-b", "1-a")
+    for files, _ in deaths(lambda of: of.begin_life(before), lambda of: of.keep_life("2-b"), power_cut):
+        assert identity(files).life() in (before, Claims("", "2-b"))
 
 
 @pytest.mark.parametrize("data", [b"", b"1-a", b"#", b"\xff#", b"a b#c"])

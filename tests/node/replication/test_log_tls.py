@@ -64,10 +64,7 @@ async def test_a_slave_follows_by_tls(tmp_path: Path, ours: Certificate) -> None
 async def test_a_set_under_a_controller_passes_its_log_by_tls_and_hands_over(tmp_path: Path, ours: Certificate) -> None:
     async with controlled(tmp_path) as of:
         settings = {"all_ack_in_sync_state_set": True, **serves(ours, ours), **follows(ours, ours)}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(**settings)
         assert codes_of(await send(first, 20)) == OK
         await same(first, second)
         await of.stop("a")

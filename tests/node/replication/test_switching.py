@@ -28,10 +28,7 @@ from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
 async def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        first = await of.start("a", in_sync_replicas=2)
-        await of.leads(first)
-        second = await of.start("b", in_sync_replicas=2)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(in_sync_replicas=2)
         assert codes_of(await send(first, 100)) == OK
         assert log_of(first) == log_of(second)
         assert not second.parts.role.may_write
@@ -41,10 +38,7 @@ async def test_the_first_broker_leads_and_the_second_holds_what_was_acknowledged
 
 async def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follows(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        first = await of.start("a", all_ack_in_sync_state_set=True)
-        await of.leads(first)
-        second = await of.start("b", all_ack_in_sync_state_set=True)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(all_ack_in_sync_state_set=True)
         assert codes_of(await send(first, 50)) == OK
         await of.stop("a")
         await of.leads(second)
@@ -61,10 +55,7 @@ async def test_the_slave_leads_once_the_master_is_gone_and_the_old_master_follow
 async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
         settings = {"all_ack_in_sync_state_set": True, "flush_disk_type": "SYNC_FLUSH"}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(**settings)
         assert codes_of(await send(first, 20)) == OK
         agreed = int(first.store.written_offset)
         # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
@@ -94,10 +85,7 @@ async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Pat
 async def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
         settings = {"all_ack_in_sync_state_set": True}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(**settings)
         for round_, (old, new, number) in enumerate([(first, second, 2), (second, first, 1), (first, second, 2)]):
             assert codes_of(await send(old, 20, first=20 * round_)) == OK
             await elect(of, number)
@@ -121,10 +109,7 @@ async def test_a_master_alone_says_that_a_message_is_held_once_and_delivers_it(t
 
 async def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        first = await of.start("a", all_ack_in_sync_state_set=True)
-        await of.leads(first)
-        second = await of.start("b", all_ack_in_sync_state_set=True)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(all_ack_in_sync_state_set=True)
         assert second.master_tables is not None
         await second.master_tables.stop()
         assert codes_of(await send(first, 10)) == OK
@@ -140,10 +125,7 @@ async def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it
 async def five_sends_that_wait(of: ControlledSet) -> tuple[BrokerNode, BrokerNode, asyncio.Task[list[Command]]]:
     """Start a master and a slave of a set that needs three members, and five sends, which wait for the third."""
     settings = {"in_sync_replicas": 3, "slave_timeout": 600_000}
-    first = await of.start("a", **settings)
-    await of.leads(first)
-    second = await of.start("b", **settings)
-    await of.all_in_sync(1, 2)
+    first, second = await of.pair(**settings)
     waiting = asyncio.create_task(send(first, 5))
     await until(lambda: first.waiting_sends == 5)
     return first, second, waiting
@@ -193,10 +175,7 @@ async def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tm
 
 async def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        first = await of.start("a", slave_read_enable=True)
-        await of.leads(first)
-        second = await of.start("b", slave_read_enable=True)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(slave_read_enable=True)
         role, switching = second.parts.role, second._joining.switching
         assert switching is not None
         await until(lambda: role.may_serve)
@@ -267,10 +246,7 @@ async def test_replica_never_truncates_held_bytes_reports_it_and_remembers_after
 
 async def test_slave_prefers_the_masters_own_log_address_to_the_name_servers(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of, speaking(encode_answer(Epochs([Epoch(1, 0)]), 0)) as liar:
-        first = await of.start("a")
-        await of.leads(first)
-        second = await of.start("b")
-        await of.all_in_sync(1, 2)
+        _, second = await of.pair()
         link = switching_of(second)._link
         assert link is not None
         connection = link._connection
@@ -297,10 +273,7 @@ async def until_refused(admin: Admin, address: str) -> None:
 
 async def test_log_that_differs_from_the_masters_is_not_truncated(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
-        first = await of.start("a", in_sync_replicas=2)
-        await of.leads(first)
-        second = await of.start("b", in_sync_replicas=2)
-        await of.all_in_sync(1, 2)
+        first, second = await of.pair(in_sync_replicas=2)
         assert codes_of(await send(first, 20)) == OK
         end = int(first.store.written_offset)
         await until(lambda: int(second.store.flushed_offset) == end)
