@@ -15,6 +15,8 @@ from bolide.errors import BolideError
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.master import Pace
+from bolide.replication.slave import SlaveSession
+from bolide.replication.switch_slave import SwitchSlave
 from bolide.store.disk.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.raw_log import RawLog
@@ -244,6 +246,16 @@ class LinkToMaster(Service):
         """The connection ended."""
         if connection is self._connection:
             self._ended.set()
+
+    def _check(self, session: SlaveSession | SwitchSlave, now: int) -> None:
+        """Close the connection of a master that is silent or does not send the bytes to compare."""
+        if session.silent(now):
+            self._end(f"it was silent for {self._pace.silence} ms", at_once=True)
+            return
+        try:
+            session.check(now)
+        except NotReplicated as error:
+            self._failed(error)
 
     def _end(self, why: str, at_once: bool = False) -> None:
         self._why, self._at_once = why, at_once

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bolide.errors import BolideError
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
-from bolide.replication.errors import NotReplicated
 from bolide.replication.master import Pace
 from bolide.replication.slave import SlaveSession, compare_from
 from bolide.store.message_store import MessageStore
@@ -70,13 +69,5 @@ class MasterLink(LinkToMaster):
 
     def tick(self, now: int, budget: int) -> None:
         """Notice a master that is silent or does not send what is compared; the turn after it reports."""
-        session = self._session
-        if session is None:
-            return
-        if session.silent(now):
-            self._end(f"it was silent for {self._pace.silence} ms", at_once=True)
-            return
-        try:
-            session.check(now)
-        except NotReplicated as error:
-            self._failed(error)
+        if self._session is not None:
+            self._check(self._session, now)

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from bolide.errors import BolideError
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
-from bolide.replication.errors import NotReplicated
 from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.master import Pace
 from bolide.replication.switch_frames import Hello
@@ -189,13 +188,5 @@ class SwitchLink(LinkToMaster):
 
     def tick(self, now: int, budget: int) -> None:
         """Close the connection of a master that is silent or does not send the bytes to compare."""
-        session = self._session
-        if session is None or self._working is not None:
-            return
-        if session.silent(now):
-            self._end(f"it was silent for {self._pace.silence} ms", at_once=True)
-            return
-        try:
-            session.check(now)
-        except NotReplicated as error:
-            self._failed(error)
+        if self._session is not None and self._working is None:
+            self._check(self._session, now)
