@@ -24,6 +24,13 @@ def compare_from(begin: int, end: int, most: int, file_size: int) -> int:
     return max(end - most, in_file, begin, 1)
 
 
+def first_difference(own: bytes, theirs: bytes) -> int:
+    """Return the index of the first byte of `own` that `theirs`, which is at least as long, does not have; else -1."""
+    if theirs[: len(own)] == own:
+        return -1
+    return next(i for i in range(len(own)) if own[i] != theirs[i])
+
+
 class SlaveSession:
     """One connection. `tail` are the own bytes from `compare_from` to the end of the log, `now` is ms."""
 
@@ -108,8 +115,8 @@ class SlaveSession:
         """What of the body lies beyond the own end, once the rest is what is there."""
         begin = at - self._tail_begin
         own = self._tail[begin : begin + len(body)]
-        if body[: len(own)] != own:
-            differs = next(i for i in range(len(own)) if own[i] != body[i])
+        differs = first_difference(own, body)
+        if differs >= 0:
             raise NotReplicated(
                 f"its log and this one differ at offset {at + differs}: this one has a tail of its own up to "
                 f"{self._end}, and does not follow; delete this store, or cut off what it alone has"

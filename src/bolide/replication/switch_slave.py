@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.master import Pace
-from bolide.replication.slave import compare_from
+from bolide.replication.slave import compare_from, first_difference
 from bolide.replication.switch_frames import (
     EpochPiece,
     Held,
@@ -195,12 +195,13 @@ class SwitchSlave:
             return -1
         begin = self._at - (self._common - len(self._tail))
         own = self._tail[begin : begin + len(part.data)]
-        if part.data[: len(own)] != own:
-            differs = self._at + next(i for i in range(len(own)) if own[i] != part.data[i])
+        differs = first_difference(own, part.data)
+        if differs >= 0:
+            at = self._at + differs
             raise LogKept(
-                f"its log and this one differ at offset {differs}, though their epochs say that they are the same up "
+                f"its log and this one differ at offset {at}, though their epochs say that they are the same up "
                 f"to {self._common}: one of them was damaged, or written by somebody else; this replica keeps its own",
-                differs,
+                at,
             )
         self._at += len(own)
         self._compared_by = now + self._patience
