@@ -92,10 +92,10 @@ sequences: venv-test
 simulate: venv-test
 	@$(BIN)/python -m proof.simulation $(ARGS)
 
-# Every state that three replicas and their controller can reach within bounds.
+# Every state that three replicas and their controller can reach within bounds, or their elections alone.
 .PHONY: explore
 explore: venv-test
-	@$(BIN)/python -m proof.exploration.replicas $(ARGS)
+	@$(BIN)/python -m proof.exploration $(ARGS)
 
 # Every decoder and port under bytes that nobody meant: coverage-guided where atheris can be installed. Interpreted, in
 # an environment of its own: compiled code and that of other tests tells nothing of its coverage.

@@ -27,6 +27,7 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
 )
 from bolide.remoting.replica_claims import Claims
+from proof.exploration.ways import Ways
 
 CLUSTER: Final = "C"
 NAME: Final = "broker-a"
@@ -153,19 +154,17 @@ def explore(depth: int, rules: Rules) -> Explored:
     """Take every step from every state, breadth first, up to `depth` steps or the first fault."""
     first = begin()
     seen = Explored(states=1)
-    known: dict[State, tuple[State | None, str]] = {_key(first): (None, "")}
+    known = Ways(_key(first))
     edge = [first]
     for level in range(1, depth + 1):
         after: list[State] = []
         for state in edge:
             try:
                 for step, found in steps(state, rules, seen.counts):
-                    key = _key(found)
-                    if key not in known:
-                        known[key] = (_key(state), step)
+                    if known.add(_key(found), _key(state), step):
                         after.append(found)
             except Broken as error:
-                seen.broken, seen.trace = str(error), _trace(known, state)
+                seen.broken, seen.trace = str(error), known.trace(_key(state))
                 seen.states, seen.depth = len(known), level
                 return seen
         seen.states, seen.depth = len(known), level
@@ -175,15 +174,6 @@ def explore(depth: int, rules: Rules) -> Explored:
 
 def _key(state: State) -> State:
     return state._replace(one=None)
-
-
-def _trace(known: dict[State, tuple[State | None, str]], state: State) -> tuple[str, ...]:
-    found: list[str] = []
-    at: State | None = _key(state)
-    while at is not None:
-        at, step = known[at]
-        found.append(step)
-    return tuple(reversed(found))[1:]
 
 
 def steps(state: State, rules: Rules, counts: dict[str, int]) -> Iterator[tuple[str, State]]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from proof.exploration.replicas.bounds import Bounds
 from proof.exploration.replicas.machines import Machine, State, first_state
 from proof.exploration.replicas.moves import moves
+from proof.exploration.ways import Ways
 
 
 class Finding(Struct, frozen=True):
@@ -35,7 +36,7 @@ class Visited(Struct):
 def explore(bounds: Bounds, progress: Callable[[Visited, int], None] | None = None) -> Visited:
     """Visit the states within the bounds, and stop at the first finding. `progress` gets the width of each level."""
     first = first_state()
-    ways: dict[int, tuple[int, str]] = {hash(first.key()): (0, "")}
+    ways = Ways(hash(first.key()))
     level, seen = [first], Visited(states=1)
     while level and seen.depth < bounds.depth:
         following: list[State] = []
@@ -44,13 +45,12 @@ def explore(bounds: Bounds, progress: Callable[[Visited, int], None] | None = No
             for text, after in moves(state, bounds):
                 seen.moves += 1
                 key = hash(after.key())
-                if key in ways:
+                if not ways.add(key, own, text):
                     continue
-                ways[key] = (own, text)
                 _count(seen, after)
                 broken = next(broken_promises(state, after), None)
                 if broken is not None:
-                    seen.finding = Finding(broken, _way(ways, key))
+                    seen.finding = Finding(broken, ways.trace(key))
                     return seen
                 following.append(after)
         level = following
@@ -64,14 +64,6 @@ def _count(seen: Visited, state: State) -> None:
     seen.states += 1
     seen.full_stops += not any(machine.runs for machine in state.machines)
     seen.masters += sum(machine.leads for machine in state.machines) > 1
-
-
-def _way(ways: dict[int, tuple[int, str]], key: int) -> tuple[str, ...]:
-    found: list[str] = []
-    while key in ways and ways[key][1]:
-        key, text = ways[key]
-        found.append(text)
-    return tuple(reversed(found))
 
 
 def broken_promises(before: State, state: State) -> Iterator[str]:

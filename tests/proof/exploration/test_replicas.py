@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from proof.exploration.replicas.__main__ import main
+from proof.exploration.__main__ import main
 from proof.exploration.replicas.bounds import Bounds
 from proof.exploration.replicas.machines import State, first_state
 from proof.exploration.replicas.meeting import meet
