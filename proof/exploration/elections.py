@@ -19,14 +19,14 @@ from msgspec.structs import replace
 from bolide.controller import decisions
 from bolide.controller.election import Terms
 from bolide.controller.liveness import Heartbeat
-from bolide.controller.replica_set import NOT_KNOWN, Office, Replica, ReplicaSet, encode_set
+from bolide.controller.replica_set import Office, Replica, ReplicaSet, encode_set
 from bolide.remoting import codes
 from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.headers.controller import (
     AlterSyncStateSetRequestHeader,
     RegisterBrokerToControllerRequestHeader,
 )
-from bolide.remoting.replica_claims import Claims
+from bolide.remoting.replica_claims import NOT_KNOWN, Claims
 from proof.exploration.ways import Ways
 
 CLUSTER: Final = "C"

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from bolide.controller import decisions
 from bolide.controller.decisions import SetDecision
 from bolide.controller.election import Terms
-from bolide.controller.replica_set import NOT_KNOWN
 from bolide.node.replication.sync_state_set import NOT_TAKEN
 from bolide.remoting import codes
 from bolide.remoting.bodies.controller import SyncStateSet
@@ -18,7 +17,7 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
     RegisterBrokerToControllerResponseHeader,
 )
-from bolide.remoting.replica_claims import Claims
+from bolide.remoting.replica_claims import NOT_KNOWN, Claims
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.standing import Standing, Step, Told

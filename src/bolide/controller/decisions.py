@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bolide.controller.election import Choice, ElectionWait, Living, Terms, elect
 from bolide.controller.liveness import steady
-from bolide.controller.replica_set import FIRST_ID, NOT_KNOWN, Office, Replica, ReplicaSet
+from bolide.controller.replica_set import FIRST_ID, Office, Replica, ReplicaSet
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body
 from bolide.remoting.bodies.controller import ElectMasterResponseBody, SyncStateSet
@@ -29,7 +29,7 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
     RegisterBrokerToControllerResponseHeader,
 )
-from bolide.remoting.replica_claims import NO_CLAIMS, Claims
+from bolide.remoting.replica_claims import NO_CLAIMS, NOT_KNOWN, Claims
 
 HIGHEST_ID: Final = 1 << 53
 MOST_REPLICAS: Final = 128

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bolide.controller.liveness import Heartbeat, steady
-from bolide.controller.replica_set import NOT_KNOWN, ReplicaSet
+from bolide.controller.replica_set import ReplicaSet
+from bolide.remoting.replica_claims import NOT_KNOWN
 
 Living = Mapping[int, Heartbeat]
 """The replicas of a set that live, by id."""

@@ -9,8 +9,9 @@ from bolide.controller.decisions import SetDecision, elect_master, waiting
 from bolide.controller.election import ElectionWait, Living, Terms
 from bolide.controller.liveness import Liveness
 from bolide.controller.options import ControllerSettings
-from bolide.controller.replica_set import NOT_KNOWN, ReplicaSet
+from bolide.controller.replica_set import ReplicaSet
 from bolide.remoting import codes
+from bolide.remoting.replica_claims import NOT_KNOWN
 
 _NOBODY: Final = "no_master_elected"
 _RESULTS: Final = {

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bolide.errors import LocalError
+from bolide.remoting.replica_claims import NOT_KNOWN
 
 FORMAT: Final = 1
 FIRST_ID: Final = 1
-NOT_KNOWN: Final = -1
 
 
 class StateDamaged(LocalError):

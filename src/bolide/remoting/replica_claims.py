@@ -17,7 +17,8 @@ _CONFIRMED: Final = "bolideConfirmed"
 _SYNCED: Final = "bolideSynced"
 _MOST: Final = 128
 """Characters of a life."""
-NONE: Final = -1
+NOT_KNOWN: Final = -1
+"""As an epoch or an offset."""
 
 
 class Claims(NamedTuple):
@@ -27,9 +28,9 @@ class Claims(NamedTuple):
     """Random token of the process that runs on this store. Each start makes a new one."""
     before: str = ""
     """The token of the start before, when a replica registers."""
-    leads: int = NONE
+    leads: int = NOT_KNOWN
     """The epoch in which this replica is the master."""
-    confirmed: int = NONE
+    confirmed: int = NOT_KNOWN
     """Log offset below which all replicas in sync hold the log, from a master whose sends wait for them."""
     synced: bool = False
     """Whether the log below `confirmed` is on the master's disk before it is acknowledged."""
@@ -71,7 +72,7 @@ def _token(ext: Mapping[str, str], key: str) -> str:
 def _number(ext: Mapping[str, str], key: str) -> int:
     text = ext.get(key)
     if text is None:
-        return NONE
+        return NOT_KNOWN
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 1 << 63):
         raise HeaderError(f"the field {key} is {text[:40]!r}; it must be a whole number below 2^63")
     return int(text)

@@ -21,7 +21,7 @@ from bolide.remoting.headers.controller import (
 )
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
-from bolide.remoting.replica_claims import NO_CLAIMS, NONE, Claims
+from bolide.remoting.replica_claims import NO_CLAIMS, NOT_KNOWN, Claims
 from bolide.replication.standing import Told
 from bolide.world.contract import World
 
@@ -126,7 +126,7 @@ class ControllerRequests:
         return Claims(
             life,
             leads=epoch,
-            confirmed=confirmed if waits else NONE,
+            confirmed=confirmed if waits else NOT_KNOWN,
             synced=waits and options.store.sync_flush,
         )
 
