@@ -1,15 +1,15 @@
-"""Notices that a log does not settle what waits for it: its disk hangs, without an error."""
+"""Detects a disk that hangs without an error: something waits for the log, and the log makes no progress."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LONGEST_STEP_MS: Final = 2000
-"""What counts at most between two looks. A process that was stopped for longer has not waited for its disk then."""
+"""Longest time that counts between two looks. A process that was stopped for longer did not wait for its disk."""
 
 
 class Settling:
-    """Of one log. `patience` is ms without progress after which it hangs."""
+    """Watches one log, which hangs after `patience` ms without progress."""
 
     def __init__(self, patience: int) -> None:
         self._patience = patience
@@ -19,7 +19,7 @@ class Settling:
 
     @property
     def hung(self) -> bool:
-        """Whether something has waited for too long. It lasts until there is progress, or nothing waits."""
+        """Whether something has waited for too long. True until there is progress, or nothing waits."""
         return self._waited > self._patience
 
     def looked(self, *, waits: bool, progress: int, now: int) -> bool:

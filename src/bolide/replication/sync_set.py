@@ -121,7 +121,7 @@ class SyncSet:
         return self._confirmed
 
     def looked(self, key: int, replica_id: int, end: int, now: int) -> None:
-        """The log of this master is settled up to `end`, and sends wait for the members."""
+        """Called with the offset up to which this master's log is settled, while sends wait for the members."""
         replica = self._replicas.get(replica_id)
         if self._absences is not None and replica is not None and replica.key == key:
             self._absences.looked(replica_id, replica.acked, end, now, member=replica_id in self.members)
@@ -208,7 +208,7 @@ class SyncSet:
 
     @property
     def expelled(self) -> int:
-        """How many replicas may not return yet because of the sum of their absences."""
+        """Number of replicas that may not return yet because of the sum of their absences."""
         return 0 if self._absences is None else self._absences.expelled
 
     def due(self) -> int:
@@ -240,8 +240,8 @@ class SyncSet:
         self._joining = 0
 
     def answered(self, members: frozenset[int], set_epoch: int, now: int) -> list[str]:
-        """What the controller says the set is, in an answer or by itself; an older set changes nothing. Return why
-        members are expelled."""
+        """Apply the set that the controller reports, in an answer or unasked. Ignores an older set. Return the reasons
+        why members are expelled."""
         expelled: list[str] = []
         if set_epoch >= self.set_epoch:
             expelled = self._moved(members, now)
