@@ -47,7 +47,7 @@ class SetDecision(NamedTuple):
     new_master: bool = False
     """The living replicas are told."""
     waits: ElectionWait | None = None
-    """Why an election is not over."""
+    """The reason why an election is not over."""
 
 
 Decide = Callable[[ReplicaSet | None, int], SetDecision]
@@ -153,7 +153,7 @@ def elect_master(
 
 
 def _former(one: ReplicaSet, found: int) -> tuple[int, ...]:
-    """The members that stay electable until the new master takes its office. A RocketMQ broker does not say that."""
+    """Return the members that stay electable until the new master takes office. RocketMQ's do not report that."""
     if found not in one.electable or len(one.electable) == 1 or not one.replicas[found].life:
         return ()
     return one.electable
@@ -164,7 +164,7 @@ def _without_master(one: ReplicaSet) -> ReplicaSet:
 
 
 def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office:
-    """The office that begins. If the new master has less than was confirmed, the rest is given up here."""
+    """Return the new office. If the new master's log ends before the confirmed offset, the rest is given up here."""
     heartbeat = living.get(found)
     confirmed = terms.confirmed
     if heartbeat is not None and not steady(one, found, heartbeat):
@@ -173,7 +173,7 @@ def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office
 
 
 def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
-    """The set with the office of its master as far as that has reported; unchanged if nothing is new."""
+    """Return the set with this office of its master, or the same set if it has a newer one or this one."""
     if office is None or not one.replicas:
         return one
     kept = one.office
@@ -183,7 +183,7 @@ def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
 
 
 def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
-    """Say what an election waits for, and what an operator can do."""
+    """Return a text on what an election waits for and what an operator can do."""
     members = ", ".join(f"{broker_id} ({one.address_of(broker_id)})" for broker_id in waits.missing)
     text = f"the election waits for {members or 'an operator'}"
     if waits.short_of != NOT_KNOWN:
@@ -195,7 +195,7 @@ def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
 
 
 def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
-    """Why a request does not come from the replica that it names; empty if it does."""
+    """Return why a request does not come from the replica that it names, or "" if it does."""
     replica = None if broker_id is None else one.replicas.get(broker_id)
     if replica is None or replica.life in ("", life):
         return ""
@@ -261,7 +261,7 @@ def apply_id(
 
 
 def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> str:
-    """Why a heartbeat does not count as one of this replica; empty if it does, or if there is no such replica."""
+    """Return why a heartbeat does not count for this replica, or "" if it does or there is no such replica."""
     replica = one.replicas.get(broker_id)
     if replica is not None and replica.address != address:
         return f"replica {broker_id} of {one.name} is at {replica.address}, not at {address[:80]}"

@@ -36,7 +36,7 @@ class Elections:
         """When an election of each set was first without a result."""
 
     def follow(self) -> None:
-        """Another controller leads, or may: only the counts stay."""
+        """Called when another controller may lead. Only the counts remain."""
         self.waiting.clear()
         self._vacant.clear()
 
@@ -62,7 +62,7 @@ class Elections:
         )
 
     def decided(self, one: ReplicaSet, decision: SetDecision, now: int) -> str:
-        """Note the result of an election of this set. Return what to log if it begins to wait for something else."""
+        """Record the result of an election of a set. Return a text to log if it begins to wait for something else."""
         result = _RESULTS.get(decision.code)
         if result is None:
             return ""

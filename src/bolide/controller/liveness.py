@@ -91,14 +91,14 @@ class Liveness:
             self._masters[place] = told
 
     def joined(self, one: ReplicaSet, broker_ids: Iterable[int]) -> None:
-        """These replicas hold everything that the set confirmed: their master, or an election, says so."""
+        """Called for replicas that hold everything that the set confirmed, according to their master or an election."""
         for broker_id in broker_ids:
             found = self._heard.get(Identity(one.cluster, one.name, broker_id))
             if found is not None and _fits(one, broker_id, found):
                 found.joined = True
 
     def office(self, one: ReplicaSet) -> Office | None:
-        """The last office of a set, with what its master has reported since the set was kept."""
+        """Return the last office of a set, with the reports of its master since the set was stored."""
         office = one.office
         if office is None:
             if one.master is None:

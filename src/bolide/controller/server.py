@@ -45,8 +45,8 @@ from bolide.remoting.unsupported import unsupported
 NO_BROKER: Final = -1
 """As the id of the broker that asks for an election: none does."""
 KEEP_CONFIRMED_MS: Final = 60_000
-"""Between two times that a confirmed offset is kept by itself. It is kept with every other decision about its set, too,
-so what a set confirmed before its brokers stopped is known exactly, except after a power failure of the controller."""
+"""Interval at which confirmed offsets are stored. Each decision about a set stores the offset of the set, too, so the
+offset that was confirmed when its brokers stopped is known exactly, except after a power failure of the controller."""
 MAX_NAME: Final = 1024
 """Characters of a name, an address or a check code; real ones have a quarter of that at most."""
 
@@ -227,7 +227,7 @@ class Controller:
         return self._noting(name, lambda one, now: self.elections.decide(one, now, None, False, None), elects=True)
 
     def note_confirmed(self, name: str) -> Open:
-        """Keep the confirmed offset of a set."""
+        """Store the confirmed offset of a set."""
         return self._noting(name, lambda one, now: SetDecision(codes.SUCCESS, after=one), elects=False)
 
     def decided(self, opened: Open, decision: SetDecision, now: int) -> str:
