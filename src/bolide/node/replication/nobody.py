@@ -1,4 +1,4 @@
-"""Serves the port of slaves while this broker is no master: it closes each connection."""
+"""Closes each connection of a slave while this broker is not the master."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Nobody:
         connection.abort()
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Nothing is read."""
+        """Ignore the bytes."""
 
     def writable(self, connection: RawConnection) -> None:
-        """Nothing is written."""
+        """Do nothing."""
 
     def closed(self, connection: RawConnection) -> None:
-        """It is gone."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The parts of a node that a change of its role reaches."""
+"""The parts of a node that a change of its role affects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bolide.node.routes.registrar import Registration
 
 
 class NodeParts(Struct, frozen=True):
-    """What switching changes of the node around it."""
+    """The parts that `Switching` changes."""
 
     role: Role
     topics: TopicTable
@@ -26,4 +26,4 @@ class NodeParts(Struct, frozen=True):
     tables: MasterTables
     names: Registration
     set_progress_back: Callable[[bool, int], object]
-    """Progress beyond the end of its queue goes back to it; that of consumers only where the log may have lost some."""
+    """Moves progress beyond the end of a queue back to it; that of consumers only if the log may have lost some."""
