@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.store.disk.files import Files
+from bolide.store.disk.overwrite import overwrite
 
 
 def load_checkpoint(files: Files, root: str) -> Checkpoint:
@@ -20,19 +21,4 @@ def load_checkpoint(files: Files, root: str) -> Checkpoint:
 
 def write_checkpoint(files: Files, root: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint, durably. The files it speaks of must have been synced before. Any thread."""
-    write_block(files, root, "checkpoint", checkpoint.encode())
-
-
-def write_block(files: Files, folder: str, name: str, data: bytes) -> None:
-    """Write a small file over itself, durably; what matters in it lies in one sector. Any thread."""
-    path = f"{folder}/{name}"
-    fresh = files.size(path) < len(data)
-    handle = files.open(path, fresh, len(data))
-    try:
-        files.write_at(handle, [data], 0)
-        # Power cut before this: the old content, and a longer recovery. After it: the new one.
-        files.datasync(handle)
-    finally:
-        files.close(handle)
-    if fresh:
-        files.sync_dir(folder)
+    overwrite(files, root + "/checkpoint", checkpoint.encode())

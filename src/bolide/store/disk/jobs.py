@@ -11,8 +11,9 @@ from typing import Final, Protocol
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.timer_checkpoint import TimerCheckpoint
-from bolide.store.disk.checkpoint_file import write_block, write_checkpoint
+from bolide.store.disk.checkpoint_file import write_checkpoint
 from bolide.store.disk.files import FileFailed, Files, SyncFailed
+from bolide.store.disk.overwrite import overwrite
 from bolide.store.disk.segments import make_segment
 
 MANY: Final = 256
@@ -151,7 +152,7 @@ class SyncTimer:
         if self._files.size(config + "/timercheck") < 0:
             self._files.make_dir(config)
             self._files.sync_dir(self._root)
-        write_block(self._files, config, "timercheck", self.checkpoint.encode())
+        overwrite(self._files, f"{config}/timercheck", self.checkpoint.encode())
         if self._metrics is not None:
             self._files.write_file(config + "/timermetrics", self._metrics)
 

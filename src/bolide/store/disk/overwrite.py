@@ -6,13 +6,17 @@ from bolide.store.disk.files import Files
 
 
 def overwrite(files: Files, path: str, data: bytes) -> None:
-    """Write `data` at the start of a file, which is created if needed, and sync it. Raises `FileFailed`.
+    """Write `data` at the start of a file and sync it. Creates a missing file and syncs its folder.
 
-    A loss of power may leave a mixture of both. A new file survives it once the caller has synced the folder.
+    A loss of power may leave a mixture of both contents. Any thread. Raises `FileFailed`.
     """
-    handle = files.open(path, create=True)
+    fresh = files.size(path) < len(data)
+    handle = files.open(path, fresh, len(data))
     try:
         files.write_at(handle, [data], 0)
+        # Power cut before this: the old content. After it: the new one.
         files.datasync(handle)
     finally:
         files.close(handle)
+    if fresh:
+        files.sync_dir(path.rpartition("/")[0])
