@@ -85,19 +85,19 @@ class QueueReader:
         ends before the first that fails. Raises `RecordDamaged` if there is no record before that one.
         """
         result = self._read(queue, offset, max_count, max_bytes, tag_codes, predicate, units, enough)
-        if result.first_offset < 0 or result.first_offset >= self.log.checks_below() or result.cold:
+        if queue is None or result.first_offset < 0 or result.first_offset >= self.log.checks_below() or result.cold:
             return result
         end: i64 = result.next_begin_offset
-        if queue is not None and queue.intact.covers(offset, end, self.log.evictions):
+        if queue.intact.covers(offset, end, self.log.evictions):
             return result
         intact = count_intact(result.buffers)
         if intact == result.message_count:
-            if queue is not None and intact == end - offset:
+            if intact == end - offset:
                 queue.intact.extend(offset, end, self.log.evictions)
             return result
         # The same scan, limited to the intact records, finds the offset of the next pull.
         result = self._read(queue, offset, max(intact, 1), max_bytes, tag_codes, predicate, units, enough)
-        if intact == 0 and not result.cold and queue is not None:
+        if intact == 0 and not result.cold:
             self.log.damaged += 1
             at = int(result.next_begin_offset) - 1
             first = result.buffers[0] if result.buffers else b""
@@ -115,8 +115,8 @@ class QueueReader:
         max_bytes: i64,
         tag_codes: set[int] | None,
         predicate: Callable[[bytes], bool] | None,
-        units: UnitFilter | None = None,
-        enough: Callable[[], bool] | None = None,
+        units: UnitFilter | None,
+        enough: Callable[[], bool] | None,
     ) -> ReadResult:
         """Records of `queue` from a queue offset on.
 
