@@ -47,6 +47,12 @@ def read(parts: Parts, offset: int, count: int = 32, tags: str = "", by_properti
     return reader.read(parts.queues.find_or_create("T", 0), offset, count, 1 << 30, codes, predicate)
 
 
+def places_of(parts: Parts) -> list[tuple[int, int]]:
+    """Physical offset and size of each message of queue 0."""
+    units = [parts.queues.find_or_create("T", 0).unit(offset) for offset in range(9)]
+    return [(unit[0], unit[1]) for unit in units if unit is not None]
+
+
 def offsets(result: ReadResult) -> list[int]:
     return [record.queue_offset for data in result.buffers for record in decode_records(bytes(data))]
 
@@ -121,12 +127,21 @@ def test_record_that_is_stored_again_is_checked(tmp_path: Path) -> None:
     parts = filled(tmp_path)
     parts.log.memory_from = parts.log.written_offset
     damage(parts, 4)
-    runs = RecordRuns(parts.log)
-    units = [parts.queues.find_or_create("T", 0).unit(offset) for offset in range(9)]
-    places = [(unit[0], unit[1]) for unit in units if unit is not None]
+    runs, places = RecordRuns(parts.log), places_of(parts)
     assert runs.bring(places, 0, True)
     found: list[Record | None] = [runs.intact(*place) for place in places[:4]]
     assert [record.queue_offset for record in found if record is not None] == [0, 1, 2, 3]
     with pytest.raises(RecordDamaged, match="of topic T, queue 0, offset 4, does not match its CRC"):
         runs.intact(*places[4])
     assert runs.record(*places[4]) is not None
+
+
+def test_record_that_is_read_from_the_disk_without_a_load_is_checked(tmp_path: Path) -> None:
+    files = ColdFiles()
+    parts = filled(tmp_path, files=files)
+    damage(parts, 4)
+    runs, places = RecordRuns(parts.log), places_of(parts)
+    files.cold = True
+    assert runs.bring(places, 4, True)
+    with pytest.raises(RecordDamaged, match="offset 4, does not match its CRC"):
+        runs.intact(*places[4])

@@ -64,8 +64,8 @@ class RecordRuns:
             # More is wanted by now than was loaded: what was may be there.
             data = log.segments.read_warm(begin, size)
         if data is None:
+            log.evicted(begin)
             if not wait:
-                log.evicted(begin)
                 self.cold = log.segments.extent(begin, end - begin)
                 return False
             data = log.segments.read(begin, end - begin)
