@@ -42,9 +42,6 @@ OFFSET_PHYSICAL: Final = 28
 OFFSET_SYS_FLAG: Final = 36
 OFFSET_BORN_HOST: Final = 48
 
-CRC_FAILS: Final = "does not match its CRC"
-"""Phrase of errors about a record with a changed body."""
-
 GOOD: Final = 0
 BLANK: Final = 1
 BAD_SIZED: Final = 2

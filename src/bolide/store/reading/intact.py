@@ -11,7 +11,6 @@ from bolide.layout.errors import RecordError
 from bolide.layout.record import (
     BLANK_MAGIC,
     BLANK_SIZE,
-    CRC_FAILS,
     MAGIC_V1,
     MAGIC_V2,
     OFFSET_PHYSICAL,
@@ -27,6 +26,7 @@ from bolide.store.errors import RecordDamaged
 if TYPE_CHECKING:
     from bolide.store.log.commit_log import CommitLog
 
+_CRC_FAILS: Final = "does not match its CRC"
 REPAIR: Final = "run `bolide store verify` on this store, and copy the store from another replica or repair it"
 
 
@@ -51,7 +51,7 @@ def place_of(data: bytes, at: i64) -> str:
         record = decode_record(data, at)
     except RecordError:
         return ""
-    why = "" if body_matches(record) else f", its body {CRC_FAILS}"
+    why = "" if body_matches(record) else f", its body {_CRC_FAILS}"
     return f" (topic {record.topic}, queue {record.queue_id}, offset {record.queue_offset}{why})"
 
 
@@ -62,8 +62,14 @@ def checked(record: Record, log: CommitLog) -> Record:
     log.damaged += 1
     raise RecordDamaged(
         f"the record at offset {record.physical_offset} of the log, of topic {record.topic}, queue {record.queue_id}, "
-        f"offset {record.queue_offset}, {CRC_FAILS}: {REPAIR}"
+        f"offset {record.queue_offset}, {_CRC_FAILS}: {REPAIR}"
     )
+
+
+def check_if_read(record: Record, log: CommitLog) -> None:
+    """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
+    if record.physical_offset < log.checks_below():
+        checked(record, log)
 
 
 def checked_bytes(data: bytes, log: CommitLog) -> bytes:

@@ -19,7 +19,7 @@ from bolide.store.log.flush_rules import PAGE
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.reading import query, search
-from bolide.store.reading.intact import checked
+from bolide.store.reading.intact import check_if_read, checked
 from bolide.store.reading.query import QueryResult
 from bolide.store.reading.read import QueueReader
 from bolide.store.reading.read_result import EVERY_RECORD, ReadResult, Wanted
@@ -147,8 +147,7 @@ class Lookups:
 
     def check(self, record: Record) -> None:
         """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
-        if record.physical_offset < self.log.checks_below():
-            checked(record, self.log)
+        check_if_read(record, self.log)
 
     def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
         """Return the record at an offset, or None. Its body is not checked. May wait for the disk."""
