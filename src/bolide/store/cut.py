@@ -90,7 +90,7 @@ class LogCut:
         begin, stop = max(end, int(log.segments.min_offset)), int(log.end_offset)
         # A crash here leaves an incomplete copy and the whole log.
         path = f"{folder}/{files.local_time(now)}-{begin:020}"
-        copy_bytes(files, lambda at, size: bytes(log.segments.read(at, size)), path, begin, stop)
+        copy_bytes(files, log.segments.read, path, begin, stop)
         for name in sorted(files.list_dir(folder))[:-COPIES]:
             files.remove(f"{folder}/{name}")
         files.sync_dir(folder)
