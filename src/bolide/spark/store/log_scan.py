@@ -20,7 +20,6 @@ from bolide.layout.record import MIN_RECORD_SIZE
 from bolide.layout.sysflag import BORN_HOST_V6
 
 if TYPE_CHECKING:
-
     from bolide.layout.property_columns import Ints
     from bolide.layout.record_parts import RecordParts
 
