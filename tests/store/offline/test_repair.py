@@ -173,8 +173,8 @@ def test_replica_without_a_valid_record_sets_everything_aside() -> None:
 
 def test_last_copy_of_a_set_is_repaired_in_place_and_keeps_its_identity() -> None:
     machine = member()
-    work = Repair(machine.files, ROOT, SHAPE, last_copy=True)
-    plan = work.plan(False)
+    work = Repair(machine.files, ROOT, SHAPE)
+    plan = work.plan(False, last_copy=True)
     assert (plan.member, len(plan.holes)) == ("", 1)
     work.carry_out(plan, machine.now)
     work.close()

@@ -166,9 +166,9 @@ def repair(
 
         root, shape = _opened(folder, config)
         files = RealFiles()
-        work = Repair(files, root, shape, _member_paths(root, config), last_copy)
+        work = Repair(files, root, shape, _member_paths(root, config))
         try:
-            plan = work.plan(cut)
+            plan = work.plan(cut, last_copy)
             kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
         finally:
             work.close()

@@ -28,14 +28,22 @@ class MemberPaths(NamedTuple):
         return cls(identity or f"{root}/brokerIdentity", epochs or f"{root}/epochFileCheckpoint")
 
 
+def identity_words(files: Files, paths: MemberPaths) -> list[str] | None:
+    """Return cluster, broker name and replica ID of an identity, [] if it is damaged, or None if there is none."""
+    data = files.read_file(paths.identity)
+    if data is None:
+        return None
+    words = data.decode("utf-8", "replace").strip().split("#")
+    return words if len(words) == 3 else []
+
+
 def replica_of(files: Files, paths: MemberPaths) -> str:
     """Return `replica ID of SET`, or "" for a store of no replica. An identity that is damaged counts as one, and so do
     epochs alone: a repair was interrupted after it had moved the identity."""
-    data = files.read_file(paths.identity)
-    if data is None:
+    words = identity_words(files, paths)
+    if words is None:
         return "" if files.read_file(paths.epochs) is None else "a replica without an identity"
-    words = data.decode("utf-8", "replace").strip().split("#")
-    return f"replica {words[2]} of {words[1]}" if len(words) == 3 else "a replica whose identity cannot be read"
+    return f"replica {words[2]} of {words[1]}" if words else "a replica whose identity cannot be read"
 
 
 def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -> None:

@@ -102,15 +102,8 @@ class Repair:
     Raises `FileLocked`, `FileFailed`, `StoreDamaged` and LayoutError.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        root: str,
-        shape: StoreShape,
-        member: MemberPaths | None = None,
-        last_copy: bool = False,
-    ) -> None:
-        """`member` says where broker.conf has the identity of a replica; a `last_copy` is repaired in place."""
+    def __init__(self, files: Files, root: str, shape: StoreShape, member: MemberPaths | None = None) -> None:
+        """`member` says where broker.conf has the identity of a replica."""
         self._files = files
         self._root = root
         self._shape = shape
@@ -119,7 +112,6 @@ class Repair:
         self._survey = Survey(self._log, shape, True)
         self._found = LogEnd(0)
         self._paths = MemberPaths.within(root) if member is None else member
-        self._member = "" if last_copy else replica_of(files, self._paths)
         self._lock = files.lock(f"{root}/lock")
 
     def close(self) -> None:
@@ -129,15 +121,16 @@ class Repair:
 
     # -- the plan --
 
-    def plan(self, cut: bool) -> Plan:
-        """Look at the whole log; nothing is changed."""
+    def plan(self, cut: bool, last_copy: bool = False) -> Plan:
+        """Look at the whole log; nothing is changed. A replica's `last_copy` of a log is repaired in place."""
         check_format(self._files, self._root)
+        member = "" if last_copy else replica_of(self._files, self._paths)
         self._log.load()
         starts = self._log.segment_starts()
         queues_end = self._queues_end()
         if not starts:
             reason = "no file of the log is there, but queue files are" if queues_end > 0 else ""
-            return Plan(self._root, 0, reason, no_log=bool(reason), member=self._member if reason else "")
+            return Plan(self._root, 0, reason, no_log=bool(reason), member=member if reason else "")
         abnormal = was_killed(self._files, self._root)
         traces = Traces(
             abnormal,
@@ -159,7 +152,7 @@ class Repair:
         if found.end < known.end:
             plan.reason += ", but " + known.why.format(known.end)
         plan.followers = sum(run.count for run in runs)
-        plan.member = self._member
+        plan.member = member
         if plan.member and found.end <= starts[0]:
             plan.no_log = True
             return plan
@@ -277,7 +270,7 @@ class Repair:
         # Crash from here on: the copies are whole before the first byte of the log changes, and a plan made again
         # finds what is left to do. `abort` makes the next start dispatch from before the first change.
         if plan.no_log:
-            self._set_all_aside(plan, folder)
+            self._set_aside(plan, folder)
             return folder
         if plan.member:
             set_identity_aside(self._files, self._paths, folder)
@@ -342,15 +335,12 @@ class Repair:
             index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
             self._files.sync_dir(f"{self._root}/index")
 
-    def _set_all_aside(self, plan: Plan, folder: str) -> None:
+    def _set_aside(self, plan: Plan, folder: str) -> None:
         if plan.member:
             self._handles.close()
             set_member_aside(self._files, self._root, self._paths, folder)
         else:
-            self._set_aside(folder)
-
-    def _set_aside(self, folder: str) -> None:
-        set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
+            set_aside(self._files, [f"{self._root}/{name}" for name in DERIVED], folder)
 
 
 def _least(slot: Slot) -> int:

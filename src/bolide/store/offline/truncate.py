@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bolide.dispatch.row import pass_records
 from bolide.store.disk.checkpoint_file import load_checkpoint
 from bolide.store.errors import StoreDamaged
+from bolide.store.offline.member import identity_words, set_aside
 from bolide.store.offline.repair import Plan, Repair
 from bolide.store.startup.survey import CHUNK, NO_LIMIT
 
@@ -35,22 +36,21 @@ class Truncation(Repair):
         starts = log.segment_starts()
         if not starts:
             return TruncationPlan(root, 0)
-        end = self._data_end(starts[-1])
+        end = self._data_end(starts)
         if offset > end:
             raise StoreDamaged(f"the log of {root} ends at {end}, before offset {offset}: give a smaller offset")
         at = self._record_at(max(offset, starts[0]))
-        identity = (files.read_file(f"{root}/brokerIdentity") or b"").decode("utf-8", "replace").strip().split("#")
         plan = TruncationPlan(root, at, no_log=at <= starts[0])
-        plan.replica = f"replica {identity[2]} of {identity[1]} in {identity[0]}" if len(identity) == 3 else ""
+        words = identity_words(files, self._paths)
+        plan.replica = f"replica {words[2]} of {words[1]} in {words[0]}" if words else ""
         plan.cut_bytes = end - at
         plan.followers = sum(run.count for run in self._survey.runs_behind(at))
         plan.confirmed_bytes = max(min(load_checkpoint(files, root).held_offset, end) - at, 0)
         plan.reason = f"truncate the log at offset {at}" if plan.cut_bytes else ""
         return plan
 
-    def _data_end(self, newest: int) -> int:
+    def _data_end(self, starts: list[int]) -> int:
         """Return the offset after the last byte that is not zero: files created ahead contain only zeros."""
-        starts = [start for start in self._log.segment_starts() if start <= newest]
         return next((end for start in reversed(starts) if (end := self._survey.last_data(start)) > start), starts[0])
 
     def _record_at(self, offset: int) -> int:
@@ -66,9 +66,7 @@ class Truncation(Repair):
             at += int(passed.end)
         return at
 
-    def _set_aside(self, folder: str) -> None:
+    def _set_aside(self, plan: Plan, folder: str) -> None:
         """Move derived files first: a start rebuilds them from the log, but rejects them without a log."""
-        super()._set_aside(folder)
-        self._files.rename(f"{self._root}/commitlog", f"{folder}/commitlog")
-        self._files.sync_dir(folder)
-        self._files.sync_dir(self._root)
+        super()._set_aside(plan, folder)
+        set_aside(self._files, [f"{self._root}/commitlog"], folder)
