@@ -138,3 +138,18 @@ def test_store_of_a_newer_format_is_refused_by_every_verb(conf: Path, tmp_path: 
         code, text = run(words[0], root, *words[1:], "-c", conf)
         assert code == expected, text
         assert text.startswith(f"bolide: {root} has store format 99 (Bolide 9.0.0 and newer)"), text
+
+
+def test_truncate_names_the_replica_whose_identity_broker_conf_has_elsewhere(conf: Path, tmp_path: Path) -> None:
+    root, identity = tmp_path / "store", tmp_path / "identity"
+    shutil.copytree(golden_store("5.5.0-clean").root, root)
+    identity.write_text("C#broker-a#2")
+    with conf.open("a") as file:
+        file.write(f"storePathBrokerIdentity={identity}\n")
+    code, text = run("truncate", root, "-c", conf, "--at", 0)
+    assert (code, "nothing was changed" in text) == (1, True)
+    assert f"{root} (replica 2 of broker-a in C): truncate the log at offset 0: " in text
+    assert (root / "commitlog").is_dir()
+    assert run("truncate", root, "-c", conf, "--at", 0, "--yes", "--json")[0] == 0
+    (kept,) = root.glob("repair-*")
+    assert (kept / "commitlog").is_dir()

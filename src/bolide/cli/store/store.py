@@ -6,9 +6,10 @@ Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -17,7 +18,10 @@ from bolide.cli.terminal.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
     from bolide.store.offline.member import MemberPaths
-    from bolide.store.offline.repair import Plan
+    from bolide.store.offline.repair import Plan, Repair
+    from bolide.store.offline.truncate import TruncationPlan
+
+AnyPlan = TypeVar("AnyPlan", bound="Plan")
 
 app = typer.Typer()
 
@@ -165,23 +169,32 @@ def repair(
         from bolide.store.offline.repair import Repair
 
         root, shape = _opened(folder, config)
-        files = RealFiles()
-        work = Repair(files, root, shape, _member_paths(root, config))
-        try:
-            plan = work.plan(cut, last_copy)
-            kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
-        finally:
-            work.close()
-        if as_json:
-            output.print_json({**asdict(plan), "kept": kept})
-        else:
-            _print_plan(plan)
-        if not plan.reason:
-            return
-        if not yes:
-            output.note("nothing was changed: give --yes to carry out the plan")
-            raise typer.Exit(output.FAILED)
-        output.note(f"done; a copy of what was changed is in {kept}")
+        work = Repair(RealFiles(), root, shape, _member_paths(root, config))
+        kept = _carried_out(work, lambda: work.plan(cut, last_copy), _print_plan, yes, as_json)
+        if kept:
+            output.note(f"done; a copy of what was changed is in {kept}")
+
+
+def _carried_out(
+    work: Repair, make: Callable[[], AnyPlan], show: Callable[[AnyPlan], None], yes: bool, as_json: bool
+) -> str:
+    """Make and print a plan and, with `yes`, carry it out. Return the folder of the copies, or "" if all is well.
+
+    Ends the program if there is something to do and `yes` is missing.
+    """
+    try:
+        plan = make()
+        kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
+    finally:
+        work.close()
+    if as_json:
+        output.print_json({**asdict(plan), "kept": kept})
+    else:
+        show(plan)
+    if plan.reason and not yes:
+        output.note("nothing was changed: give --yes to carry out the plan")
+        raise typer.Exit(output.FAILED)
+    return kept
 
 
 def _member_paths(root: str, config: Path | None) -> MemberPaths:
@@ -206,27 +219,20 @@ def truncate(
         from bolide.store.offline.truncate import Truncation
 
         root, shape = _opened(folder, config)
-        work = Truncation(RealFiles(), root, shape)
-        try:
-            plan = work.plan_at(at)
-            kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
-        finally:
-            work.close()
-        if as_json:
-            output.print_json({**asdict(plan), "kept": kept})
-        elif plan.reason:
-            print(
-                f"{root}{f' ({plan.replica})' if plan.replica else ''}: {plan.reason}: {plan.followers:,} records, "
-                f"{plan.cut_bytes:,} bytes, of which the set confirmed {plan.confirmed_bytes:,} or more"
-            )
-        else:
-            print(f"nothing to truncate: the log of {root} ends at {plan.log_end:,}")
-        if not plan.reason:
-            return
-        if not yes:
-            output.note("nothing was changed: give --yes to carry out the plan")
-            raise typer.Exit(output.FAILED)
-        output.note(f"done; a copy of the truncated bytes is in {kept}")
+        work = Truncation(RealFiles(), root, shape, _member_paths(root, config))
+        kept = _carried_out(work, lambda: work.plan_at(at), _print_truncation, yes, as_json)
+        if kept:
+            output.note(f"done; a copy of the truncated bytes is in {kept}")
+
+
+def _print_truncation(plan: TruncationPlan) -> None:
+    if not plan.reason:
+        print(f"nothing to truncate: the log of {plan.root} ends at {plan.log_end:,}")
+        return
+    print(
+        f"{plan.root}{f' ({plan.replica})' if plan.replica else ''}: {plan.reason}: {plan.followers:,} records, "
+        f"{plan.cut_bytes:,} bytes, of which the set confirmed {plan.confirmed_bytes:,} or more"
+    )
 
 
 def _print_plan(plan: Plan) -> None:
