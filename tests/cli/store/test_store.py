@@ -105,6 +105,19 @@ def test_repair_plans_then_does(conf: Path, tmp_path: Path) -> None:
         assert b"This message was damaged" in file.read(400)
 
 
+def test_repair_continues_without_a_log(conf: Path, tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden_store("5.5.0-clean").root, root)
+    (root / "commitlog").rename(tmp_path / "aside")  # an interrupted repair has moved it
+    assert run("repair", tmp_path, "-c", conf)[0] == run("verify", root, "-c", conf)[0] == 2
+    code, text = run("repair", root, "-c", conf)
+    assert (code, "but other files say that it reached" in text) == (1, True)
+    assert run("repair", root, "-c", conf, "--yes")[0] == 0
+    assert not any((root / name).exists() for name in ("consumequeue", "index", "checkpoint"))
+    code, text = run("repair", root, "-c", conf)
+    assert (code, "no CommitLog file" in text) == (2, True)
+
+
 def test_the_example_of_the_page_on_stores(tmp_path: Path) -> None:
     root = tmp_path / "store"
     shape = StoreShape(commit_log_segment_size=1 << 20, index_enabled=False)

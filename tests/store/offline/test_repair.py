@@ -216,7 +216,9 @@ def test_death_during_the_repair_of_a_replica_never_leaves_its_identity_on_a_sho
         end = started(machine)
         if end is None:
             again = Repair(machine.files, ROOT, SHAPE)
-            again.carry_out(again.plan(False), machine.now)
+            rest = again.plan(False)
+            assert rest.reason, stop
+            again.carry_out(rest, machine.now)
             again.close()
             end = started(machine)
         assert (end, machine.files.read_file(f"{ROOT}/brokerIdentity")) == (plan.log_end, None), stop

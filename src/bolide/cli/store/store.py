@@ -123,8 +123,8 @@ def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Lim
         raise typer.Exit(output.DONE if verdict.clean else output.FAILED)
 
 
-def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
-    """Root and shape of the store; wrong usage ends the program here."""
+def _opened(folder: Path, config: Path | None, lost_log: bool = False) -> tuple[str, Any]:
+    """Return root and shape of the store, which may lack its log with `lost_log`. Wrong usage ends the program."""
     from bolide.declaration import options_of
     from bolide.layout.shape import ShapeOptions
     from bolide.node.settings.config import read_conf
@@ -134,7 +134,7 @@ def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
     root = str(folder)
     try:
         options = None if config is None else options_of(ShapeOptions, read_conf(str(config)))
-        return root, shape_of(RealFiles(), root, options)
+        return root, shape_of(RealFiles(), root, options, lost_log)
     except NoStore as error:
         output.fail(str(error), output.USAGE)
 
@@ -168,7 +168,7 @@ def repair(
         from bolide.store.disk.files import RealFiles
         from bolide.store.offline.repair import Repair
 
-        root, shape = _opened(folder, config)
+        root, shape = _opened(folder, config, lost_log=True)
         work = Repair(RealFiles(), root, shape, _member_paths(root, config))
         kept = _carried_out(work, lambda: work.plan(cut, last_copy), _print_plan, yes, as_json)
         if kept:

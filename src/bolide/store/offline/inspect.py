@@ -81,16 +81,18 @@ class StoreSummary:
     config: list[str] = field(default_factory=list)
 
 
-def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShape:
+def shape_of(files: Files, root: str, options: ShapeOptions | None, lost_log: bool = False) -> StoreShape:
     """The shape by which to read a folder: of its broker's settings, or of its files' sizes and RocketMQ's defaults.
 
-    Raises NoStore when the folder has no CommitLog, or when its files contradict the shape, and `StoreTooNew`.
+    Raises NoStore when the folder has no CommitLog, or when its files contradict the shape, and `StoreTooNew`. With
+    `lost_log` a folder without a CommitLog is accepted if it has queues or a checkpoint.
     """
     check_format(files, root)  # first: a newer format may have other sizes
     log = segment_files(files, f"{root}/commitlog")
-    if not log:
+    if not log and not (lost_log and _follows_from_log(files, root)):
         raise NoStore(f"{root} is not a store: there is no CommitLog file in {root}/commitlog")
-    shape = StoreShape.of(options) if options is not None else _shape_of_files(files, root, log[0].size)
+    log_size = log[0].size if log else ShapeOptions().mapped_file_size_commit_log
+    shape = StoreShape.of(options) if options is not None else _shape_of_files(files, root, log_size)
     size = index_file_size(shape.index_slots, shape.index_entries)
     for name in files.list_dir(f"{root}/index"):
         found = files.size(f"{root}/index/{name}")
@@ -100,6 +102,10 @@ def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShap
                 f"entries take {size}: give the store's broker.conf with --config"
             )
     return shape
+
+
+def _follows_from_log(files: Files, root: str) -> bool:
+    return files.size(f"{root}/checkpoint") >= 0 or bool(files.list_dir(f"{root}/consumequeue"))
 
 
 def _shape_of_files(files: Files, root: str, log_size: int) -> StoreShape:

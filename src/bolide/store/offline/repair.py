@@ -127,10 +127,6 @@ class Repair:
         member = "" if last_copy else replica_of(self._files, self._paths)
         self._log.load()
         starts = self._log.segment_starts()
-        queues_end = self._queues_end()
-        if not starts:
-            reason = "no file of the log is there, but queue files are" if queues_end > 0 else ""
-            return Plan(self._root, 0, reason, no_log=bool(reason), member=member if reason else "")
         abnormal = was_killed(self._files, self._root)
         traces = Traces(
             abnormal,
@@ -138,8 +134,13 @@ class Repair:
             self._files.boot_id(self._root),
             load_checkpoint(self._files, self._root),
             log_end_of(read_inventory(self._files, self._root)),
-            queues_end,
+            self._queues_end(),
         )
+        if not starts:
+            if traces.reached <= 0:
+                return Plan(self._root, 0)
+            reason = f"no file of the log is there, but other files say that it reached {traces.reached}"
+            return Plan(self._root, 0, reason, no_log=True, member=member)
         self._survey.whole_until = whole_until(traces, int(self._log.end_of_files))
         found = self._found = self._survey.read(starts, -1, -1)
         plan = Plan(self._root, found.end)

@@ -36,6 +36,12 @@ class Traces(Struct, frozen=True):
     """The highest end of a record that has a unit; -1 when there is none."""
 
     @property
+    def reached(self) -> int:
+        """The highest end of the log that any other file names; not positive if no file names one."""
+        checkpoint = self.checkpoint
+        return max(self.noted_end, self.queues_end, checkpoint.logics_physical_offset, checkpoint.synced_end)
+
+    @property
     def kept_all(self) -> bool:
         """True when the log has all that was written, or with sync flush all that was synced."""
         mark = self.mark
@@ -98,12 +104,10 @@ def _highest(*known: Known) -> Known:
 
 def refuse_lost_log(traces: Traces, root: str) -> None:
     """There is no file of the log: raise `StoreDamaged` when there was one."""
-    checkpoint = traces.checkpoint
-    reached = max(traces.noted_end, traces.queues_end, checkpoint.logics_physical_offset, checkpoint.synced_end)
-    if reached > 0:
+    if traces.reached > 0:
         raise StoreDamaged(
             f"{root}/commitlog holds no file of the log, but queue files, checkpoint or the last stop say that it "
-            f"reached {reached}; the log was not changed: bring the folder back, or see what "
+            f"reached {traces.reached}; the log was not changed: bring the folder back, or see what "
             f"`bolide store repair {root}` would do"
         )
 
