@@ -147,9 +147,9 @@ def test_store_of_a_newer_format_is_refused_by_every_verb(conf: Path, tmp_path: 
     code, text = run("inspect", root, "-c", conf, "--json")
     assert (code, json.loads(text)["format"]) == (0, 0)
     (root / "store-format").write_bytes(b'{"format": 99, "since": "9.0.0"}')
-    for words, expected in ((("inspect",), 1), (("verify",), 1), (("repair", "--yes"), 1)):
+    for words in (("inspect",), ("verify",), ("repair", "--yes"), ("truncate", "--at", "0", "--yes")):
         code, text = run(words[0], root, *words[1:], "-c", conf)
-        assert code == expected, text
+        assert code == 1, text
         assert text.startswith(f"bolide: {root} has store format 99 (Bolide 9.0.0 and newer)"), text
 
 

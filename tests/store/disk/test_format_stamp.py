@@ -12,6 +12,7 @@ from bolide.store.disk.format_stamp import check_format, stamp_format
 from bolide.store.message_store import MessageStore
 from bolide.store.offline.inspect import inspect_store
 from bolide.store.offline.repair import Repair
+from bolide.store.offline.truncate import Truncation
 from bolide.store.offline.verify import verify_store
 from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ROOT, SHAPE, Machine
@@ -66,6 +67,10 @@ def test_newer_store_is_refused_and_left_as_it_is() -> None:
     with pytest.raises(StoreTooNew):
         repair.plan(cut=False)
     repair.close()
+    truncation = Truncation(files, ROOT, SHAPE)
+    with pytest.raises(StoreTooNew):
+        truncation.plan_at(0)
+    truncation.close()
     assert times(files) == before
     files.write_file(f"{ROOT}/{NAME}", stamp())
     MessageStore(files, ROOT, SHAPE).load(machine.now)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bolide.dispatch.row import pass_records
 from bolide.store.disk.checkpoint_file import load_checkpoint
+from bolide.store.disk.format_stamp import check_format
 from bolide.store.errors import StoreDamaged
 from bolide.store.offline.member import identity_words, set_aside
 from bolide.store.offline.repair import Plan, Repair
@@ -32,6 +33,7 @@ class Truncation(Repair):
     def plan_at(self, offset: int) -> TruncationPlan:
         """Plan a truncation at the record that contains this physical offset. Raises `StoreDamaged`."""
         files, root, log = self._files, self._root, self._log
+        check_format(files, root)
         log.load()
         starts = log.segment_starts()
         if not starts:
