@@ -67,7 +67,7 @@ class CommitLog:
         self.memory_from: i64 = 0
         """Offset above which the page cache contains the log as this process wrote it; see `checks_below`."""
         self.evictions: i64 = 0
-        """How often a reader found bytes evicted from the page cache."""
+        """Number of times that a reader found bytes evicted from the page cache."""
         self.damaged: i64 = 0
         """Number of reads and replicated records that did not match a CRC."""
         self.flushed_timestamp: i64 = 0

@@ -1,7 +1,7 @@
 """Recognize the store of a replica that has a controller, and move its identity aside.
 
-Other replicas hold what such a store has lost. With its damage filled or truncated it would pass for a replica that
-holds everything, so it joins its set as a new replica and copies what follows the valid part of its log.
+Other replicas have the messages that such a store has lost. After its damage is filled or truncated, its set would take
+it for a complete replica. So it joins as a new replica and copies the log after its own valid part.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 from bolide.store.disk.files import Files
 
 DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "derived.json")
-"""What a start makes again from the log."""
+"""Files and folders that a start rebuilds from the log."""
 _OF_THE_LOG: Final = (*DERIVED, "deleted-topics", "timerwheel", "timerlog", "abort")
 _PARTS: Final = ("", "-temp", "-life")
 
 
 class MemberPaths(NamedTuple):
-    """Where a replica keeps its identity and the epochs of its log."""
+    """Paths of a replica's identity and of the epochs of its log."""
 
     identity: str
     epochs: str
@@ -38,8 +38,10 @@ def identity_words(files: Files, paths: MemberPaths) -> list[str] | None:
 
 
 def replica_of(files: Files, paths: MemberPaths) -> str:
-    """Return `replica ID of SET`, or "" for a store of no replica. An identity that is damaged counts as one, and so do
-    epochs alone: a repair was interrupted after it had moved the identity."""
+    """Return `replica ID of SET`, or "" if the store is not a replica's.
+
+    A damaged identity makes it a replica's store. So do epochs without an identity: an interrupted repair moved it.
+    """
     words = identity_words(files, paths)
     if words is None:
         return "" if files.read_file(paths.epochs) is None else "a replica without an identity"
@@ -47,9 +49,9 @@ def replica_of(files: Files, paths: MemberPaths) -> str:
 
 
 def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -> None:
-    """Move log, identity, epochs and all that follows from the log into `folder`, in this order.
+    """Move log, identity, epochs and everything derived from the log into `folder`, in this order.
 
-    Crash between two of them: queues or checkpoint are still there, so a start without the log is refused, and another
+    After a crash between two moves, queues or checkpoint still exist: a start rejects them without a log, and another
     repair continues.
     """
     set_aside(files, [f"{root}/commitlog"], folder)
@@ -59,12 +61,12 @@ def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -
 
 
 def set_identity_aside(files: Files, paths: MemberPaths, folder: str) -> None:
-    """Move the identity into `folder`: with the next start the store is that of a new replica."""
+    """Move the identity into `folder`: the next start makes the store a new replica."""
     set_aside(files, [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")], folder)
 
 
 def set_aside(files: Files, paths: list[str], folder: str) -> None:
-    """Move these files and folders, as far as they are there, and make sure of it. Raises `FileFailed`."""
+    """Move the existing ones of these files and folders into `folder`, durably. Raises `FileFailed`."""
     parents: dict[str, None] = {}
     for path in paths:
         parent, _, name = path.rpartition("/")

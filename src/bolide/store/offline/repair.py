@@ -91,9 +91,9 @@ class Plan:
     cut_bytes: int = 0
     """Bytes after `log_end` to be truncated, up to the last one that is not zero."""
     no_log: bool = False
-    """No file of the log is there, or nothing in a replica's log is valid: what follows from it is set aside."""
+    """The log has no file, or a replica's log has no valid record: set aside everything derived from the log."""
     member: str = ""
-    """The replica that this store is, such as `replica 2 of broker-a`: it gives up its identity and copies the rest."""
+    """Name of the replica, such as `replica 2 of broker-a`: it gives up its identity and copies the rest of the log."""
 
 
 class Repair:

@@ -24,7 +24,7 @@ class TruncationPlan(Plan):
     replica: str = ""
     """The id, broker name and cluster in the file `brokerIdentity`; "" if it is missing."""
     confirmed_bytes: int = 0
-    """How many of the truncated bytes the set is known to have confirmed."""
+    """Number of truncated bytes that the set is known to have confirmed."""
 
 
 class Truncation(Repair):

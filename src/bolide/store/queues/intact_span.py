@@ -1,4 +1,4 @@
-"""Which records of a queue were compared with their CRCs since they are in memory."""
+"""Remembers the records of a queue that have been compared with their CRCs since they were read into memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 @final
 class IntactSpan:
-    """Queue offsets in one piece. `evictions` is the count of the log: once it moves, bytes may come from the disk."""
+    """A range of queue offsets. Once the log's count of `evictions` changes, its records may come from the disk."""
 
     def __init__(self) -> None:
         self._begin: i64 = 0
