@@ -137,7 +137,7 @@ class Gate:
         access = row.access
         if access is None:
             raise Denied(UNREADABLE)
-        return access.strict if self._rules.strict and access.strict is not None else access
+        return access.in_force(self._rules.strict)
 
     def _asked(self, command: Command, access: Access, row: AskingRow) -> list[Asked]:
         try:

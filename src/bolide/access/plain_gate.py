@@ -167,7 +167,7 @@ class PlainGate:
         row = self._rows.get(command.code)
         if row is None or row.access is None:
             return None
-        access = row.access.strict if self._strict and row.access.strict is not None else row.access
+        access = row.access.in_force(self._strict)
         asks = self._strict or command.code in self._needs or command.code == codes.HEART_BEAT
         return _PlainPermit(self, key, address, access.found) if asks and access.found is not None else None
 
@@ -177,7 +177,7 @@ class PlainGate:
         if row is None:
             return False  # an unknown code is refused as such
         access = row.access
-        return access is None or bool((access.strict or access).cluster)
+        return access is None or bool(access.in_force(True).cluster)
 
     def _needed(self, command: Command) -> Needed:
         try:

@@ -103,6 +103,10 @@ class Access(Struct, frozen=True):
     strict: Access | None = None
     """What is asked for in its place with authorizationStrict: RocketMQ asks for less than the code can do."""
 
+    def in_force(self, strict: bool) -> Access:
+        """Return the access that a broker requires: `strict` is its authorizationStrict."""
+        return self.strict if strict and self.strict is not None else self
+
     def asked(self, command: Command, header: type[Header] | None) -> list[Asked]:
         """What this request asks for. Raises `HeaderError`, `BodyError` for one that cannot be read."""
         found: list[Asked] = []
