@@ -6,7 +6,7 @@ decided by the policies. A refusal is answered with NO_PERMISSION and RocketMQ's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -105,7 +105,7 @@ class Gate:
         source = address_of(remote)
         self._authorize(user, asked, source)
         if access.found is not None:
-            command.permit = _FoundPermit(self, user.name, source, access.found)
+            command.permit = FoundPermit(self.may, user.name, source, access.found, NO_PERMISSION)
 
     def may(self, name: str, asked: Asked, source: str) -> None:
         """Raise `Denied` unless the current policies of the user allow the actions from this address."""
@@ -156,22 +156,24 @@ class Gate:
                 raise Denied(f"User:{user.name} has no permission to access {key} from {source}, {why}")
 
 
-class _FoundPermit(Struct, frozen=True):
-    """The `Permit` of one user."""
+class FoundPermit(Struct, frozen=True):
+    """The `Permit` of one user or account. `may` raises `Denied` unless its current permissions allow the actions."""
 
-    gate: Gate
+    may: Callable[[str, Asked, str], None]
     name: str
     source: str
     found: AskedTopic
-    denial: int = NO_PERMISSION
+    denial: int
+    prefix: str = ""
+    """Begins each refusal."""
 
     def refusal(self, topics: Iterable[str]) -> str | None:
         refusals = [self._refusal(topic) for topic in topics] or [UNREADABLE]
-        return None if None in refusals else refusals[0]
+        return None if None in refusals else f"{self.prefix}{refusals[0]}"
 
     def _refusal(self, topic: str) -> str | None:
         try:
-            self.gate.may(self.name, self.found.asked(topic), self.source)
+            self.may(self.name, self.found.asked(topic), self.source)
         except Denied as denied:
             return str(denied)
         return None

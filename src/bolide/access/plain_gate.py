@@ -6,11 +6,10 @@ RocketMQ's code and text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from bolide.access.gate import NOT_FULL, UNREADABLE, AskingRow, Denied, address_of
+from bolide.access.gate import NOT_FULL, UNREADABLE, AskingRow, Denied, FoundPermit, address_of
 from bolide.access.options import NO_FULL_USERS, FullUsers
 from bolide.access.plain_accounts import Account, Accounts, Perm
 from bolide.layout.names import RETRY_PREFIX, TRACE_TOPIC
@@ -22,7 +21,7 @@ from bolide.remoting.errors import BodyError, HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.permit import Permit
-from bolide.remoting.request_access import Action, AskedTopic
+from bolide.remoting.request_access import Action, Asked, ResourceType
 from bolide.remoting.signature import ACCESS_KEY, UNIQUE_KEY_QUERY, full_signature_holds, signature_holds
 
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
@@ -146,30 +145,28 @@ class PlainGate:
             return
         _allow(account, needed)
 
-    def may(self, key: str, address: str, name: str, perm: Perm | None) -> str | None:
-        """Return a sentence that says why the account lacks this permission for a topic, or for a group given as its
-        retry topic; None if it has it. `perm` None: only admins may."""
+    def may(self, key: str, asked: Asked, address: str) -> None:
+        """Raise `Denied` unless the current entries of the account allow the actions from this address."""
         account = self.accounts.by_key.get(key)
         if account is None:
-            return f"No acl config for {key}"
+            raise Denied(f"No acl config for {key}")
+        perm = next((perm for action, perm in _PERMS if action in asked.actions), None)
         if account.trusted(address) or (account.admin and (perm is None or not account.perms)):
-            return None
+            return
         if perm is None:
-            return f"Need admin permission, but accessKey={key} is not"
-        try:
-            _allow(account, [(name, perm)])
-        except Denied as denied:
-            return str(denied)
-        return None
+            raise Denied(f"Need admin permission, but accessKey={key} is not")
+        _allow(account, [(RETRY_PREFIX + asked.name if asked.kind is ResourceType.GROUP else asked.name, perm)])
 
     def _permit(self, key: str, address: str, command: Command) -> Permit | None:
-        """Return the permit of a request; None for a code that needs only a signature in RocketMQ 4.9."""
+        """Return the permit of a request, or None if its code needs only a signature in RocketMQ 4.9."""
         row = self._rows.get(command.code)
         if row is None or row.access is None:
             return None
-        access = row.access.in_force(self._strict)
+        found = row.access.in_force(self._strict).found
         asks = self._strict or command.code in self._needs or command.code == codes.HEART_BEAT
-        return _PlainPermit(self, key, address, access.found) if asks and access.found is not None else None
+        if found is None or not asks:
+            return None
+        return FoundPermit(self.may, key, address, found, self.denial, EXCEPTION)
 
     def _asks_of_cluster(self, command: Command) -> bool:
         """True for what administers the broker, as ACL 2 has it."""
@@ -193,26 +190,6 @@ class PlainGate:
 
 _PERMS: Final = ((Action.PUB, Perm.PUB), (Action.SUB, Perm.SUB), (Action.GET, Perm.SUB))
 """The permission of ACL 1 for an action. Other actions need an admin."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PlainPermit:
-    """The `Permit` of one account."""
-
-    gate: PlainGate
-    key: str
-    address: str
-    found: AskedTopic
-    denial: int = codes.SYSTEM_ERROR
-
-    def refusal(self, topics: Iterable[str]) -> str | None:
-        refusals = [self._refusal(topic) for topic in topics] or [UNREADABLE]
-        return None if None in refusals else f"{EXCEPTION}{refusals[0]}"
-
-    def _refusal(self, topic: str) -> str | None:
-        asked = self.found.asked(topic)
-        perm = next((perm for action, perm in _PERMS if action in asked.actions), None)
-        return self.gate.may(self.key, self.address, topic, perm)
 
 
 def _of_heartbeat(command: Command) -> Needed:
