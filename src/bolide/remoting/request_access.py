@@ -72,7 +72,7 @@ class AskedField(Struct, frozen=True):
         """What is asked of the topic or group with this name."""
         if self.kind is ResourceType.GROUP:
             return group(name, self.actions)
-        return AskedTopic(self.actions, self.retried).asked(name)
+        return topic(name, self.actions, self.retried)
 
 
 class AskedTopic(Struct, frozen=True):
@@ -83,9 +83,7 @@ class AskedTopic(Struct, frozen=True):
 
     def asked(self, name: str) -> Asked:
         """What is asked of the topic with this name."""
-        if name.startswith(RETRY_PREFIX) and self.retried is not None:
-            return group(name, self.retried)
-        return Asked(ResourceType.TOPIC, name, self.actions)
+        return topic(name, self.actions, self.retried)
 
 
 OfBody = Callable[[Command], Iterable[Asked]]
@@ -129,8 +127,15 @@ def group(name: str, actions: tuple[Action, ...]) -> Asked:
     return Asked(ResourceType.GROUP, name.removeprefix(RETRY_PREFIX), actions)
 
 
+def topic(name: str, actions: tuple[Action, ...], retried: tuple[Action, ...] | None) -> Asked:
+    """Return a topic with these actions; `retried` as in `AskedField`."""
+    if name.startswith(RETRY_PREFIX) and retried is not None:
+        return group(name, retried)
+    return Asked(ResourceType.TOPIC, name, actions)
+
+
 def _subscriptions(consumer_group: str, topics: Iterable[str]) -> list[Asked]:
-    return [group(consumer_group, SUB), *map(AskedTopic(SUB, SUB).asked, topics)]
+    return [group(consumer_group, SUB), *(topic(name, SUB, SUB) for name in topics)]
 
 
 def _of_heartbeat(command: Command) -> list[Asked]:
@@ -170,19 +175,22 @@ def _group(name: str, *actions: Action) -> AskedField:
 PUB: Final = (Action.PUB,)
 SUB: Final = (Action.SUB,)
 GET: Final = (Action.GET,)
+UPDATE: Final = (Action.UPDATE,)
 GET_CLUSTER: Final = Access(cluster=GET)
-UPDATE_CLUSTER: Final = Access(cluster=(Action.UPDATE,))
+UPDATE_CLUSTER: Final = Access(cluster=UPDATE)
 SIGNED_GET: Final = Access(strict=GET_CLUSTER)
 SIGNED_UPDATE: Final = Access(strict=UPDATE_CLUSTER)
 _SEND: Final = (AskedField(ResourceType.TOPIC, "topic", PUB, SUB),)
 _PUBLISHED: Final = AskedTopic(PUB, SUB)
+_CONSUMED: Final = AskedTopic(SUB, SUB)
+_UPDATED: Final = AskedTopic(UPDATE, UPDATE)
 PUBLISH: Final = Access(_SEND, strict=Access(_SEND, found=_PUBLISHED))
 """Found: the light queues that a message lists. RocketMQ checks only the topic."""
 REPLY: Final = Access(strict=PUBLISH.strict)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
 END: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),), found=_PUBLISHED)
 """Found: the topic of the half message. Clients of 4.9 send none."""
-SEND_BACK: Final = Access((_group("group", Action.SUB),), found=AskedTopic(SUB, SUB))
+SEND_BACK: Final = Access((_group("group", Action.SUB),), found=_CONSUMED)
 PULL: Final = Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB)))
 LITE_PULL: Final = Access(strict=PULL)
 _READ: Final = (Action.SUB, Action.GET)
@@ -200,7 +208,7 @@ READ_OFFSET: Final = Access((_topic("topic", Action.SUB, Action.GET), _group("co
 COMMIT_OFFSET: Final = Access(
     (_topic("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE))
 )
-RESUME: Final = Access((_topic("topic", Action.UPDATE),), found=AskedTopic((Action.UPDATE,), (Action.UPDATE,)))
+RESUME: Final = Access((_topic("topic", Action.UPDATE),), found=_UPDATED)
 CREATE_TOPIC: Final = Access((_topic("topic", Action.CREATE),))
 DELETE_TOPIC: Final = Access((_topic("topic", Action.DELETE),))
 UPDATE_TOPIC: Final = Access((_topic("topic", Action.UPDATE),))
@@ -212,11 +220,8 @@ GET_TOPIC_AND_GROUP: Final = Access((_topic("topic", Action.GET), _group("group"
 GET_GROUP_AND_TOPIC: Final = Access((_group("group", Action.GET), _topic("topic", Action.GET)))
 UPDATE_GROUP_AND_TOPIC: Final = Access((_group("group", Action.UPDATE), _topic("topic", Action.UPDATE)))
 _CLONED: Final = (_group("dest_group", Action.UPDATE), _topic("topic", Action.UPDATE))
-_CLONED_TOPIC: Final = AskedTopic((Action.UPDATE,), (Action.UPDATE,))
 CLONE_OFFSETS: Final = Access(
-    _CLONED,
-    found=_CLONED_TOPIC,
-    strict=Access((*_CLONED, _group("src_group", Action.GET)), found=_CLONED_TOPIC),
+    _CLONED, found=_UPDATED, strict=Access((*_CLONED, _group("src_group", Action.GET)), found=_UPDATED)
 )
 """Found: the topics of the source group, if the request names none."""
 GET_CONSUME_STATS: Final = Access(
@@ -234,6 +239,4 @@ CORRECT_OFFSETS: Final = Access(
         _topic("topic", Action.GET),
     )
 )
-CONSUME_DIRECTLY: Final = Access(
-    (_group("consumer_group", Action.SUB), _topic("topic", Action.SUB)), found=AskedTopic(SUB, SUB)
-)
+CONSUME_DIRECTLY: Final = Access((_group("consumer_group", Action.SUB), _topic("topic", Action.SUB)), found=_CONSUMED)
