@@ -43,6 +43,12 @@ def check_found(command: Command, topics: Iterable[str]) -> None:
             raise Refused(permit.denial, why)
 
 
+def check_each(command: Command, topics: Iterable[str]) -> None:
+    """Raise `Refused` if the sender of the command lacks permission for one of these topics."""
+    for topic in topics:
+        check_found(command, [topic])
+
+
 def check_record(command: Command, record: bytes) -> None:
     """Call `check_found` for the topics of a stored record, which is decoded only if access control is on."""
     if command.permit is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.found import check_found
+from bolide.broker.found import check_each
 from bolide.broker.refused import Refused
 from bolide.dispatch.multi import fits_a_folder, split_names, topic_allows_lmq
 from bolide.layout.broker_message import BrokerMessage
@@ -90,8 +90,7 @@ class LightQueueGate:
         why = refusal(topic, names)
         if why:
             raise Refused(MESSAGE_ILLEGAL, why)
-        for name in names:
-            check_found(command, [name])
+        check_each(command, names)
         self.room(names)
 
     def room(self, names: list[str]) -> None:

@@ -13,7 +13,7 @@ from bolide.broker.core.names import NO_LITE_TOPICS, group_refusal, is_system_gr
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
-from bolide.broker.found import check_found
+from bolide.broker.found import check_each
 from bolide.broker.refused import RESETS_AT_MASTER, Refused
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -247,8 +247,7 @@ class OffsetService(Service):
         if refusal is not None:
             raise Refused(codes.INVALID_PARAMETER, refusal)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
-        for topic in topics:
-            check_found(command, [topic])
+        check_each(command, topics)
         connected = None if header.offline else self._clients.consumer_group(header.src_group)
         for topic in topics:
             if connected is not None and connected.subscriptions and topic not in connected.subscriptions:

@@ -15,7 +15,7 @@ from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Outcome, Parked, Reply, reply
 from bolide.broker.core.service import Routes, Service
-from bolide.broker.found import check_found
+from bolide.broker.found import check_each
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable
@@ -84,8 +84,7 @@ class ReplyService(Service):
             self._spread += 1
             queue_id = self._spread % max(topic.write_queue_nums, 1)
         properties = parse_properties(header.properties or "")
-        for name in split_names(properties.get(names.INNER_MULTI_DISPATCH) or ""):
-            check_found(command, [name])
+        check_each(command, split_names(properties.get(names.INNER_MULTI_DISPATCH) or ""))
         asker = properties.get(names.REPLY_TO_CLIENT)
         if asker is None:
             why = f"reply message properties[{names.REPLY_TO_CLIENT}] is null"
