@@ -91,9 +91,9 @@ def test_producers_take_turns_and_dead_ones_are_passed_over() -> None:
     for each in made:
         clients.register_producer("p", each)
     made[1].channel.alive = False
-    turns = [clients.next_producer("p") for _ in range(3)]
+    turns = [clients.next_producer("p", ["T"]) for _ in range(3)]
     assert [each.client_id if each else None for each in turns] == ["client-1", "client-3", "client-1"]
-    assert clients.next_producer("nobody") is None
+    assert clients.next_producer("nobody", ["T"]) is None
     assert clients.producer_by_client_id("client-2") is None
     found = clients.producer_by_client_id("client-3")
     assert found is made[2]

@@ -7,7 +7,6 @@ subscribe differently overwrite each other, as they do in Java.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from bolide.broker.core.channel import Channel
@@ -28,9 +27,9 @@ class Client:
         self.version = version
         self.last_update = now
         self.permit: Permit | None = None
-        """The rights of the user who signed the last heartbeat; None without access control."""
+        """The rights of the user who signed the last heartbeat, or None without access control."""
 
-    def may_see(self, topics: Iterable[str]) -> bool:
+    def may_see(self, topics: list[str]) -> bool:
         """Return whether this producer may receive half messages of one of these topics."""
         return self.permit is None or self.permit.refusal(topics) is None
 
@@ -188,9 +187,10 @@ class Clients:
                     return client
         return None
 
-    def next_producer(self, group: str, topics: Iterable[str] = ()) -> Client | None:
-        """A live channel of a producer group that may see a half message of these topics, in turn (transaction checks
-        go round)."""
+    def next_producer(self, group: str, topics: list[str]) -> Client | None:
+        """Return the next live channel of a producer group that may see half messages of one of these topics, or None.
+
+        Transaction checks take the channels in turn."""
         members = self.producer_groups.get(group, {}).values()
         alive = [client for client in members if client.channel.alive and client.may_see(topics)]
         if not alive:
