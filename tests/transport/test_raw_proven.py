@@ -16,7 +16,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.transport.raw_proven import MOST_PENDING
 from proof.kit.waiting import PATIENCE, until
-from tests.node.replication.controlled import controlled
+from tests.node.replication.controlled import hand_over
 from tests.node.replication.parts import OK, codes_of, log_of, master, same, send, slave
 
 CREDENTIALS: dict[str, Any] = {
@@ -43,20 +43,7 @@ async def test_slave_without_proof_follows_a_master_that_does_not_demand_it(tmp_
 
 
 async def test_set_under_a_controller_hands_over(tmp_path: Path) -> None:
-    async with controlled(tmp_path) as of:
-        settings = {"all_ack_in_sync_state_set": True, **MEMBER}
-        first = await of.start("a", **settings)
-        await of.leads(first)
-        second = await of.start("b", **settings)
-        await of.all_in_sync(1, 2)
-        assert codes_of(await send(first, 20)) == OK
-        await same(first, second)
-        await of.stop("a")
-        await of.leads(second)
-        again = await of.start("a", **settings)
-        await of.all_in_sync(1, 2)
-        assert codes_of(await send(second, 20)) == OK
-        await same(second, again)
+    await hand_over(tmp_path, **MEMBER)
 
 
 async def test_only_slaves_that_prove_themselves_get_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from bolide.node.namesrv import NamesrvNode
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import until
 from tests.node.brokers import options
-from tests.node.replication.parts import SMALL
+from tests.node.replication.parts import OK, SMALL, codes_of, same, send
 
 QUICK = {
     "sync_broker_metadata_period": 200,
@@ -112,3 +112,18 @@ async def controlled(folder: Path) -> AsyncIterator[ControlledSet]:
             await node.stop()
         await made.names.stop()
         await made.controller.stop()
+
+
+async def hand_over(folder: Path, **more: Any) -> None:
+    """Run a set of two brokers with these settings through a change of its master. Both must have every message."""
+    async with controlled(folder) as of:
+        settings = {"all_ack_in_sync_state_set": True, **more}
+        first, second = await of.pair(**settings)
+        assert codes_of(await send(first, 20)) == OK
+        await same(first, second)
+        await of.stop("a")
+        await of.leads(second)
+        again = await of.start("a", **settings)
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(second, 20)) == OK
+        await same(second, again)

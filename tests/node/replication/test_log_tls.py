@@ -17,7 +17,7 @@ from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.replication.joining import log_address
 from bolide.transport.raw_tls import MOST_SHAKING
 from proof.kit.waiting import PATIENCE, until
-from tests.node.replication.controlled import controlled
+from tests.node.replication.controlled import hand_over
 from tests.node.replication.parts import OK, codes_of, master, node_of, same, send, slave
 from tests.transport.certificates import Certificate, have_openssl
 
@@ -62,17 +62,7 @@ async def test_a_slave_follows_by_tls(tmp_path: Path, ours: Certificate) -> None
 
 @needs_openssl
 async def test_a_set_under_a_controller_passes_its_log_by_tls_and_hands_over(tmp_path: Path, ours: Certificate) -> None:
-    async with controlled(tmp_path) as of:
-        settings = {"all_ack_in_sync_state_set": True, **serves(ours, ours), **follows(ours, ours)}
-        first, second = await of.pair(**settings)
-        assert codes_of(await send(first, 20)) == OK
-        await same(first, second)
-        await of.stop("a")
-        await of.leads(second)
-        again = await of.start("a", **settings)
-        await of.all_in_sync(1, 2)
-        assert codes_of(await send(second, 20)) == OK
-        await same(second, again)
+    await hand_over(tmp_path, **{**serves(ours, ours), **follows(ours, ours)})
 
 
 @needs_openssl
