@@ -11,10 +11,16 @@ from typing import Final, TypeAlias
 
 Matches: TypeAlias = Callable[[str], bool]
 EVERYBODY: Final = frozenset({"*", "*.*.*.*", "*:*:*:*:*:*:*:*"})
+MAPPED_IPV4: Final = "::ffff:"
 
 
 class BadAddress(Exception):
     """An expression that names no addresses."""
+
+
+def unmapped(address: str) -> str:
+    """Return the IPv4 address of an IPv4 peer on a port of IPv6, and any other address unchanged."""
+    return address.removeprefix(MAPPED_IPV4) if "." in address else address
 
 
 def matcher(expression: str) -> Matches:

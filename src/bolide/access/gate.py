@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from bolide.access.addresses import unmapped
 from bolide.access.options import NO_FULL_USERS, AccessOptions, FullUsers
 from bolide.access.policies import Acls, Ruling
 from bolide.access.users import User, Users, UserStatus
@@ -25,7 +26,6 @@ NO_NAME: Final = "username cannot be null."
 BAD_SIGNATURE: Final = "check signature failed."
 UNREADABLE: Final = "parse authorization context error."
 NOT_FULL: Final = "must sign in full: use a client of Bolide, or take the user out of fullSignatureUsers."
-MAPPED_IPV4: Final = "::ffff:"
 
 
 class AskingRow(Protocol):
@@ -181,5 +181,4 @@ class FoundPermit(Struct, frozen=True):
 
 def address_of(remote: str) -> str:
     """The address of a peer `address:port`; one of IPv4 as such, also on a port of IPv6."""
-    address = remote.rpartition(":")[0]
-    return address[len(MAPPED_IPV4) :] if address.startswith(MAPPED_IPV4) and "." in address else address
+    return unmapped(remote.rpartition(":")[0])

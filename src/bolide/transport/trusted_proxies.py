@@ -7,11 +7,9 @@ RocketMQ accepts it from every address.
 from __future__ import annotations
 
 import ipaddress
-from typing import Final
 
+from bolide.access.addresses import unmapped
 from bolide.errors import ConfigError
-
-MAPPED_IPV4: Final = "::ffff:"
 
 
 class TrustedProxies:
@@ -26,7 +24,7 @@ class TrustedProxies:
         if not self._networks:
             return False
         try:
-            peer = ipaddress.ip_address(address.removeprefix(MAPPED_IPV4) if "." in address else address)
+            peer = ipaddress.ip_address(unmapped(address))
         except ValueError:
             return False
         return any(peer in network for network in self._networks)
