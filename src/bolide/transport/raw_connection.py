@@ -39,8 +39,7 @@ class RawConnection:
         """The connection is there."""
         self._transport = transport
         transport.set_write_buffer_limits(high=self._write_high)
-        peer = transport.get_extra_info("peername") or ("0.0.0.0", 0)
-        self.remote = f"{str(peer[0]).partition('%')[0]}:{int(peer[1])}"
+        self.remote = peer_of(transport)
         self._owner.connected(self)
 
     def data_received(self, data: bytes) -> None:
@@ -92,3 +91,9 @@ class RawConnection:
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
+
+
+def peer_of(transport: Any) -> str:
+    """Return `ip:port` of the peer, without the zone of a link-local address."""
+    peer = transport.get_extra_info("peername") or ("0.0.0.0", 0)
+    return f"{str(peer[0]).partition('%')[0]}:{int(peer[1])}"

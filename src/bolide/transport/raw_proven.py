@@ -16,7 +16,7 @@ from bolide.access.proven_stream import (
     SlaveStream,
 )
 from bolide.access.users import Credentials, Users
-from bolide.transport.raw_connection import RawConnection
+from bolide.transport.raw_connection import RawConnection, peer_of
 from bolide.world.contract import World
 
 MOST_PENDING: Final = 64
@@ -237,8 +237,7 @@ class Entering:
 
     def _refused(self, why: str) -> None:
         self._failed = True
-        peer = self._below.get_extra_info("peername") or ("0.0.0.0", 0)
-        self._port.refused(f"{peer[0]}:{peer[1]}", why)
+        self._port.refused(peer_of(self._below), why)
 
     def _late(self) -> None:
         self.close(f"it has not proved that it belongs to the cluster within {self._port.seconds:.0f} s")

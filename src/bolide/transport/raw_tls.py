@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bolide.errors import ProtocolError
-from bolide.transport.raw_connection import RawConnection
+from bolide.transport.raw_connection import RawConnection, peer_of
 from bolide.transport.tls import TlsLayer
 from bolide.transport.tls_contexts import RenewedContext
 
@@ -102,7 +102,7 @@ class Shaking:
     def refuse(self, error: ProtocolError) -> None:
         """The peer does not do as agreed."""
         if self._above is None:
-            self._port.refused(self._peer(), str(error))
+            self._port.refused(peer_of(self._below), str(error))
         self.abort()
 
     # ---- of the connection above
@@ -148,7 +148,3 @@ class Shaking:
 
     def _late(self) -> None:
         self.refuse(ProtocolError(f"its TLS handshake took longer than {HANDSHAKE_S:.0f} s"))
-
-    def _peer(self) -> str:
-        peer = self._below.get_extra_info("peername") or ("0.0.0.0", 0)
-        return f"{peer[0]}:{peer[1]}"
