@@ -29,13 +29,11 @@ class Crowded(Protocol):
         """Close it without a wait for its peer."""
 
 
-def make_room(connections: Iterable[Crowded], most: int) -> bool:
-    """If more than `most` connections are open, close the oldest that waits for its peer. False if none waits."""
+def make_room(connections: Iterable[Crowded], most: int) -> None:
+    """If more than `most` connections are open, close the oldest that waits for its peer."""
     opened = [each for each in connections if not each.closing]
     if len(opened) <= most:
-        return True
+        return
     oldest = min((each for each in opened if each.waits), key=lambda each: each.number, default=None)
-    if oldest is None:
-        return False
-    oldest.abort()
-    return True
+    if oldest is not None:
+        oldest.abort()

@@ -151,13 +151,11 @@ class PageConnection(asyncio.Protocol):
         return self._aborted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to count the time, or refuse one too many."""
+        """Begin to count the time, and close a connection if there are too many: this one if no other waits."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._server.connections.add(self)
-        if not make_room(self._server.connections, MOST_CONNECTIONS):
-            self.abort()
-            return
+        make_room(self._server.connections, MOST_CONNECTIONS)
         self._limit(self._server.request_s)
 
     def data_received(self, data: bytes) -> None:
