@@ -1,7 +1,7 @@
-"""Which connection closes when a port of pages has too many: the oldest that waits for its peer, never the newest.
+"""Limits the connections of a port for pages: a new one closes the oldest that waits for its peer.
 
-A peer that opens connections and finishes no request would otherwise keep everybody else out. A peer that means well
-sends its request at once, so it is among the newest.
+Otherwise a peer could open connections without a request until no other peer can connect. A proper peer sends its
+request immediately, so its connection is among the newest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Crowded(Protocol):
 
     @property
     def number(self) -> int:
-        """Of two connections the one with the larger number stays."""
+        """The connection with the smallest number closes first."""
 
     @property
     def waits(self) -> bool:
@@ -23,7 +23,7 @@ class Crowded(Protocol):
 
     @property
     def closing(self) -> bool:
-        """Whether it is closed already, and only still listed."""
+        """Whether it is already closing. Such a connection does not count."""
 
     def abort(self) -> None:
         """Close it without a wait for its peer."""

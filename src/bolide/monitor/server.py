@@ -135,10 +135,10 @@ class PageConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self.number = next(server.numbers)
-        """Grows with what its peer achieves: the smallest closes first."""
+        """The smallest number closes first. A connection takes a new number when its answer is written."""
         self._aborted = False
         self.answered = False
-        """Whether the answer is written, and its peer has yet to take it."""
+        """Whether the answer is written. The connection stays open until the peer has read it."""
 
     @property
     def waits(self) -> bool:
@@ -147,7 +147,7 @@ class PageConnection(asyncio.Protocol):
 
     @property
     def closing(self) -> bool:
-        """A connection whose answer is written closes when it is taken: it counts until then."""
+        """Whether it was aborted. A connection whose answer is written still counts until its peer has read it."""
         return self._aborted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -181,7 +181,7 @@ class PageConnection(asyncio.Protocol):
         if self._transport is not None:
             self._limit(self._server.answer_s)
             self.answered = True
-            self.number = next(self._server.numbers)  # it is the newest of those whose answer is on its way
+            self.number = next(self._server.numbers)  # the newest of the connections with a written answer
             make_room((each for each in self._server.connections if each.answered), MOST_ANSWERS)
             self._transport.write(data)
             self._transport.close()

@@ -1,7 +1,7 @@
-"""A page that takes long to make: those who ask for it at the same time share it, and the thread rests between two.
+"""Shares a slow page between the requests that wait for it, and leaves the thread free between two pages.
 
-A page is made in one step of the monitoring thread. Without this, a few scrapers in a row would keep the thread from
-/healthz, and a liveness probe would restart a healthy process.
+The monitoring thread makes a page without an interruption. Without this class, a few scrapers in a row would keep the
+thread from /healthz, and a liveness probe would restart a healthy process.
 """
 
 from __future__ import annotations
