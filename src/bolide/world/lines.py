@@ -19,13 +19,13 @@ T = TypeVar("T")
 WAITING: Final = 10_000
 """Lines that wait at most; further ones are dropped and counted."""
 PATIENCE_S: Final = 2.0
-"""Seconds that the end of a process waits for lines that nobody takes."""
+"""Maximum time in seconds that the end of a process waits until the last lines are written."""
 
 
 class Lines(Generic[T]):
     """Gives lines to a thread. `take` writes one line and may wait; a line for which it raises `OSError` is dropped.
 
-    `missing` makes the line that replaces so many dropped ones.
+    `missing` makes the line that replaces a number of dropped lines.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Lines(Generic[T]):
             self._give(line)
 
     def close(self, patience: float = PATIENCE_S) -> bool:
-        """Write what waits and end the thread; False if that takes more than `patience` seconds."""
+        """Write the waiting lines and end the thread. Return whether that took at most `patience` seconds."""
         return self._worker.stop(patience)
 
     def _give(self, line: T) -> None:
@@ -94,7 +94,7 @@ class TextOut:
         while rest:
             try:
                 rest = rest[os.write(self._number, rest) :]
-            except BlockingIOError:  # another process has made the descriptor, which it shares, one that never waits
+            except BlockingIOError:  # another process that shares the descriptor made it non-blocking
                 select.select([], [self._number], [])
 
 
@@ -113,7 +113,7 @@ class LinesHandler(logging.Handler):
         return self.format(dropped_note(dropped))
 
     def close(self) -> None:
-        """Write what waits, within `PATIENCE_S`. `logging` calls it when the process ends."""
+        """Write the waiting lines, within `PATIENCE_S`. `logging` calls it when the process ends."""
         self.lines.close()
         super().close()
 
