@@ -86,7 +86,7 @@ def delivery_time(properties: dict[str, str], now: int) -> int | None:
 
 
 def relative_delay(properties: MessageProperties) -> int:
-    """The delay that a producer asked for (ms); -1 for a message that names a time of day, or nothing valid."""
+    """Return the delay that a producer set, in ms, or -1 if the message has a time of day or no valid delay."""
     text = properties.get(names.TIMER_DELAY_SEC)
     delay = java_long(text if text is not None else properties.get(names.TIMER_DELAY_MS) or "")
     if delay is None or delay < 0:

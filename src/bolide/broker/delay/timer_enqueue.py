@@ -223,8 +223,8 @@ class TimerEnqueue:
         return Wish(floor_time(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
 
     def _bounded(self, entry: Entry, wall: int) -> int:
-        """The slot of an entry: of a relative delay none that is further away than the delay. The clock of the machine
-        that stored the message was ahead of this one's."""
+        """Return the delivery time of an entry in ms. With a relative delay, it is at most now plus the delay, even if
+        the clock of the machine that stored the message was ahead of the local clock."""
         delay = -1 if entry.deletes else relative_delay(entry.properties)
         return entry.out if delay < 0 else min(entry.out, int(out_time(wall + delay, self._precision)))
 

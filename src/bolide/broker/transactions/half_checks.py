@@ -285,8 +285,9 @@ class HalfChecks:
         self._effects.send(producer.channel, question)
 
     def _producer(self, group: str, topics: list[str]) -> Client | None:
-        """Return the producer to ask: as in Java one that reads, of three tried in turn. It must have permission to
-        send to one of these topics, because the request contains the message and any user may join a producer group."""
+        """Return the producer to ask, or None. As in Java, try at most three in turn and skip a client that reads too
+        slowly. The producer must have permission to send to one of these topics, because the request contains the
+        message and any user may join a producer group."""
         for _ in range(PRODUCERS_TRIED):
             producer = self._clients.next_producer(group, topics)
             if producer is None or producer.channel.queued <= self._options.connections.client_write_buffer_high:
