@@ -139,7 +139,7 @@ import logging, sys, threading
 from bolide.node.logs.log_files import FileLog, RotatedFile
 class Hung:
     def wait(self, *arguments): threading.Event().wait()
-    close = flush = seek = write = wait
+    close = flush = seek = tell = write = wait
 file = RotatedFile(sys.argv[1], 1 << 20, 0, 1)
 file.stream.close()
 file.stream = Hung()

@@ -30,8 +30,8 @@ class RotatedFile(RotatingFileHandler):
     """One file and `count` older ones: path.1 is the newest of them. It is locked, because two that rotate lose lines.
 
     A day is divided into periods of `age` hours (0: none), and the first line of another period begins a file.
-    One thread writes it, without a lock. `logging` locks, flushes and closes all handlers at the end of a process, and
-    must not wait there for a disk that hangs.
+    One thread writes it by `emit`, which takes no lock: `logging` locks, flushes and closes all handlers at the end of
+    a process, and must not wait there for a disk that hangs.
     Raises OSError if the file cannot be opened, BlockingIOError if another process writes it.
     """
 
@@ -52,10 +52,6 @@ class RotatedFile(RotatingFileHandler):
             os.close(descriptor)
             raise
         return open(descriptor, "a", buffering=1, encoding="utf-8", errors="backslashreplace")
-
-    def createLock(self) -> None:  # a name of logging's
-        """No lock."""
-        self.lock = None
 
     def flush(self) -> None:
         """Do nothing: each line is flushed when it is written."""
