@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+
+from bolide.spark.spark_versions import ReadAllAvailable, ReadLimit
 
 Found = dict[str, Any]
 """A row that a reader returned, by column."""

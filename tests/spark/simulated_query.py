@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import CaseInsensitiveDict
-from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
 
 from bolide.spark.data_source import RocketMQDataSource
@@ -35,6 +34,7 @@ from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.writer import StreamWriter
+from bolide.spark.spark_versions import ReadMaxRows
 from bolide.transport.blocking import Pending
 
 IN_SCHEMA = StructType(

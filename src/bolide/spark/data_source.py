@@ -14,13 +14,13 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
 )
 
 from bolide.spark.body.avro_body import parsed_schema
 from bolide.spark.errors import OptionError
+from bolide.spark.older_stream import for_this_spark
 from bolide.spark.sink.writer import batch_writer, stream_writer
 from bolide.spark.source.bounds import batch_offsets
 from bolide.spark.source.cluster import Cluster
@@ -30,6 +30,7 @@ from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.sql_table import is_table
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.spark.source.tasks import plan, read_partition
+from bolide.spark.spark_versions import DataSourceStreamArrowWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ class RocketMQDataSource(DataSource):
         return RocketMQReader(self._checked(schema, False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return RocketMQStreamReader(self._checked(schema, True), schema)
+        return for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         return batch_writer(self.options, schema, overwrite)

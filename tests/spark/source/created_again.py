@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
 from tests.spark.source.checkpoints import produce, rows, stored

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bolide.spark.errors import DataLost
@@ -14,6 +13,7 @@ from bolide.spark.source.last_read import look
 from bolide.spark.source.queues import Offsets, Queue, to_json
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.spark_versions import ReadAllAvailable
 from proof.kit.waiting import wait_until
 from tests.spark.acting import ActingSet
 

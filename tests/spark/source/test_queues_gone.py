@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bolide.client import Message
@@ -18,6 +17,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.last_read import marks_of, marks_to_json
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
 from tests.client.patient_blocking import Admin

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bolide.spark.errors import DataLost, OptionError
@@ -22,6 +21,7 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.spark_versions import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
 from tests.spark.source.checkpoints import produce, rows, stored

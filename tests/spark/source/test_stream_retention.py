@@ -10,7 +10,6 @@ import random
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bolide.client import Message, MessageQueue
 from bolide.remoting import codes
@@ -19,6 +18,7 @@ from bolide.spark.data_source import RocketMQReader
 from bolide.spark.errors import DataLost
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.transport.blocking import ClientConnection
 from proof.kit.waiting import PATIENCE, wait_until
 from tests.client.patient_blocking import Admin

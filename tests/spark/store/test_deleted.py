@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bolide.layout.deleted_topics import NAME, mark_line
 from bolide.layout.errors import LayoutError
 from bolide.spark.dispatch.dispatch_parts import make_part
 from bolide.spark.errors import DataLost
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.spark.store.deleted import alive, is_undone, marks_of, newest_deletion
 from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import plan_stretches

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.spark.errors import CorruptStore, DataLost
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.spark.store.durable import CONFIRM, DurableEnd
 from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 from bolide.spark.store.store_plan import packed

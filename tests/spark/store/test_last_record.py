@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bolide.client import Message
 from bolide.layout.record import check_record
 from bolide.spark.errors import DataLost
+from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.spark.store.last_record import ELSEWHERE, NO_RECORD, SHORTER, Before, changed, mark_before, record_before
 from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import segment_files

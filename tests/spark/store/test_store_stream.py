@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from bolide.spark.errors import DataLost, OptionError
+from bolide.spark.spark_versions import ReadAllAvailable, ReadMaxBytes
 from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_schema import MESSAGES, TABLES
 from bolide.spark.store.store_stream import StoreStreamReader

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from bolide.spark.errors import OptionError
 from bolide.spark.sink.batch_log import decided_batches
@@ -18,6 +18,7 @@ from bolide.spark.sink.committing import PARTS, CommitParts, abort_batch, commit
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import SinkOptions, check_columns, sink_options
 from bolide.spark.sink.task_writing import write_rows
+from bolide.spark.spark_versions import DataSourceStreamArrowWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,6 +26,7 @@ from bolide.spark.source.ranges import Range
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
 from bolide.spark.source.sifting import Sifted, sifted
 from bolide.spark.source.source_options import SourceOptions
+from bolide.spark.spark_versions import to_arrow_schema
 from bolide.transport.blocking import ClientConnection
 
 if TYPE_CHECKING:
@@ -102,14 +103,12 @@ class RowMaker:
     """Makes the rows of one task, in order."""
 
     def __init__(self, part: Range, options: SourceOptions, schema: StructType) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         self._part = part
         self._filters = options.filters
         self._fail = options.fail_on_data_loss
         self._whole = options.fail_on_data_loss and not options.filters.at_broker
         """Whether every offset of the range must come with a message."""
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema: pa.Schema = to_arrow_schema(schema)
         self._bad = options.bad_records
         others = (*COLUMNS, BAD_RECORD)
         names = [name for name in self._schema.names if name not in others and not name.startswith(PROPERTY_PREFIX)]

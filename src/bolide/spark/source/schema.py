@@ -93,7 +93,8 @@ def arrow_schema(columns: tuple[str, ...], kind_of: Mapping[str, str] = COLUMNS)
     Types are built by hand: Spark's parser of DDL needs a JVM, which a worker does not have.
     """
     from pyspark.sql import types
-    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from bolide.spark.spark_versions import to_arrow_schema  # only where rows are made: it imports PySpark's sources
 
     kinds: dict[str, types.DataType] = {
         "string": types.StringType(),
@@ -106,4 +107,4 @@ def arrow_schema(columns: tuple[str, ...], kind_of: Mapping[str, str] = COLUMNS)
         "map<string,string>": types.MapType(types.StringType(), types.StringType()),
     }
     fields = [types.StructField(name, kinds[kind_of[name]]) for name in columns]
-    return to_arrow_schema(types.StructType(fields), timezone="UTC")
+    return to_arrow_schema(types.StructType(fields))

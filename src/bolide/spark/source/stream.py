@@ -17,15 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 
 from bolide.spark.errors import FOREIGN_CHECKPOINT, OptionError
+from bolide.spark.older_stream import INITIAL
 from bolide.spark.source.bounds import begin_offsets, hidden_ends
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
@@ -34,6 +28,13 @@ from bolide.spark.source.queues import LATEST, Offsets, Queue, from_json, to_jso
 from bolide.spark.source.ranges import limit_offsets
 from bolide.spark.source.source_options import SourceOptions
 from bolide.spark.source.tasks import plan, read_partition
+from bolide.spark.spark_versions import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("bolide.spark")
 QUEUES: Final = "queues"
 FROM: Final = "from"
-INITIAL: Final = "initial"
-"""Marks the start of a query, before anything was read."""
 ASK_INTERVAL_S: Final = 0.1
 ASK_SHARE: Final = 4
 """An idle stream waits this many times as long as its last requests took."""
@@ -111,6 +110,15 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._until = self._ask_latest()
+
+    def read_until(self, end: dict[str, Any] | None) -> None:
+        """Make the batches of this run end at this offset, or remove that bound; for `OlderStream`."""
+        self._until = None if end is None else offsets_of(end)
+
+    def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
+        """Whether any queue of an offset is missing in a later one, or was read further; for `OlderStream`."""
+        ends = offsets_of(end)
+        return any(ends.get(queue, -1) < offset for queue, offset in offsets_of(start).items())
 
     def initialOffset(self) -> dict[str, Any]:
         # Spark asks twice before the first batch; "latest" must not move in between.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from bolide.spark.errors import OptionError
+from bolide.spark.older_stream import for_this_spark
 from bolide.spark.source.schema import check_schema
 from bolide.spark.source.sql_table import is_table
 from bolide.spark.store.store_options import StoreReadOptions, columns_of, store_options
@@ -55,7 +56,7 @@ class RocketMQStoreDataSource(DataSource):
         options = store_options(self.options, streaming=True)
         if options.table not in (MESSAGES, STRETCHES):
             raise OptionError(f"table {options.table} cannot be streamed: use spark.read, or leave option table out")
-        return StoreStreamReader(options, check_schema(schema, columns_of(options), "rocketmq-store"))
+        return for_this_spark(StoreStreamReader(options, check_schema(schema, columns_of(options), "rocketmq-store")))
 
 
 class StoreReader(DataSourceReader):

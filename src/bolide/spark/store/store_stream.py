@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from bolide.spark.errors import FOREIGN_CHECKPOINT, OptionError
+from bolide.spark.older_stream import INITIAL
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
+from bolide.spark.spark_versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from bolide.spark.store.deleted import is_undone, newest_deletion
 from bolide.spark.store.durable import DurableEnd, next_start
 from bolide.spark.store.last_record import LAST, Before, changed, file_at, mark_before
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 OFFSET: Final = "offset"
 FROM: Final = "from"
-INITIAL: Final = "initial"
 DELETED: Final = "deleted"
 ASK_INTERVAL_S: Final = 0.1
 
@@ -77,6 +77,14 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._until = self._end()
+
+    def read_until(self, end: dict[str, Any] | None) -> None:
+        """Make the batches of this run end at this offset, or remove that bound; for `OlderStream`."""
+        self._until = -1 if end is None else int(end[OFFSET])
+
+    def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
+        """Whether a later offset is lower; for `OlderStream`."""
+        return int(end[OFFSET]) < int(start[OFFSET])
 
     def initialOffset(self) -> dict[str, Any]:
         # Spark asks twice before the first batch; "latest" must not move in between.

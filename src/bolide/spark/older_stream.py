@@ -1,0 +1,115 @@
+"""Streams under Spark 4.0 and 4.1, which name neither the start of a batch nor its limit when they ask for its end.
+
+They call `partitions(start, end)` for each batch, and at the restart of a query `partitions(end, end)` with the end of
+the last planned one, so the start of the next batch is known from there. A new query is asked for its end first.
+AvailableNow reads one batch per run, and nothing tells a source that it is on: with a limit a run ends after a batch of
+that many rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from bolide.spark.errors import OptionError
+from bolide.spark.spark_versions import PASSES_LIMITS, ReadAllAvailable, ReadLimit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG: Final = logging.getLogger("bolide.spark")
+INITIAL: Final = "initial"
+"""Marks the offset at which a query starts, before anything was read."""
+OPEN: Final = "open"
+"""Marks an end that was chosen before the start of its batch was known."""
+
+
+class NewerStream(Protocol):
+    """A stream reader as Spark 4.2 and newer use it."""
+
+    def initialOffset(self) -> dict[str, Any]: ...
+
+    def prepareForTriggerAvailableNow(self) -> None: ...
+
+    def getDefaultReadLimit(self) -> ReadLimit: ...
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]: ...
+
+    def reportLatestOffset(self) -> dict[str, Any] | None: ...
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]: ...
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]: ...
+
+    def stop(self) -> None: ...
+
+    def read_until(self, end: dict[str, Any] | None) -> None:
+        """Make the batches of this run end at this offset, as AvailableNow does, or remove that bound."""
+
+    def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
+        """Whether a batch between these offsets would lose what the start says about how far was read."""
+
+
+class OlderStream(DataSourceStreamReader):
+    """Lets Spark 4.0 and 4.1 use a reader that is written for newer ones.
+
+    The first batch of each run may be the only one, so it is planned as for AvailableNow: it fails if a broker is away.
+    """
+
+    def __init__(self, reader: NewerStream) -> None:
+        self._reader = reader
+        self._reached: dict[str, Any] | None = None
+        """The end of the last planned batch, once Spark has named it."""
+        self._asked = False
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._reader.initialOffset()
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # as Spark 4.0 and 4.1 call it
+        start = self._reached or self._reader.initialOffset()
+        first, self._asked = not self._asked, True
+        if first:
+            self._reader.prepareForTriggerAvailableNow()
+        else:
+            self._reader.read_until(None)
+        end = self._reader.latestOffset(start, self._reader.getDefaultReadLimit())
+        newest = self._reader.reportLatestOffset()
+        if first and newest is not None and self._reader.goes_back(newest, end):
+            _LOG.warning("a limit ends this batch before the last message; AvailableNow ends the query after it")
+        return end if self._reached is not None or INITIAL in end else {**end, OPEN: True}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._reached = end
+        if start == end:
+            return []
+        return self._reader.partitions(start, self._closed(start, end))
+
+    def _closed(self, start: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+        """The end of a batch with what a batch from this start needs. Raises OptionError if it cannot begin there."""
+        if OPEN not in end or INITIAL in start:
+            return end
+        if self._reader.goes_back(start, end):
+            raise OptionError(
+                "this Spark chose the end of a batch before it read the checkpoint, which is ahead of it in some "
+                "queue: use Spark 4.2 or newer, or leave out the limit and trigger AvailableNow"
+            )
+        self._reader.read_until(end)
+        return self._reader.latestOffset(start, ReadAllAvailable())
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of a task. Spark passes None if a batch has no tasks."""
+        return iter(()) if partition is None else self._reader.read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The checkpoint has the progress."""
+
+    def stop(self) -> None:
+        self._reader.stop()
+
+
+def for_this_spark(reader: Any) -> DataSourceStreamReader:
+    """A stream reader as the installed Spark calls it."""
+    return reader if PASSES_LIMITS else OlderStream(reader)

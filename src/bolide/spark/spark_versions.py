@@ -1,0 +1,99 @@
+"""What differs between PySpark 4.0, 4.1, 4.2 and 4.3: names, base classes and Arrow schemas.
+
+The rest of `bolide.spark` is written for the newest one. `older_stream` has the calls of a stream.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamReader, DataSourceStreamWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxBytes,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+    from pyspark.sql.types import StructType
+else:
+    if find_spec("pyspark.sql.streaming.datasource") is not None:  # 4.2 and newer
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxBytes,
+            ReadMaxRows,
+            ReadMinRows,
+            SupportsTriggerAvailableNow,
+        )
+    else:
+
+        class SupportsTriggerAvailableNow:
+            """Older Sparks do not ask for it."""
+
+        class ReadLimit:
+            """How much one batch reads."""
+
+        @dataclass
+        class ReadAllAvailable(ReadLimit):
+            """Everything."""
+
+        @dataclass
+        class ReadMaxRows(ReadLimit):
+            """At most so many rows."""
+
+            max_rows: int
+
+        @dataclass
+        class ReadMinRows(ReadLimit):
+            """At least so many rows."""
+
+            min_rows: int
+
+        @dataclass
+        class ReadMaxBytes(ReadLimit):
+            """At most so many bytes."""
+
+            max_bytes: int
+
+    if hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.1 and newer
+        from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    else:
+
+        class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
+            """A stream's writer that receives Arrow batches, as 4.0 gives them to any Arrow writer."""
+
+
+__all__ = [
+    "PASSES_LIMITS",
+    "DataSourceStreamArrowWriter",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxBytes",
+    "ReadMaxRows",
+    "ReadMinRows",
+    "SupportsTriggerAvailableNow",
+    "to_arrow_schema",
+]
+
+PASSES_LIMITS: Final = "limit" in inspect.signature(DataSourceStreamReader.latestOffset).parameters
+"""Whether Spark names the start and the limit of a stream's next batch and prepares for AvailableNow: from 4.2 on."""
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark expects for this one. Times are in UTC."""
+    from pyspark.sql.pandas import types
+
+    convert: Any = types.to_arrow_schema
+    zone = {"timezone": "UTC"} if "timezone" in inspect.signature(convert).parameters else {}  # 4.0 and 4.1 use UTC
+    made: pa.Schema = convert(schema, **zone)
+    return made
