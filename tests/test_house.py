@@ -156,7 +156,6 @@ TWINS = {
     "ConnectionPool": BLOCKING,
     "ConsumeCall": BOTH_ENDS,
     "DataVersion": SAME_IN_ROCKETMQ,
-    "DefaultSource": "Spark demands this name",
     "Finding": ALSO_ON_SPARK,
     "MessageQueue": SAME_IN_ROCKETMQ,
     "Producer": BLOCKING,
