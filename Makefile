@@ -1,6 +1,6 @@
-# make demo | quick | test | lint | docs | wheels | quick-pythons | bench | interop | spark-long | rocketmq-tests | mutations |
-# dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts | differential | explore | fuzz | sequences |
-# simulate | soak.
+# make demo | quick | test | lint | docs | wheels | quick-pythons | bench | interop | spark-long | spark-matrix |
+# rocketmq-tests | mutations | dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts |
+# differential | explore | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, LONG=none|quarter|all, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -22,8 +22,8 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin bench cli console interop runner
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheels demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long rocketmq-tests mutations \
-  attack chaos cuts sequences dev lock clean venv-demo venv-test
+.PHONY: wheels demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long spark-matrix \
+  rocketmq-tests mutations attack chaos cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -64,6 +64,11 @@ spark-long: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	$(BIN)/python -m proof.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m spark $(ARGS)
+
+# The tests of the Spark rooms, without Java's brokers, with each older PySpark. CI runs one: ARGS=--one.
+spark-matrix: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && export BOLIDE_IMPL=compiled WORKERS=$(WORKERS) && \
+	exec $(BIN)/python tools/spark_matrix.py $(ARGS) -m "not java and not long" tests/spark
 
 # RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
 rocketmq-tests: venv-test

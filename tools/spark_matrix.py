@@ -1,0 +1,68 @@
+"""Runs the tests of the Spark rooms with each supported PySpark that is older than the one in requirements.lock.
+
+    .venv/bin/python tools/spark_matrix.py [--one] [arguments for pytest]
+
+`make spark-matrix` runs all of them, `--one` the one that the hash of the commit chooses, as CI does. Each PySpark is
+installed in a folder of its own, .spark/4.1.4, which precedes the environment's packages. Exit code 1 if a suite fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSIONS = ("4.0.5", "4.1.4", "4.2.1")
+
+
+def installed(version: str) -> Path:
+    """The folder with this PySpark. SystemExit if it cannot be installed."""
+    folder = ROOT / ".spark" / version
+    if folder.exists():
+        return folder
+    print(f"bolide: installing PySpark {version}, which takes some minutes", flush=True)
+    begin = time.monotonic()
+    half = folder.with_name(f"{version}.part")
+    shutil.rmtree(half, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
+    command = [*pip, "--no-deps", "--target", str(half), f"pyspark=={version}"]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        raise SystemExit(f"bolide: PySpark {version} could not be installed")
+    half.rename(folder)
+    print(f"bolide: that took {time.monotonic() - begin:.0f} s", flush=True)
+    return folder
+
+
+def run_suite(version: str, arguments: list[str]) -> int:
+    """Run the tests with this PySpark; pytest's exit code."""
+    path = os.pathsep.join(filter(None, [str(installed(version)), os.environ.get("PYTHONPATH")]))
+    print(f"bolide: the Spark tests with PySpark {version}", flush=True)
+    workers = os.environ.get("WORKERS") or "3"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "loadgroup", "--again", *arguments]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+
+def of_this_commit() -> str:
+    """The version whose turn it is."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return VERSIONS[int(head.stdout, 16) % len(VERSIONS)]
+
+
+def main(arguments: list[str]) -> int:
+    """Run from anywhere; see the top of the file."""
+    versions: tuple[str, ...] = VERSIONS
+    if "--one" in arguments:
+        arguments.remove("--one")
+        versions = (of_this_commit(),)
+    failed = [version for version in versions if run_suite(version, arguments)]
+    if failed:
+        print(f"bolide: the Spark tests failed with PySpark {' and '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
