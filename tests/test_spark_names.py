@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import bolide.spark
 
 
@@ -16,5 +18,12 @@ def test_every_name_that_is_offered_is_found() -> None:
 
 def test_importing_the_package_imports_no_job() -> None:
     code = "import sys, bolide.spark; print([name for name in sys.modules if name.startswith('bolide.spark.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["pyspark_rocketmq", "pyspark_rocketmq_store"])
+def test_the_processes_that_plan_a_read_do_not_wait_for_pandas(module: str) -> None:
+    code = f"import sys, {module}; print(sorted({{'pandas', 'pyarrow.parquet', 'fastavro'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

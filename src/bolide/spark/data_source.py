@@ -18,10 +18,8 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from bolide.spark.body.avro_body import parsed_schema
 from bolide.spark.errors import OptionError
 from bolide.spark.older_stream import for_this_spark
-from bolide.spark.sink.writer import batch_writer, stream_writer
 from bolide.spark.source.bounds import batch_offsets
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.key_lookup import tasks_by_keys
@@ -56,15 +54,21 @@ class RocketMQDataSource(DataSource):
         return for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from bolide.spark.sink.writer import batch_writer  # not in the planner of a read, which it would delay
+
         return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from bolide.spark.sink.writer import stream_writer  # as above
+
         return stream_writer(self.options, schema, overwrite)
 
     def _checked(self, schema: StructType, streaming: bool) -> SourceOptions:
         options = read_options(self.options, streaming)
         check_read_schema(schema, options.extra_columns(), bool(options.body.kind))
         if options.body.kind == "avro":
+            from bolide.spark.body.avro_body import parsed_schema  # as above
+
             parsed_schema(options.body.schema)
         if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:
             raise OptionError("a schema and option columns contradict each other: give one of them")

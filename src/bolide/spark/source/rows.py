@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH: Final = 8_192
 """Spark is fastest with 1,000 to 10,000 rows per batch."""
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
-_TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
-"""By the two transaction bits of the sys flag."""
+_TRANSACTION_STATES: Final = ("none", "prepared", "commit", "rollback")
+"""By the two transaction bits of the sys flag. No array: making one imports pandas, which no planner needs."""
 EARLIEST_MS: Final = -62_135_424_000_000
 """0001-01-03: Spark's timestamps begin with the year 1, and Python asks for the day before."""
 LATEST_MS: Final = 253_402_041_600_000
@@ -223,7 +223,8 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
         return timestamps(records.numbers(name))
     if name == "transaction_state":
         bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
-        return _TRANSACTION_STATES.take(pa.array(bits))
+        states: Any = pa.array(_TRANSACTION_STATES)
+        return states.take(pa.array(bits))
     if name.startswith(PROPERTY_PREFIX):
         return records.property_values(name.removeprefix(PROPERTY_PREFIX))
     return records.column(name)
