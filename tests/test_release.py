@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 from build_backend.metadata import addresses, outside
-from tools.build_wheels import VERSIONS, python_of, wrong_name
+from tools.build_wheels import VERSIONS, is_compiled, python_of, without_compiler, wrong_name
 from tools.changelog import TOP, released
 from tools.quick_pythons import VERSIONS as NEWER
 
@@ -25,6 +25,19 @@ def test_only_manylinux_and_pure_wheels_may_be_uploaded() -> None:
 def test_a_wheel_is_tried_with_its_own_python() -> None:
     assert python_of("bolide-0.1.0-cp313-cp313-manylinux_2_17_x86_64.whl") == "3.13"
     assert python_of("bolide-0.1.0-py3-none-any.whl") == "3.11"
+    assert python_of("bolide-0.1.0.tar.gz") == "3.11"
+
+
+def test_the_name_of_a_file_tells_whether_it_is_compiled() -> None:
+    assert is_compiled("bolide-0.1.0-cp312-cp312-manylinux_2_17_x86_64.whl")
+    assert not is_compiled("bolide-0.1.0-py3-none-any.whl")
+    assert not is_compiled("bolide-0.1.0.tar.gz")
+
+
+def test_a_file_is_tried_where_no_compiler_is_found() -> None:
+    caller = {"PATH": "/usr/bin", "CC": "/usr/bin/gcc", "BOLIDE_BUILD": "yes", "PYTHONPATH": "src", "HOME": "/home/me"}
+    machine = without_compiler(caller, Path("/tmp/venv"), Path("/tmp/cache"))
+    assert machine == {"PATH": "/tmp/venv/bin", "HOME": "/home/me", "PIP_CACHE_DIR": "/tmp/cache"}
 
 
 def test_wheels_are_built_for_the_pythons_of_the_classifiers() -> None:

@@ -1,14 +1,15 @@
-"""Builds the files of a release into dist/, and installs each wheel into an empty environment to try it.
+"""Builds the files of a release into dist/, and installs each into an empty environment to try it.
 
     python3 -m tools.build_wheels [--pythons 3.11,3.12,3.13] [--out dist]
 
 `make wheels` runs it. It makes the source distribution. From that it makes the wheel without extensions, and one
-compiled wheel per installed Python, which auditwheel gives a manylinux tag. It installs each wheel with binary packages
-only, so that no compiler is needed, runs `bolide version`, and runs the quick tests of the client on it. A table of
-sizes and times ends the output. Exit code 1 if a wheel fails, or if one of the Pythons is missing.
+compiled wheel per installed Python, which auditwheel gives a manylinux tag. With a path that has no compiler, it
+installs each of these files into an empty environment with an empty cache of pip, then into a second one with the cache
+that the first left. It runs `bolide version` and the quick tests of the client there. A table of sizes and times ends
+the output. Exit code 1 if a file fails, or if one of the Pythons is missing.
 
-Each compiled wheel takes 3 to 5 minutes on two cores. Standard library only; `build` and `auditwheel` are installed in
-.venv-wheels.
+Each compiled wheel takes 3 to 5 minutes on two idle cores. Standard library only; `build` and `auditwheel` are
+installed in .venv-wheels.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,8 @@ TEST_NEEDS = "numpy"
 """A package that the tests of the client use besides the extra `test`."""
 CHOICES = ("BOLIDE_IMPL", "BOLIDE_BUILD", "PYTHONPATH")
 """Variables of the caller that would change the build or the tests."""
+COMPILERS = ("CC", "CXX", "LDSHARED")
+"""Variables that name a compiler which is not on the path."""
 TESTS = ("tests/client", "-m", "not java and not spark and not slow and not crash")
 
 
@@ -44,22 +48,28 @@ class WheelFailed(Exception):
 
 @dataclass(frozen=True)
 class Tried:
-    """A row of the table. Times are seconds."""
+    """A row of the table. Times are seconds; `again` is an install with the cache of pip that the first one left."""
 
     name: str
     megabytes: float
     built: float
     installed: float
+    again: float
     tests: str
 
 
 def run(what: str, *command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
-    """Run a command and return its output; raises `WheelFailed` with the last lines if it fails."""
+    """Run a command with the caller's variables and return its output; raises `WheelFailed` as `run_in` does."""
     kept = {name: value for name, value in os.environ.items() if name not in CHOICES}
+    return run_in({**kept, **environment}, what, *command, cwd=cwd)
+
+
+def run_in(environment: dict[str, str], what: str, *command: str | Path, cwd: Path) -> str:
+    """Run a command with these variables only; raises `WheelFailed` with the last lines of its output if it fails."""
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**kept, **environment},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -84,16 +94,26 @@ def only(folder: Path, pattern: str) -> Path:
     return files[0]
 
 
+def without_compiler(variables: Mapping[str, str], venv: Path, cache: Path) -> dict[str, str]:
+    """The variables of a machine without a compiler: the path has the programs of `venv` and nothing else."""
+    kept = {name: value for name, value in variables.items() if name not in CHOICES + COMPILERS}
+    return {**kept, "PATH": str(venv / "bin"), "PIP_CACHE_DIR": str(cache)}
+
+
 def tags(wheel: str) -> tuple[str, str]:
     """The Python tag and the platform tag of a wheel, by its file name."""
     parts = wheel.removesuffix(".whl").split("-")
     return parts[-3], parts[-1]
 
 
-def python_of(wheel: str) -> str:
-    """The Python that a wheel is for, "3.12"; a wheel for all of them is tried with the oldest."""
-    python = tags(wheel)[0]
-    return f"3.{python.removeprefix('cp3')}" if python.startswith("cp3") else VERSIONS[0]
+def is_compiled(file: str) -> bool:
+    """Whether a file of the release has extensions, by its name."""
+    return file.endswith(".whl") and tags(file)[0].startswith("cp3")
+
+
+def python_of(file: str) -> str:
+    """The Python that a file of the release is for, "3.12"; what is for all of them is tried with the oldest."""
+    return f"3.{tags(file)[0].removeprefix('cp3')}" if is_compiled(file) else VERSIONS[0]
 
 
 def wrong_name(wheel: str) -> str:
@@ -106,13 +126,18 @@ def wrong_name(wheel: str) -> str:
     return ""
 
 
+def pip(venv: Path) -> tuple[str | Path, ...]:
+    """The command that installs into an environment and takes no package that needs a compiler."""
+    quiet = ("--disable-pip-version-check", "install", "--quiet")
+    return (venv / "bin" / "python", "-m", "pip", *quiet, "--only-binary", ":all:")
+
+
 def make_tools(folder: Path) -> Path:
     """The environment with the tools that build; returns its Python."""
     python = folder / "bin" / "python"
     if not python.exists():
         run("making the environment of the tools", sys.executable, "-m", "venv", folder)
-    pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *NEEDS)
-    run("installing build and auditwheel", *pip)
+    run("installing build and auditwheel", *pip(folder), *NEEDS)
     return python
 
 
@@ -126,8 +151,8 @@ def build_source(tools: Path, out: Path) -> Path:
 def build_wheel(python: str | Path, source: Path, out: Path, choice: str) -> Path:
     """Build one wheel from the source distribution, as pip does for a user, into `out`."""
     with tempfile.TemporaryDirectory() as folder:
-        pip = (python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir", folder)
-        run(f"the wheel of {python}", *pip, source, BOLIDE_BUILD=choice)
+        command = (python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir", folder)
+        run(f"the wheel of {python}", *command, source, BOLIDE_BUILD=choice)
         made = only(Path(folder), "*.whl")
         return Path(shutil.move(str(made), out / made.name))
 
@@ -141,43 +166,54 @@ def repair(tools: Path, wheel: Path, out: Path) -> Path:
         return Path(shutil.move(str(made), out / made.name))
 
 
-def try_wheel(wheel: Path, built: float) -> Tried:
-    """Install a wheel into an empty environment, ask for its version, and run the quick tests of the client."""
-    program = found(python_of(wheel.name))
+def try_file(file: Path, built: float) -> Tried:
+    """Install a file of the release twice where there is no compiler, and run the quick tests of the client on it."""
+    program = found(python_of(file.name))
     if program is None:
-        raise WheelFailed(f"{wheel.name} needs Python {python_of(wheel.name)}, which is not installed here")
-    say(f"trying {wheel.name} with {program}")
-    compiled = tags(wheel.name)[0].startswith("cp3")
-    with tempfile.TemporaryDirectory() as folder:
-        venv = Path(folder) / "venv"
-        python = venv / "bin" / "python"
-        run("making an empty environment", program, "-m", "venv", venv)
-        pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--only-binary", ":all:")
-        begin = time.monotonic()
-        run(f"installing {wheel.name}", *pip, wheel, cwd=Path(folder), CC="/no-compiler")
-        installed = time.monotonic() - begin
-        version = run(f"bolide version of {wheel.name}", venv / "bin" / "bolide", "version", cwd=Path(folder))
-        if (COMPILED in version) != compiled:
-            kind = "compiled" if compiled else "without extensions"
-            raise WheelFailed(f"{wheel.name} is {kind}, but bolide version prints:\n{version}")
-        lock = ROOT / "requirements.lock"
-        run(
-            "installing what the tests need", *pip, "--constraint", lock, f"{wheel}[test]", TEST_NEEDS, cwd=Path(folder)
-        )
-        tested = run(
-            f"the tests of {wheel.name}",
-            *(python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS),
-            BOLIDE_IMPL="compiled" if compiled else "python",
-        )
-    return Tried(wheel.name, wheel.stat().st_size / 1e6, built, installed, tested.splitlines()[-1].strip("= "))
+        raise WheelFailed(f"{file.name} needs Python {python_of(file.name)}, which is not installed here")
+    say(f"trying {file.name} with {program}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        venv, installed = install(file, program, folder / "first", folder / "cache")
+        _, again = install(file, program, folder / "second", folder / "cache")
+        tests = run_tests(file, venv, without_compiler(os.environ, venv, folder / "cache"))
+    return Tried(file.name, file.stat().st_size / 1e6, built, installed, again, tests)
+
+
+def install(file: Path, program: str, venv: Path, cache: Path) -> tuple[Path, float]:
+    """Install a file into a new environment, and check what `bolide version` says; the environment and the seconds."""
+    run("making an empty environment", program, "-m", "venv", venv)
+    machine = without_compiler(os.environ, venv, cache)
+    begin = time.monotonic()
+    run_in(machine, f"installing {file.name}", *pip(venv), file, cwd=venv)
+    seconds = time.monotonic() - begin
+    version = run_in(machine, f"bolide version of {file.name}", venv / "bin" / "bolide", "version", cwd=venv)
+    if (COMPILED in version) != is_compiled(file.name):
+        kind = "compiled" if is_compiled(file.name) else "without extensions"
+        raise WheelFailed(f"{file.name} is {kind}, but bolide version prints:\n{version}")
+    return venv, seconds
+
+
+def run_tests(file: Path, venv: Path, machine: dict[str, str]) -> str:
+    """Run the quick tests of the client in the environment; returns the line with their count."""
+    needs = ("--constraint", ROOT / "requirements.lock", f"{file}[test]", TEST_NEEDS)
+    run_in(machine, "installing what the tests need", *pip(venv), *needs, cwd=venv)
+    told = run_in(
+        {**machine, "BOLIDE_IMPL": "compiled" if is_compiled(file.name) else "python"},
+        f"the tests of {file.name}",
+        *(venv / "bin" / "python", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS),
+        cwd=ROOT,
+    )
+    return told.splitlines()[-1].strip("= ")
 
 
 def build_all(tools: Path, versions: list[str], out: Path) -> dict[str, float]:
-    """Build source distribution and wheels; returns the seconds each wheel took, by its name."""
+    """Build source distribution and wheels; returns the seconds each file took, by its name."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    begin = time.monotonic()
     source = build_source(tools, out)
-    took: dict[str, float] = {}
+    took = {source.name: time.monotonic() - begin}
     begin = time.monotonic()
     say("building the wheel without extensions")
     took[build_wheel(tools, source, out, "no").name] = time.monotonic() - begin
@@ -203,17 +239,17 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         tools = make_tools(ROOT / ".venv-wheels")
         took = build_all(tools, given.pythons.split(","), out)
-        wheels = sorted(out.glob("*.whl"))
-        for wheel in wheels:
+        for wheel in sorted(out.glob("*.whl")):
             if reason := wrong_name(wheel.name):
                 raise WheelFailed(reason)
-        rows = [try_wheel(wheel, took[wheel.name]) for wheel in wheels]
+        rows = [try_file(out / name, seconds) for name, seconds in took.items()]
     except WheelFailed as failure:
         print(f"bolide: {failure}", file=sys.stderr, flush=True)
         return 1
-    print(f"{'wheel':<75} {'MB':>5} {'built':>6} {'installed':>9}  tests")
+    print(f"{'file':<75} {'MB':>5} {'built':>6} {'installed':>9} {'again':>7}  tests")
     for row in rows:
-        print(f"{row.name:<75} {row.megabytes:>5.1f} {row.built:>4.0f} s {row.installed:>7.1f} s  {row.tests}")
+        times = f"{row.built:>4.0f} s {row.installed:>7.1f} s {row.again:>5.1f} s"
+        print(f"{row.name:<75} {row.megabytes:>5.1f} {times}  {row.tests}")
     return 0
 
 
