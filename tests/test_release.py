@@ -28,7 +28,7 @@ def test_a_wheel_is_tried_with_its_own_python() -> None:
     assert python_of("bolide-0.1.0.tar.gz") == "3.11"
 
 
-def test_the_name_of_a_file_tells_whether_it_is_compiled() -> None:
+def test_compiled_files_are_known_by_their_names() -> None:
     assert is_compiled("bolide-0.1.0-cp312-cp312-manylinux_2_17_x86_64.whl")
     assert not is_compiled("bolide-0.1.0-py3-none-any.whl")
     assert not is_compiled("bolide-0.1.0.tar.gz")
