@@ -128,10 +128,8 @@ class PlainGate:
             raise Denied(f"No acl config for {key}")
         if account.trusted(address):
             return
-        if not _signed(command, account.secret):
-            raise Denied(f"Check signature failed for accessKey={key}")
         full = full_signature_holds(command.code, command.ext(), command.body, account.secret)
-        if full is False:
+        if full is False or (full is None and not _signed(command, account.secret)):
             raise Denied(f"Check signature failed for accessKey={key}")
         if full is None and self._full_users.covers(key):
             raise Denied(f"accessKey={key} {NOT_FULL}")
