@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,6 +237,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     given = parser.parse_args(arguments)
     out = given.out.resolve()
+    if not tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["bolide"]["repository"]:
+        say("tool.bolide.repository in pyproject.toml is empty: README and metadata have no links to its files")
     try:
         tools = make_tools(ROOT / ".venv-wheels")
         took = build_all(tools, given.pythons.split(","), out)
