@@ -31,3 +31,33 @@ def test_ctrl_c_while_it_loads_ends_it_quietly(where: str) -> None:
         [sys.executable, "-c", PROGRAM, "version", where], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+ENDED = """
+import atexit, os, signal, sys, types
+
+class Last:
+    def __del__(self):  # called when the interpreter frees the modules
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+
+sys.modules["bolide.cli.main"] = module = types.ModuleType("bolide.cli.main")
+module.last = Last()
+status = sys.argv.pop()
+
+def run():
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    if status == "raise":
+        raise KeyboardInterrupt
+    sys.exit(int(status))
+
+module.main = run
+from bolide.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("status", "code"), [("0", 0), ("3", 3), ("raise", 130)])
+def test_signals_at_the_exit_keep_the_exit_code(status: str, code: int) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDED, status], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")

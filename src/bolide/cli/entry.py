@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import signal
 import sys
 from typing import Final
 
@@ -17,3 +19,15 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        atexit.register(_ignore_signals)
+
+
+def _ignore_signals() -> None:
+    """Keep the exit code of a command that has ended, whatever signals still arrive.
+
+    While the interpreter frees its modules, which takes longer than many a clean stop, it has already put the system's
+    handlers in place of its own, and a second SIGTERM or Ctrl-C would kill the process. It keeps ignored signals.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
