@@ -31,6 +31,14 @@ def why_unsupported(code: int) -> str:
     return next((reason for codes, reason in REASONS if code in codes), "")
 
 
+def not_a_name_server(address: str, remark: str | None) -> str:
+    """The error text for a peer that rejects a name server's request with REQUEST_CODE_NOT_SUPPORTED and `remark`."""
+    return (
+        f"{address} is not a name server, it does not know the request: if it is a broker, give the address of its"
+        f" name server, whose usual port is 9876 ({(remark or 'it gave no reason').strip()})"
+    )
+
+
 def unsupported(command: Command) -> Command:
     """The answer to a request that this server does not serve: RocketMQ's code and words, and the reason."""
     reason = why_unsupported(command.code)

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from bolide.client.messages.advice import advice, first_line
 from bolide.errors import ArgumentError, BolideError, LocalError, PeerError
-from bolide.remoting import codes
+from bolide.remoting import codes, unsupported
 
 STALE_ROUTE_CODES: Final = frozenset(
     {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
@@ -123,9 +123,4 @@ def not_a_name_server(error: ResponseError, address: str) -> ResponseError:
     """The error of a name server's answer; or, where a peer does not know its requests, that it is not one."""
     if error.code != codes.REQUEST_CODE_NOT_SUPPORTED:
         return error
-    return ResponseError(
-        f"{address} is not a name server, it does not know the request: if it is a broker, give the address of its"
-        f" name server, whose usual port is 9876 ({error.remark})",
-        codes.REQUEST_CODE_NOT_SUPPORTED,
-        error.remark,
-    )
+    return ResponseError(unsupported.not_a_name_server(address, error.remark), error.code, error.remark)
