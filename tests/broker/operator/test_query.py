@@ -53,6 +53,12 @@ def test_by_key(parts: Queries) -> None:
     assert len(bodies(parts.by_key("all", maxNum="3"))) == 3
 
 
+def test_both_ends_of_the_range_are_exact(parts: Queries) -> None:
+    span = {"beginTimestamp": str(NOW + 10), "endTimestamp": str(NOW + 12)}
+    assert bodies(parts.by_key("all", **span)) == [b"10", b"11", b"12"]
+    assert bodies(parts.by_key("all", maxNum="2", **span)) == [b"11", b"12"]
+
+
 def test_a_unique_key_has_a_limit_of_its_own(parts: Queries) -> None:
     assert bodies(parts.by_key("FIRST", _UNIQUE_KEY_QUERY="true", maxNum="1")) == [b"0"]
     assert len(bodies(parts.by_key("U", _UNIQUE_KEY_QUERY="true", maxNum="1"))) == 32

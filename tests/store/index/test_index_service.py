@@ -185,6 +185,38 @@ def test_full_files_are_followed_by_new_ones(tmp_path: Path) -> None:
     assert again.query("T", "all", 64, 0, EVER) == [number * 100 for number in range(35)]
 
 
+def test_the_range_of_a_query_is_exact_by_the_store_times_of_records(tmp_path: Path) -> None:
+    """The index contains whole seconds since the first time of its file."""
+    index = open_index(tmp_path, replace(SHAPE, index_entries=500))
+    times = {number * 100: 1_000_137 + number * 137 for number in range(40)}
+    for number, time in enumerate(times.values()):
+        index.put(record(number, "all", time=time), NOW)
+
+    def found(begin: int, end: int, most: int = 64) -> list[int]:
+        return index.query("T", "all", most, begin, end, stored=times.__getitem__)
+
+    for begin in range(1_000_100, 1_006_000, 69):
+        for end in range(begin, 1_006_000, 411):
+            assert found(begin, end) == [offset for offset, time in times.items() if begin <= time <= end]
+    assert found(0, times[3000], 2) == [2900, 3000], "the newest of those in the range"
+    assert index.query("T", "all", 64, 0, EVER, stored=None) == list(times), "without reading a record"
+
+
+def test_a_query_reads_a_limited_number_of_records(tmp_path: Path) -> None:
+    reads: list[int] = []
+
+    def stored(offset: int) -> int:
+        reads.append(offset)
+        return 0
+
+    index = open_index(tmp_path, replace(SHAPE, index_slots=10, index_entries=6_000))
+    for number in range(5_000):
+        index.put(record(number, "all", time=1_000_500), NOW)
+    index.put(record(5_000, "last", time=1_000_900), NOW)
+    assert index.query("T", "all", 64, 1_000_600, 1_000_700, stored=stored) == []
+    assert len(reads) == 4_081  # 2**20 entries, each of these as 257
+
+
 def test_records_older_than_the_newest_are_skipped(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     fill(index, 3)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import Final, final
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
 
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from librt.vecs import extend, vec
@@ -29,6 +30,10 @@ from bolide.store.disk.segments import HandleCache
 
 ENTRIES_LIMIT: Final = 64 * 1024
 """Bytes of entries that may wait in memory."""
+READ_STEPS: Final = 256
+"""What reading a record counts as, in entries that a query looks at."""
+StoreTime: TypeAlias = Callable[[int], int]
+"""Returns the store time (ms) of the record at a physical offset, -1 if there is none."""
 _CHUNK_SLOTS: Final = 256 * 1024
 _WINDOW: Final = 3276 * ENTRY_SIZE
 _SWAP: Final = sys.byteorder == "little"
@@ -305,11 +310,15 @@ class IndexFile:
         first, last = self.begin_timestamp, self.end_timestamp
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
-    def find(self, hashed: i64, max_count: i64, begin: i64, end: i64, found: list[int], steps: i64) -> i64:
-        """Append physical offsets of entries with this hash and a time within [begin, end], newest first.
+    def find(
+        self, hashed: i64, max_count: i64, begin: i64, end: i64, found: list[int], steps: i64, stored: StoreTime | None
+    ) -> i64:
+        """Append physical offsets of entries with this hash and a time within [begin, end] ms, newest first.
 
-        Stops at `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries of the
-        chain; returns the steps left. A chain that does not descend (a damaged file) ends there.
+        Entries contain whole seconds. `stored` returns the store time in ms of a record, for those whose second is in
+        the range only in part; a call counts as `READ_STEPS` steps. None takes the second, as RocketMQ does. Stops at
+        `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries of the chain; returns
+        the steps left. A chain that does not descend (a damaged file) ends there.
         """
         number = self._head(hashed % self.slots)
         count = self.index_count
@@ -331,10 +340,16 @@ class IndexFile:
             if seconds < 0:
                 break
             time: i64 = self.begin_timestamp + seconds * 1000
-            if i64(read_i32_be(window, at)) == hashed and begin <= time <= end:
-                found.append(int(read_i64_be(window, at + 4)))
+            last: i64 = time if stored is None else time + 999
+            if i64(read_i32_be(window, at)) == hashed and begin <= last and time <= end:
+                offset = int(read_i64_be(window, at + 4))
+                if stored is not None and (time < begin or last > end):
+                    steps -= READ_STEPS
+                    time = i64(stored(offset))
+                if begin <= time <= end:
+                    found.append(offset)
             previous: i64 = i64(read_i32_be(window, at + 16))
-            if previous >= number or time < begin:
+            if previous >= number or last < begin:
                 break
             number = previous
         return steps

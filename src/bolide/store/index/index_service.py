@@ -16,7 +16,7 @@ from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import FileFailed, Files
 from bolide.store.disk.segments import HandleCache
-from bolide.store.index.index_file import IndexFile, read_header
+from bolide.store.index.index_file import IndexFile, StoreTime, read_header
 from bolide.store.index.key_hash import continue_hash, key_hash
 
 NAME_DIGITS: Final = 17
@@ -300,10 +300,20 @@ class IndexService:
 
     # -- reading --
 
-    def query(self, topic: str, key: str, max_count: int, begin: int, end: int, index_type: str = "") -> list[int]:
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        begin: int,
+        end: int,
+        index_type: str = "",
+        stored: StoreTime | None = None,
+    ) -> list[int]:
         """Physical offsets, ascending, of records that may have this key and a store time within [begin, end] (ms).
 
-        `index_type` "T" looks the key up among the tags. Hashes collide: the caller must check topic and key.
+        `index_type` "T" looks the key up among the tags. Hashes collide: the caller must check topic and key. The index
+        contains whole seconds: `stored` tells the milliseconds, without it the time is rounded down as in RocketMQ.
         Entries put a moment ago are found. May wait for the disk.
         """
         text = "T#" + key if index_type == "T" else key
@@ -315,7 +325,7 @@ class IndexService:
             if limit <= len(found) or steps <= 0:
                 break
             if file.overlaps(begin, end):
-                steps = file.find(hashed, limit, begin, end, found, steps)
+                steps = file.find(hashed, limit, begin, end, found, steps, stored)
             if file.begin_timestamp < begin:
                 break
         found.sort()

@@ -44,7 +44,7 @@ class KeyQuery:
         index = self._index
         result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told
         for _ in range(_PASSES):
-            offsets = index.query(topic, key, max_count, begin, end, index_type)
+            offsets = index.query(topic, key, max_count, begin, end, index_type, self._store_time)
             if not offsets:
                 break
             result.last_update_timestamp = index.last_update_timestamp
@@ -62,3 +62,6 @@ class KeyQuery:
                 break
             end = oldest
         return result
+
+    def _store_time(self, physical_offset: int) -> int:
+        return record_store_time(self._log, physical_offset, 1)
