@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from bolide.spark.errors import OptionError
+from bolide.spark.failed_stream import stream_reader
 from bolide.spark.older_stream import for_this_spark
 from bolide.spark.source.bounds import batch_offsets
 from bolide.spark.source.cluster import Cluster
@@ -51,7 +52,7 @@ class RocketMQDataSource(DataSource):
         return RocketMQReader(self._checked(schema, False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema))
+        return stream_reader(lambda: for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from bolide.spark.sink.writer import batch_writer  # not in the planner of a read, which it would delay

@@ -16,6 +16,10 @@ class OptionError(PeerError):
     """An option of `format("rocketmq")` is missing, unknown or wrong; says which and what to set instead."""
 
 
+class TopicMissing(OptionError):
+    """No name server has a route of a topic: it does not exist, or its only broker is down."""
+
+
 class DataLost(LocalError):
     """Offsets to read are no longer in the broker, or no longer the same messages."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from bolide.layout.properties import parse_properties_bytes
 from bolide.remoting.command import Command
-from bolide.spark.errors import RowRefused
+from bolide.spark.errors import OptionError, RowRefused
 from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
 from bolide.spark.sink.sending import Bundle, Sender
 from bolide.spark.sink.sink_options import sink_options
@@ -98,8 +98,22 @@ def test_a_row_too_large_costs_none_of_its_neighbours(options: dict[str, str], t
 
 
 def test_an_unknown_topic_is_waited_for_once(options: dict[str, str]) -> None:
-    with pytest.raises(RowRefused, match="no name server knew the topic within 1 s: create it"):
-        write({**options, "deliveryTimeoutMs": "1000"}, TASK, [b"x"], topic=["Nowhere"])
+    with pytest.raises(RowRefused, match="no name server knew the topic within 1 s: create it; or set option dead"):
+        write({**options, "deliveryTimeoutMs": "1000"}, TASK, [b"x"], topic=["Nowhere"], queue_id=[7])
+
+
+def test_only_a_reason_in_the_row_asks_to_correct_it(bolide_broker: Broker, options: dict[str, str]) -> None:
+    with pytest.raises(RowRefused, match="the topic has no writable queue 7; correct the row, or set option"):
+        write(options, TASK, [b"x"], queue_id=[7])
+    bolide_broker.create_topic("Closed", perm=4)
+    with pytest.raises(RowRefused, match="no writable queue: check its permission; or set option deadLetter"):
+        write(options, TASK, [b"x"], topic=["Closed"])
+
+
+def test_the_address_of_a_broker_is_no_name_server(bolide_broker: Broker) -> None:
+    options = {"namesrv": bolide_broker.broker_addr, "topic": "Out", "deliveryTimeoutMs": "480000"}
+    with pytest.raises(OptionError, match=f"option namesrv: {bolide_broker.broker_addr} is not a name server.*broker"):
+        write(options, TASK, [b"x"])
 
 
 def test_rows_that_were_sent_before_keep_what_they_had(options: dict[str, str]) -> None:

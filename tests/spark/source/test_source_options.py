@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from bolide.spark.body.body_format import ddl_fields
@@ -10,6 +13,11 @@ from bolide.spark.source.queues import Queue, from_json, parse_offsets, to_json
 from bolide.spark.source.source_options import read_options, write_options
 
 BASE = {"namesrv": "127.0.0.1:9876;127.0.0.1:9877", "subscribe": "a, b"}
+
+
+def avro_decimal(precision: object, scale: object) -> str:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": kind}]})
 
 
 def test_defaults() -> None:
@@ -69,6 +77,18 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ({"body.format": "xml"}, "body.format must be json or avro"),
         ({"body.format": "json", "body.onBadRecord": "ignore"}, "body.onBadRecord must be fail, drop or column"),
         ({"body.format": "json", "body.schema": "id"}, "'id' is not a column"),
+        *(
+            ({"body.format": "json", "body.schema": f"id INT, x {kind}"}, f"x has the type {re.escape(kind)}")
+            for kind in (
+                "BIGGINT", "INT>", "INT INT", "ARRAY", "ARRAY<INT", "ARRAY<INT, INT>", "ARRAY<TEXT>", "MAP<STRING>",
+                "STRUCT<city>", "STRUCT<city: TEXT>", "DECIMAL(39,2)", "numeric (99)", "dec(0)", "dec( ,1)",
+                "INT<INT>", "<INT>",
+            )
+        ),
+        *(
+            ({"body.format": "avro", "body.schema": avro_decimal(precision, scale)}, "x is a decimal with precision")
+            for precision, scale in ((39, 2), (3, 4), (3, -1), (0, 0), ("9", 2), (None, 0), (True, 0))
+        ),
         ({"body.format": "json", "body.schema": "tags STRING"}, "a field tags, which is a column of the source"),
         ({"body.format": "json", "body.schema": "id INT NOT NULL"}, "id cannot be NOT NULL"),
         ({"body.format": "json", "body.schema": "id INT, id INT"}, "names id twice"),
@@ -159,6 +179,18 @@ def test_a_schema_is_cut_where_its_columns_end() -> None:
         "place": "STRUCT<city: STRING, at: ARRAY<DECIMAL(3,1)>>",
         "m": "MAP<STRING,INT>",
     }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "bigint", "DECIMAL", "decimal( 38 , 10 )", "STRUCT<>", "struct<`a b`: int COMMENT 'x > y', c ARRAY<STRING>>",
+        "map<string, array<struct<at: timestamp_ntz>>>", "STRING COLLATE UNICODE", "VARCHAR(10) COMMENT 'a, b'",
+        "VARIANT", "INTERVAL DAY TO SECOND", "int DEFAULT 3",
+    ],
+)  # fmt: skip
+def test_types_of_spark_are_passed_on(kind: str) -> None:
+    assert ddl_fields(f"x {kind}") == {"x": kind}
 
 
 def test_avro_types_become_those_of_spark() -> None:

@@ -38,6 +38,22 @@ _LOGICAL: Final = {
     "local-timestamp-micros": "timestamp_ntz",
     "uuid": "string",
 }
+_TYPE: Final = re.compile(r"([a-z]\w*)\s*(?:<(.*)>)?(.*)", re.DOTALL | re.IGNORECASE)
+_SCALARS: Final = frozenset(
+    "boolean byte tinyint short smallint int integer long bigint float real double string char character varchar binary"
+    " decimal dec numeric date time timestamp timestamp_ltz timestamp_ntz interval void variant geometry"
+    " geography".split()
+)
+_DECIMALS: Final = ("decimal", "dec", "numeric")
+_BEHIND_SCALAR: Final = re.compile(
+    r"\s*(?:\(\s*(\d+)\s*(?:,\s*\d+\s*)?\))?\s*"
+    r"(?:(?:collate|comment|default|year|month|day|hour|minute|second|with|without)\b.*)?",
+    re.DOTALL | re.IGNORECASE,
+)
+_NESTED: Final = {"array": 1, "map": 2}
+"""Types of types, with the number of these."""
+_MAX_DIGITS: Final = 38
+"""Precision of Spark's longest decimal."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,8 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
 def ddl_fields(text: str) -> dict[str, str]:
     """Names and types of a schema such as `id BIGINT, place STRUCT<city: STRING>`. Raises OptionError.
 
-    Only Spark's JVM can parse types; here they are separated and passed on unchanged.
+    Only Spark's JVM can parse types, but its error names neither the option nor the type. So types that it would reject
+    are rejected here, and the others are passed on unchanged.
     """
     if text.startswith("{"):
         raise OptionError("body.schema of json is written as in SQL, for example: id BIGINT, name STRING")
@@ -104,20 +121,45 @@ def ddl_fields(text: str) -> dict[str, str]:
             raise OptionError(f"body.schema: {name} cannot be NOT NULL, since a body may lack it; leave NOT NULL out")
         if name in fields:
             raise OptionError(f"body.schema names {name} twice; keep one")
+        if not _is_type(kind):
+            raise OptionError(
+                f"body.schema: {name} has the type {kind}, which is not one of Spark's; write, e.g., BIGINT, STRING,"
+                " ARRAY<INT> or STRUCT<city: STRING>"
+            )
         fields[name] = kind
     return fields
+
+
+def _is_type(text: str) -> bool:
+    """Whether Spark knows the type `text`, which a comment may follow."""
+    matched = _TYPE.fullmatch(text.strip())
+    if matched is None:
+        return False
+    word, inner, rest = matched[1].lower(), matched[2], matched[3]
+    if word in _SCALARS:
+        behind = _BEHIND_SCALAR.fullmatch(rest)
+        if behind is None or inner is not None:
+            return False
+        digits = int(behind[1] or 1)
+        return word not in _DECIMALS or 0 < digits <= _MAX_DIGITS
+    if inner is None:
+        return False
+    parts = _parts(inner) if inner.strip() else []
+    if word == "struct":
+        return all((field := _FIELD.fullmatch(part)) is not None and _is_type(field[3]) for part in parts)
+    return len(parts) == _NESTED.get(word) and all(map(_is_type, parts))
 
 
 def _parts(text: str) -> list[str]:
     """The text split at commas outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
-    quoted = False
+    quote = ""
     for at, letter in enumerate(text):
-        if letter == "`":
-            quoted = not quoted
-        elif quoted:
-            continue
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "`'\"":
+            quote = letter
         elif letter in "<(":
             depth += 1
         elif letter in ">)":
@@ -126,6 +168,13 @@ def _parts(text: str) -> list[str]:
             parts.append(text[begin:at])
             begin = at + 1
     return [*parts, text[begin:]]
+
+
+def _is_decimal(precision: object, scale: object) -> bool:
+    """Whether Spark has decimals of this precision and scale."""
+    if type(precision) is not int or type(scale) is not int:
+        return False
+    return 0 < precision <= _MAX_DIGITS and 0 <= scale <= precision
 
 
 def _avro_fields(text: str) -> dict[str, str]:
@@ -170,7 +219,13 @@ def _avro_type(schema: Any, where: str, names: dict[str, Any], depth: int = 0) -
     if schema.get("logicalType") in _LOGICAL:
         return _LOGICAL[schema["logicalType"]]
     if schema.get("logicalType") == "decimal":
-        return f"decimal({schema.get('precision', 0)},{schema.get('scale', 0)})"
+        precision, scale = schema.get("precision"), schema.get("scale", 0)
+        if not _is_decimal(precision, scale):
+            raise OptionError(
+                f"body.schema of avro: {where} is a decimal with precision {precision} and scale {scale}: Spark takes"
+                f" precisions from 1 to {_MAX_DIGITS}, and scales up to the precision"
+            )
+        return f"decimal({precision},{scale})"
     if kind == "record":
         inner = (f"`{f['name']}`: {_avro_type(f['type'], f['name'], names, depth + 1)}" for f in _named(schema, names))
         return f"struct<{', '.join(inner)}>"

@@ -82,12 +82,15 @@ class Refusal:
     topic: str
     reason: str
     values: Mapping[str, Any]
+    of_the_row: bool = True
+    """Whether the row causes it. Otherwise the topic does, and `reason` contains what to do."""
 
     def error(self, partition: int) -> RowRefused:
         """The error of a write without a dead letter folder."""
+        remedy = "correct the row, or set" if self.of_the_row else "or set"
         return RowRefused(
-            f"partition {partition}, row {self.row}, topic {self.topic or '(none)'}: {self.reason}; correct the row, "
-            "or set option deadLetterPath to save such rows"
+            f"partition {partition}, row {self.row}, topic {self.topic or '(none)'}: {self.reason}; {remedy} option"
+            " deadLetterPath to save such rows"
         )
 
 

@@ -23,7 +23,7 @@ from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
-from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.errors import ClusterUnavailable, TopicMissing
 from bolide.spark.sink.messages import Outgoing, Refusal
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster
@@ -114,8 +114,8 @@ class Sender:
     def send(self, message: Outgoing) -> None:
         """Add one message; waits while too much is in flight. Raises ClusterUnavailable."""
         queues = self._queues(message)
-        if isinstance(queues, str):
-            self._refused(Refusal(message.row, message.topic, queues, message.values))
+        if isinstance(queues, Refusal):
+            self._refused(queues)
             return
         size = ELEMENT_FIXED + len(message.body) + len(message.properties)
         queue = self._choose(message, queues, size)
@@ -134,8 +134,8 @@ class Sender:
 
     # -- choosing a queue
 
-    def _queues(self, message: Outgoing) -> list[Queue] | str:
-        """The writable queues for a message, or the reason why there are none. Raises ClusterUnavailable.
+    def _queues(self, message: Outgoing) -> list[Queue] | Refusal:
+        """The writable queues for a message, or its refusal if there are none. Raises ClusterUnavailable.
 
         A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
         the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.
@@ -154,9 +154,9 @@ class Sender:
                     return fitting
                 broker = self._cluster.closed(topic, number)
                 if not broker and not queues:
-                    return "the topic has no writable queue: check its permission"
+                    return _refusal(message, "the topic has no writable queue: check its permission", of_the_row=False)
                 if not broker:
-                    return f"the topic has no writable queue {number}"
+                    return _refusal(message, f"the topic has no writable queue {number}")
                 if now >= begin + self._options.patience:
                     raise ClusterUnavailable(
                         f"row {message.row} of this partition was not stored in topic {topic} within "
@@ -164,11 +164,12 @@ class Sender:
                         "take no messages; start it, or raise deliveryTimeoutMs"
                     )
                 self._cluster.forget(topic)
-            except OptionError:
+            except TopicMissing:
                 if self._unknown_until is None:
                     self._unknown_until = time.monotonic() + self._options.patience
                 if time.monotonic() >= self._unknown_until:
-                    return f"no name server knew the topic within {self._options.patience:g} s: create it"
+                    reason = f"no name server knew the topic within {self._options.patience:g} s: create it"
+                    return _refusal(message, reason, of_the_row=False)
             self._pass_time()
             known, now = False, time.monotonic()
 
@@ -271,9 +272,8 @@ class Sender:
             self._stored(bundle, answer)
             return
         bundle.reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
-        lasting = NO_TIMERS in (answer.remark or "") or (
-            answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST) and bundle.tries >= ROUNDS_OF_REFUSAL
-        )
+        of_topic = answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST)
+        lasting = NO_TIMERS in (answer.remark or "") or (of_topic and bundle.tries >= ROUNDS_OF_REFUSAL)
         if answer.code in codes.RETRIED_CODES and not lasting:
             self._later(bundle)
         elif len(bundle.messages) > 1:
@@ -281,8 +281,7 @@ class Sender:
                 single = ELEMENT_FIXED + len(message.body) + len(message.properties)
                 self._again.append(Bundle(bundle.queue, [message], single, bundle.deadline))
         else:
-            message = bundle.messages[0]
-            self._refused(Refusal(message.row, message.topic, bundle.reason, message.values))
+            self._refused(_refusal(bundle.messages[0], bundle.reason, of_the_row=not of_topic))
 
     def _later(self, bundle: Bundle) -> None:
         """Retry after a growing pause; give up at the deadline. Raises ClusterUnavailable."""
@@ -345,3 +344,7 @@ class Sender:
         )
         code = codes.SEND_BATCH_MESSAGE if batch else codes.SEND_MESSAGE_V2
         return signed(make_request(code, 0, header.to_ext(), body), self._options.connection)
+
+
+def _refusal(message: Outgoing, reason: str, *, of_the_row: bool = True) -> Refusal:
+    return Refusal(message.row, message.topic, reason, message.values, of_the_row)

@@ -19,7 +19,8 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import ClusterInfo, TopicRouteData
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_request
-from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.remoting.unsupported import not_a_name_server
+from bolide.spark.errors import ClusterUnavailable, OptionError, TopicMissing
 from bolide.spark.source.members import BrokerMembers, may_act
 from bolide.spark.source.patient_requests import PatientRequests, signed
 from bolide.spark.source.queues import Queue
@@ -76,13 +77,13 @@ class ClusterRoutes:
     def queues(self, topics: Iterable[str], writable: bool = False, tolerant: bool = False) -> list[Queue]:
         """The readable (or writable) queues of the topics, sorted, as of the last few seconds.
 
-        Raises OptionError for a topic that no name server knows, unless `tolerant`.
+        Raises TopicMissing for a topic that no name server knows, unless `tolerant`.
         """
         found: set[Queue] = set()
         for topic in topics:
             try:
                 route = self._fresh_route(topic)
-            except OptionError:
+            except TopicMissing:
                 if not tolerant:
                     raise
                 self._absent.add(topic)
@@ -229,7 +230,7 @@ class ClusterRoutes:
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         answer = self._ask_namesrv(codes.GET_ROUTEINFO_BY_TOPIC, ext, patience)
         if answer.code == codes.TOPIC_NOT_EXIST:
-            raise OptionError(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
+            raise TopicMissing(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
         return decode_answer(answer.body, TopicRouteData)
@@ -294,7 +295,10 @@ class ClusterRoutes:
 
     def _ask_namesrv(self, code: int, ext: dict[str, str], patience: float | None = None) -> Command:
         def ask(connection: ClientConnection) -> Command:
-            return connection.request(signed(make_request(code, 0, dict(ext)), self._options), self._timeout)
+            answer = connection.request(signed(make_request(code, 0, dict(ext)), self._options), self._timeout)
+            if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
+                raise OptionError(f"option namesrv: {not_a_name_server(connection.address, answer.remark)}")
+            return answer
 
         if patience is None:
             patience = self._patience if self._met else 0.0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from bolide.spark.errors import OptionError
+from bolide.spark.failed_stream import stream_reader
 from bolide.spark.older_stream import for_this_spark
 from bolide.spark.source.schema import check_schema
 from bolide.spark.source.sql_table import is_table
@@ -53,6 +54,9 @@ class RocketMQStoreDataSource(DataSource):
         return StoreReader(options, check_schema(schema, columns_of(options), "rocketmq-store"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return stream_reader(lambda: self._stream_reader(schema))
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         options = store_options(self.options, streaming=True)
         if options.table not in (MESSAGES, STRETCHES):
             raise OptionError(f"table {options.table} cannot be streamed: use spark.read, or leave option table out")
