@@ -196,6 +196,26 @@ async def test_check_with_a_damaged_message_is_logged_and_not_answered(
     assert "a message is damaged, its body does not match its CRC (queue T:" in caplog.text
 
 
+async def test_a_producer_that_sends_nothing_is_asked(tmp_path: Path) -> None:
+    """Its process took over from one that is gone, and knows no topic."""
+    listener, gone = Decides(then=COMMIT), Decides(then=UNKNOWN)
+    asks = {"transaction_check_interval": 200, "transaction_time_out": 100, "transaction_check_max": 1_000_000}
+    with Broker(str(tmp_path), auto_create_topic_enable=False, **asks) as broker:
+        broker.create_topic("T")
+        async with TransactionProducer("P", broker.namesrv_addr, gone, client_id="first") as producer:
+            await producer.send_in_transaction(Message("T", b"lost"), UNKNOWN)
+        async with TransactionProducer("P", broker.namesrv_addr, listener, client_id="second") as second:
+            await until(lambda: listener.checked, "a check")
+            await second.instance.refresh_routes()
+            assert second.instance.brokers, "the refresh of routes keeps brokers that no route names"
+    assert listener.checked[0].body == b"lost"
+
+
+async def test_a_start_without_a_name_server_does_not_wait_for_one() -> None:
+    async with TransactionProducer("P", "127.0.0.1:1", Decides(then=COMMIT)) as producer:
+        await producer.instance.refresh_routes()
+
+
 async def test_against_a_broker_that_asks(tmp_path: Path) -> None:
     """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it.
 
@@ -217,7 +237,6 @@ async def test_against_a_broker_that_asks(tmp_path: Path) -> None:
     with Broker(str(tmp_path), **asks) as broker:
         consumer = PushConsumer("C", broker.namesrv_addr, start_from="first")
         consumer.subscribe("T", "t", take)
-        # They are one client: with the consumer's heartbeat the broker knows whom to ask.
         async with TransactionProducer("P", broker.namesrv_addr, listener), consumer:
             await until(lambda: len(got) == 3, "three messages")
     assert sorted(message.body for message in got) == [b"a", b"c", b"d"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Set
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -22,6 +22,8 @@ from bolide.client.instance.routed_client import RoutedClient
 from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound
 from bolide.errors import BolideError, reason
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer
+from bolide.remoting.bodies.route import ClusterInfo
 from bolide.remoting.command import Command, make_response
 from bolide.transport.client import ClientConnection
 
@@ -173,9 +175,25 @@ class ClientInstance(RoutedClient):
             else:
                 self.troubles.over(("route", topic))
         routed = {name for route in self.routes.values() for name in route.brokers}
+        if any(producer.asked_by_brokers for producer in self.producers.values()):
+            routed |= await self.find_brokers(routed)
         for name in sorted(set(self.brokers) - routed):
             for address in self.brokers.pop(name).values():
                 self.pool.drop(address)
+
+    async def find_brokers(self, routed: Set[str] = frozenset()) -> Set[str]:
+        """Learn the addresses of the cluster's brokers, except those of `routed`, whose routes are newer: heartbeats
+        reach them, too. Returns their names, or all known ones if no name server tells them.
+        """
+        try:
+            answer = await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)
+            listed = decode_answer(answer.body, ClusterInfo).broker_addr_table
+        except BolideError as error:
+            log.debug("the brokers of the cluster are not known now: %s", error)
+            return set(self.brokers)
+        for name in listed.keys() - routed:
+            self.brokers[name] = dict(listed[name].broker_addrs)
+        return listed.keys()
 
     # -- requests of brokers
 

@@ -12,6 +12,8 @@ class ProducerMember(Protocol):
     """What the instance needs of a producer."""
 
     group: str
+    asked_by_brokers: bool
+    """Whether any broker may have a question to the group, such as how a transaction ended."""
 
     def topics(self) -> set[str]:
         """Topics whose routes must stay fresh."""

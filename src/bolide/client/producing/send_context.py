@@ -54,6 +54,7 @@ class SendContext:
         self.next_id = UniqueIds(options.world).next_id
         self._instance: ClientInstance | None = None
         self._closed = False
+        self.asked_by_brokers = False
         self._pid = 0
         self._thread = 0
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -61,15 +61,24 @@ class TransactionProducer(Producer):
         check_method("listener", listener, "execute", "message, argument")
         check_method("listener", listener, "check", "message")
         check_count("concurrency", concurrency, 1)
+        self.asked_by_brokers = True
         self.listener = listener
         self._checks = asyncio.Semaphore(concurrency)
         self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
-        """As in `Producer`; the brokers known already learn of the group at once, so that they can ask it."""
+        """As in `Producer`; all brokers of the cluster learn of the group soon, so that they can ask it how transactions
+        of processes that are gone have ended.
+        """
         await super().start()
         await self.instance.heartbeats.send()
+        self.instance.spawn(self._introduce(), "bolide introduction to brokers")
         return self
+
+    async def _introduce(self) -> None:
+        instance = self.instance
+        await instance.find_brokers(instance.brokers.keys())
+        await instance.heartbeats.send()
 
     async def close(self) -> None:
         """As in `Producer`. A transaction that is still open is asked about at another producer of the group."""
