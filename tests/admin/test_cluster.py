@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bolide.admin.cluster import BrokerRow
+from bolide.admin.cluster import BrokerRow, ReplicaRow
 from bolide.client import ClientStateError, NoQueue, ResponseError
+from bolide.remoting.bodies.route import BrokerData, ClusterInfo
 from bolide.testing.broker import Broker
+from proof.kit.waiting import PATIENCE
 from tests.admin.cluster_of_one import TOPIC, clients
 from tests.client.patient import Admin
 from tests.node.replication.controlled import controlled
@@ -103,3 +106,29 @@ async def test_broker_that_refuses_was_reached(bolide_broker: Broker) -> None:
     async with Unauthorized(bolide_broker.namesrv_addr) as admin:
         (row,) = await admin.brokers()
         assert (row.refused, row.serves, "NO_PERMISSION" in row.error) == (True, False, True)
+
+
+class TwoKeepTheirLogs(Admin):
+    """An administrator of a set without a master. Its slaves answer once both have been asked."""
+
+    asked = 0
+    reached = 0
+
+    async def cluster_info(self) -> ClusterInfo:
+        self.asked += 1
+        return ClusterInfo({"a": BrokerData("C", "a", {1: "a:1", 2: "a:2"})}, {"C": ["a"]})
+
+    async def broker_runtime(self, broker: str) -> dict[str, str]:
+        self.reached += 1
+        async with asyncio.timeout(PATIENCE):
+            while self.reached < 2:
+                await asyncio.sleep(0)
+        return {"replicationRefused": "both logs differ", "commitLogMaxOffset": "7"} if broker == "a:2" else {}
+
+
+async def test_replicas_are_asked_together() -> None:
+    admin = TwoKeepTheirLogs()
+    assert await admin.replicas() == [ReplicaRow("a", "", 0, "a:2", kept="both logs differ")]
+    assert (admin.asked, admin.reached) == (1, 2)
+    admin.reached = 0
+    assert [(row.broker_id, len(row.runtime)) for row in await admin.brokers()] == [(1, 0), (2, 2)]

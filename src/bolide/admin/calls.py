@@ -111,19 +111,7 @@ class AdminCalls(Closeable):
 
         Raises `NoQueue` if none matches.
         """
-        info = await self.cluster_info()
-        found = {}
-        for name, data in info.broker_addr_table.items():
-            address = data.broker_addrs.get(MASTER_ID)
-            if address is None or (cluster is not None and name not in info.cluster_addr_table.get(cluster, ())):
-                continue
-            if broker is None or broker in (name, address):
-                found[name] = address
-        if not found:
-            wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "any broker"
-            known = ", ".join(sorted(info.broker_addr_table)) or "none"
-            raise NoQueue(f"no master of {wanted} is registered; known brokers: {known}")
-        return found
+        return masters_of(await self.cluster_info(), cluster, broker)
 
     async def topic_masters(self, topic: str) -> dict[str, str]:
         """Addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
@@ -154,6 +142,22 @@ class AdminCalls(Closeable):
     async def decoded(self, kind: type[T], address: str, code: int, ext: dict[str, str] | None = None) -> T:
         """Ask a broker and decode the answer's body."""
         return decode_answer((await self.ask(address, code, ext)).body, kind)
+
+
+def masters_of(info: ClusterInfo, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+    """Return the addresses of masters as `AdminCalls.masters` does. Raises `NoQueue` if none matches."""
+    found = {}
+    for name, data in info.broker_addr_table.items():
+        address = data.broker_addrs.get(MASTER_ID)
+        if address is None or (cluster is not None and name not in info.cluster_addr_table.get(cluster, ())):
+            continue
+        if broker is None or broker in (name, address):
+            found[name] = address
+    if not found:
+        wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "any broker"
+        known = ", ".join(sorted(info.broker_addr_table)) or "none"
+        raise NoQueue(f"no master of {wanted} is registered; known brokers: {known}")
+    return found
 
 
 def queue_from(queue: base.MessageQueue) -> MessageQueue:

@@ -3,11 +3,13 @@ getBrokerConfig, updateBrokerConfig, wipeWritePerm)."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bolide.admin.calls import AdminCalls, ext_of
+from bolide.admin.calls import AdminCalls, ext_of, masters_of
+from bolide.admin.together import each
 from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.errors import BolideError, ConnectionLost
 from bolide.layout.names import MASTER_ID
@@ -109,65 +111,73 @@ class ClusterCalls(AdminCalls):
     async def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
         """Every broker registered, with its figures unless `runtime` is off; one that is down has an error."""
         info = await self.cluster_info()
-        rows = []
-        for cluster, names in sorted(info.cluster_addr_table.items()):
-            for name in sorted(names):
-                data = info.broker_addr_table.get(name)
-                for broker_id, address in sorted((data.broker_addrs if data is not None else {}).items()):
-                    figures: Mapping[str, str] = {}
-                    error, refused = "", False
-                    if runtime:
-                        try:
-                            figures = await self.broker_runtime(address)
-                        except BolideError as failure:
-                            error, refused = str(failure), isinstance(failure, ResponseError)
-                    rows.append(BrokerRow(cluster, name, broker_id, address, figures, error, refused))
-        return rows
+        rows = [
+            BrokerRow(cluster, name, broker_id, address, {})
+            for cluster, names in sorted(info.cluster_addr_table.items())
+            for name in sorted(names)
+            if name in info.broker_addr_table
+            for broker_id, address in sorted(info.broker_addr_table[name].broker_addrs.items())
+        ]
+        if not runtime:
+            return rows
+        found = await each(range(len(rows)), lambda at: self._with_figures(rows[at]))
+        return list(found.values())
+
+    async def _with_figures(self, row: BrokerRow) -> BrokerRow:
+        try:
+            return replace(row, runtime=await self.broker_runtime(row.address))
+        except BolideError as failure:
+            return replace(row, error=str(failure), refused=isinstance(failure, ResponseError))
 
     async def replicas(self) -> list[ReplicaRow]:
         """The slaves connected to each master, then the slaves that reject their master. A master of 4.9 lists no
         slaves, which is an error."""
-        try:
-            masters = await self.masters()
-        except NoQueue:
-            kept = await self._keeping_replicas({})
-            if not kept:
-                raise
-            return kept
-        rows: list[ReplicaRow] = []
-        ends: dict[str, int] = {}
-        for name, address in sorted(masters.items()):
-            try:
-                told = await self.decoded(HARuntimeInfo, address, codes.GET_BROKER_HA_STATUS)
-            except BolideError as failure:
-                refused = isinstance(failure, ResponseError)
-                rows.append(ReplicaRow(name, address, 0, error=str(failure), refused=refused))
-                continue
-            lags = await self._slave_lags(address) if told.ha_connection_info else {}
-            end = ends[name] = told.master_commit_log_max_offset
-            rows += [
-                ReplicaRow(
-                    name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second,
-                    behind_ms=lags.get(each.addr),
-                )
-                for each in told.ha_connection_info
-            ]  # fmt: skip
-        return rows + await self._keeping_replicas(ends)
-
-    async def _keeping_replicas(self, ends: dict[str, int]) -> list[ReplicaRow]:
-        """`ends` contains the end offset of each master's log."""
-        rows = []
-        for name, places in sorted((await self.cluster_info()).broker_addr_table.items()):
-            addresses = places.broker_addrs
-            for broker_id in sorted(addresses.keys() - {MASTER_ID}):
-                with suppress(BolideError):  # a slave that does not answer gets no row
-                    figures = await self.broker_runtime(addresses[broker_id])
-                    kept = figures.get("replicationRefused", "")
-                    if kept:
-                        end, own = ends.get(name, 0), int(figures.get("commitLogMaxOffset", "0"))
-                        master, behind = addresses.get(MASTER_ID, ""), max(end - own, 0)
-                        rows.append(ReplicaRow(name, master, end, addresses[broker_id], behind, kept=kept))
+        info = await self.cluster_info()
+        brokers = {
+            (name, broker_id): address
+            for name, data in sorted(info.broker_addr_table.items())
+            for broker_id, address in sorted(data.broker_addrs.items())
+        }
+        masters = {name: address for (name, broker_id), address in brokers.items() if broker_id == MASTER_ID}
+        slaves = [key for key in brokers if key[1] != MASTER_ID]
+        led, figures = await asyncio.gather(
+            each(masters, lambda name: self._replicas_of(name, masters[name])),
+            each(slaves, lambda key: self._figures_if_reached(brokers[key])),
+        )
+        rows = [row for _, connected in led.values() for row in connected]
+        for key in slaves:
+            kept = figures[key].get("replicationRefused", "")
+            if kept:
+                name = key[0]
+                end, _ = led.get(name, (0, []))
+                behind = max(end - int(figures[key].get("commitLogMaxOffset", "0")), 0)
+                rows.append(ReplicaRow(name, masters.get(name, ""), end, brokers[key], behind, kept=kept))
+        if not masters and not rows:
+            masters_of(info)  # raises
         return rows
+
+    async def _replicas_of(self, name: str, master: str) -> tuple[int, list[ReplicaRow]]:
+        """Return the end of a master's log (0 if it is unknown), and the slaves connected to it."""
+        try:
+            told = await self.decoded(HARuntimeInfo, master, codes.GET_BROKER_HA_STATUS)
+        except BolideError as failure:
+            return 0, [ReplicaRow(name, master, 0, error=str(failure), refused=isinstance(failure, ResponseError))]
+        lags = await self._slave_lags(master) if told.ha_connection_info else {}
+        end = told.master_commit_log_max_offset
+        return end, [
+            ReplicaRow(
+                name, master, end, link.addr, link.diff, link.in_sync, link.transferred_byte_in_second,
+                behind_ms=lags.get(link.addr),
+            )
+            for link in told.ha_connection_info
+        ]  # fmt: skip
+
+    async def _figures_if_reached(self, broker: str) -> Mapping[str, str]:
+        """Return the runtime figures of a broker, or none if it does not answer."""
+        try:
+            return await self.broker_runtime(broker)
+        except BolideError:
+            return {}
 
     async def _slave_lags(self, master: str) -> dict[str, int]:
         """For how long each slave has lacked something, ms, of those of which the master says it."""
@@ -188,13 +198,13 @@ class ClusterCalls(AdminCalls):
             raise NoQueue(f"the controller {controller} knows no set {broker}: write its brokerName")
         rows = [
             MemberRow(
-                broker, each.broker_id, each.broker_address, info.master_epoch,
-                each.broker_id == info.master_broker_id, in_sync, each.alive,
-                -1 if each.max_offset is None else each.max_offset,
+                broker, known.broker_id, known.broker_address, info.master_epoch,
+                known.broker_id == info.master_broker_id, in_sync, known.alive,
+                -1 if known.max_offset is None else known.max_offset,
                 -1 if info.confirmed_offset is None else info.confirmed_offset,
             )
             for in_sync, replicas in ((True, info.in_sync_replicas), (False, info.not_in_sync_replicas))
-            for each in replicas
+            for known in replicas
         ]  # fmt: skip
         return sorted(rows, key=lambda row: row.broker_id)
 
