@@ -31,6 +31,15 @@ def first_difference(own: bytes, theirs: bytes) -> int:
     return next(i for i in range(len(own)) if own[i] != theirs[i])
 
 
+def check_first(offset: int, file_size: int) -> None:
+    """Raise `NotReplicated` if no file of an empty log begins at `offset`, the first that its master sends."""
+    if offset % file_size != 0:
+        raise NotReplicated(
+            f"it begins at offset {offset}, where no file begins with mappedFileSizeCommitLog = {file_size} bytes: "
+            "set the size that it has"
+        )
+
+
 class SlaveSession:
     """One connection. `tail` are the own bytes from `compare_from` to the end of the log, `now` is ms."""
 
@@ -84,7 +93,8 @@ class SlaveSession:
         for piece in self._transfers.receive(data):
             body = piece.data
             if end == 0 and not tail and piece.offset != at and not found:
-                at = end = self._first(piece.offset)
+                check_first(piece.offset, self._file_size)
+                at = end = piece.offset
             if piece.offset != at:
                 raise NotReplicated(
                     f"it sends offset {piece.offset}, but this log ends at {end} and asked for {at}: it is another log"
@@ -101,15 +111,6 @@ class SlaveSession:
         self._at, self._tail, self._end = at, tail, end
         self.received_bytes += len(data)
         return Piece(first, b"".join(found)) if found else NOTHING
-
-    def _first(self, offset: int) -> int:
-        """Where an empty log begins, when the master begins with its newest file."""
-        if offset % self._file_size != 0:
-            raise NotReplicated(
-                f"it begins at offset {offset}, where no file begins with mappedFileSizeCommitLog = "
-                f"{self._file_size} bytes: set the size that it has"
-            )
-        return offset
 
     def _compare(self, at: int, body: bytes) -> bytes:
         """What of the body lies beyond the own end, once the rest is what is there."""

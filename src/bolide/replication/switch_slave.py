@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.master import Pace
-from bolide.replication.slave import compare_from, first_difference
+from bolide.replication.slave import check_first, compare_from, first_difference
 from bolide.replication.switch_frames import (
     EpochPiece,
     Held,
@@ -234,12 +234,8 @@ class SwitchSlave:
         """The epochs with that of this part, when it is new."""
         if end != 0 and part.offset != end:
             raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it is another log")
-        file_size = self._own.file_size
-        if end == 0 and part.offset % file_size != 0:
-            raise NotReplicated(
-                f"it begins at offset {part.offset}, where no file begins with mappedFileSizeCommitLog = "
-                f"{file_size} bytes: set the size that it has"
-            )
+        if end == 0:
+            check_first(part.offset, self._own.file_size)
         epoch, last = part.epoch, epochs.last
         if epoch == last:
             return None
