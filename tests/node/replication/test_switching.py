@@ -21,7 +21,7 @@ from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import encode_answer
 from bolide.transport.client import ClientConnection
-from proof.kit.waiting import PATIENCE, until
+from proof.kit.waiting import PATIENCE, until, until_answered
 from tests.node.replication.controlled import ControlledSet, controlled
 from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
@@ -260,15 +260,13 @@ async def test_slave_prefers_the_masters_own_log_address_to_the_name_servers(tmp
 
 
 async def until_refused(admin: Admin, address: str) -> None:
-    """Wait until the list of replicas says that this one does not follow."""
-    while True:
-        found = [row for row in await admin.replicas() if row.kept]
-        if found:
-            (row,) = found
-            assert (row.replica, row.in_sync) == (address, False)
-            assert "bolide store truncate" in row.kept
-            return
-        await asyncio.sleep(0.05)
+    """Wait until the list of replicas says that this one, and no other, does not follow."""
+
+    async def refused() -> list[tuple[str, bool, bool]]:
+        kept = [row for row in await admin.replicas() if row.kept]
+        return [(row.replica, row.in_sync, "bolide store truncate" in row.kept) for row in kept]
+
+    await until_answered(refused, [(address, False, True)])
 
 
 async def test_log_that_differs_from_the_masters_is_not_truncated(tmp_path: Path) -> None:
