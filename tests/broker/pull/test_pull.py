@@ -21,6 +21,7 @@ from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command
+from bolide.remoting.damaged_answer import names_damage
 from tests.broker.parts import NOW, PEER, Parts, held_of, reply_of, send_request, text
 from tests.store.parts import TracedFiles
 
@@ -315,4 +316,5 @@ def test_pull_of_a_damaged_message_fails_and_names_it(parts: Parts) -> None:
     answer = parts.pulled(offset=3)
     assert answer.code == codes.SYSTEM_ERROR
     assert "the message at offset 3 of queue T:0 is damaged" in (answer.remark or "")
+    assert names_damage(answer.ext())
     assert parts.store.maintenance.take_problem() == answer.remark

@@ -19,6 +19,7 @@ from bolide.errors import ConnectionLost
 from bolide.layout.record import MIN_RECORD_SIZE
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.damaged_answer import damaged_ext
 from proof.kit.waiting import PATIENCE, until, until_answered
 from tests.client.consumer_parts import consumer, pull_consumer
 from tests.client.patient import patient
@@ -119,11 +120,14 @@ async def test_damaged_message_is_pulled_from_another_broker_of_the_set(broker: 
             result = await pull(instance, request)
             assert ([message.body for message in result.messages], result.next_offset) == ([b"0"], 1)
             assert [len(each.requests(codes.PULL_MESSAGE)) for each in (broker, empty, replica)] == [1, 1, 1]
-            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(command, codes.SYSTEM_ERROR, "damaged")
+            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(
+                command, codes.SYSTEM_ERROR, "the message is damaged", damaged_ext()
+            )
             assert [message.body for message in (await pull(instance, request)).messages] == [b"0"]
-            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(command, codes.NO_PERMISSION, "no")
-            with pytest.raises(ResponseError, match="NO_PERMISSION"):
+            broker.script[codes.PULL_MESSAGE] = lambda command: make_response(command, codes.SYSTEM_ERROR, "no")
+            with pytest.raises(ResponseError, match="PULL_MESSAGE with SYSTEM_ERROR") as raised:
                 await pull(instance, request)
+            assert not isinstance(raised.value, DamagedMessage)
             assert len(replica.requests(codes.PULL_MESSAGE)) == 2
         finally:
             await instance.release()

@@ -42,7 +42,8 @@ from bolide.remoting.codes import (
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
 )
-from bolide.remoting.command import Command
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.damaged_answer import damaged_ext
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.request_access import LITE_PULL, PULL
@@ -241,7 +242,7 @@ class PullService(Service):
             )
         except RecordDamaged as error:  # clients retry at the same offset, Java's too
             self._store.maintenance.problem = str(error)
-            return refuse(command, SYSTEM_ERROR, str(error))
+            return Reply(make_response(command, SYSTEM_ERROR, str(error), damaged_ext()))
         if found.cold:
             since = now if began < 0 else began
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later, began=since))

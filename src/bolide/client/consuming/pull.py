@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.messages.errors import NoQueue, ResponseError, response_error
+from bolide.client.messages.errors import DamagedMessage, NoQueue, ResponseError, response_error
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
@@ -18,6 +18,7 @@ from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.layout.property_names import TAGS
 from bolide.remoting import codes
+from bolide.remoting.damaged_answer import names_damage
 
 log = logging.getLogger("bolide.client")
 
@@ -87,8 +88,8 @@ class PullRequest:
 async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     """Ask the queue's broker. Raises `ResponseError` for a refusal, `NoQueue` when no address is known.
 
-    If the broker fails to read the message or sends it damaged, pull it from each other broker of the set once. Raises
-    `DamagedMessage` if no broker sends it intact.
+    If the message is damaged at the broker, pull it from each other broker of the set once. Raises `DamagedMessage` if
+    no broker sends it intact.
     """
     queue = request.queue
     address = instance.any_address(queue.broker_name, request.broker_id)
@@ -97,18 +98,17 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     request.asked = address
     try:
         return await _pull_from(instance, request, address)
-    except ResponseError as error:
-        if error.code != codes.SYSTEM_ERROR:
-            raise
-        result = await _pull_from_others(instance, request, address)
+    except DamagedMessage as error:
+        result = await _pull_from_others(instance, request, address, error)
         if result is None:
             raise
-        log.warning("%s: another broker of the set has sent it intact", error)
         return result
 
 
-async def _pull_from_others(instance: ClientInstance, request: PullRequest, address: str) -> PullResult | None:
-    """Return messages of the queue from another broker of the set than `address`, or None."""
+async def _pull_from_others(
+    instance: ClientInstance, request: PullRequest, address: str, damage: DamagedMessage
+) -> PullResult | None:
+    """Return messages of the queue from another broker of the set than `address`, or None. Logs who sent them."""
     at_once = replace(request, suspend=0.0)
     for other in list(instance.brokers.get(request.queue.broker_name, {}).values()):
         if other == address:
@@ -119,6 +119,7 @@ async def _pull_from_others(instance: ClientInstance, request: PullRequest, addr
             log.debug("%s did not send the messages of %s, either: %s", other, request.queue, error)
             continue
         if result.status is PullStatus.FOUND:
+            log.warning("%s; %s sent %d messages from that offset", damage, other, len(result.messages))
             return result
     return None
 
@@ -151,14 +152,18 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
     }
     if flags & SUBSCRIPTION:
         ext["subscription"] = wanted.expression
+    asked = codes.LITE_PULL_MESSAGE if request.lite and version >= LITE_SINCE else codes.PULL_MESSAGE
     answer = await instance.call(
         address,
-        codes.LITE_PULL_MESSAGE if request.lite and version >= LITE_SINCE else codes.PULL_MESSAGE,
+        asked,
         ext,
         timeout=request.suspend + 15.0,
-        accept=tuple(_STATUS),
+        accept=(*_STATUS, codes.SYSTEM_ERROR),
     )
     said = answer.ext()
+    if answer.code == codes.SYSTEM_ERROR:
+        refusal = response_error(answer.code, answer.remark, codes.request_name(asked), address)
+        raise DamagedMessage(str(refusal), answer.code, refusal.remark) if names_damage(said) else refusal
     status = _STATUS[answer.code]
     messages: list[ReceivedMessage] = []
     next_offset = int(said.get("nextBeginOffset", request.offset))
