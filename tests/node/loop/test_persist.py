@@ -220,7 +220,8 @@ def test_a_table_that_is_there_and_cannot_be_read_refuses_the_start(
 def test_the_copy_before_is_used_when_a_crash_left_no_file(tmp_path: Path) -> None:
     (tmp_path / "topics.json.bak").write_bytes(b"older")
     table = Stored()
-    assert configs(tmp_path, table).load() == ["topics"]
+    config = configs(tmp_path, table)
+    assert (config.load(), config.damaged) == (["topics"], 0)
     assert table.content == b"older"
 
 
@@ -255,7 +256,8 @@ def test_damaged_table_is_replaced_by_its_copy_or_refuses_the_start(
         config.write_now("topics")
     (tmp_path / "topics.json").write_bytes(b'{"a":6}')
     found = Stored()
-    assert configs(tmp_path, found).load() == ["topics"]
+    config = configs(tmp_path, found)
+    assert (config.load(), config.damaged) == (["topics"], 1)
     assert found.content == b'{"a":1}'
     assert "its checksum is not in" in caplog.text
     (tmp_path / "topics.json.bak").write_bytes(b'{"a":5}')

@@ -90,6 +90,8 @@ class ConfigFiles:
         self.writes: Durations = Durations()
         """How long writes of a table took, from the change to the file; those that failed are not among them."""
         self.failed_writes: int = 0
+        self.damaged: int = 0
+        """How many tables `load` read from their .bak, because the file could not be read or did not match."""
 
     def path(self, name: str) -> str:
         """The file of a table."""
@@ -121,6 +123,7 @@ class ConfigFiles:
             reason = self._sums.mismatch(path, data) or load_reason(table, data)
             if not reason:
                 if wrong:
+                    self.damaged += 1
                     log.warning("%s: %s is used, the copy before it", wrong, candidate)
                 return True
             wrong += f"{' and ' if wrong else ''}{candidate} cannot be read ({reason})"

@@ -195,6 +195,7 @@ class BrokerFigures:
         families.gauge("bolide_cold_read_bytes", "Bytes kept for requests that wait.", self._source.cold_reads.kept())
         configs = self._source.configs
         families.counter("bolide_table_write_failures_total", "Writes of a table that failed.", configs.failed_writes)
+        families.gauge("bolide_damaged_tables", "Tables that the start read from their .bak.", configs.damaged)
         damaged = "Reads and replicated records that did not match a CRC."
         families.counter("bolide_damaged_records_total", damaged, int(store.log.damaged))
 
