@@ -22,6 +22,11 @@ G: Final = '{cluster="C",node_id="b",consumer_group="g",topic="%s",is_system="fa
 DLQ: Final = "rocketmq_send_to_dlq_messages_total" + G % "%DLQ%g"
 LAG: Final = "rocketmq_consumer_lag_messages" + G % "T"
 AGE: Final = "rocketmq_consumer_lag_latency_milliseconds" + G % "T"
+BEHIND: Final = (
+    'rocketmq_storage_flush_behind_bytes{cluster="C",node_type="broker",node_id="b",'
+    'storage_type="local",storage_medium="disk"}'
+)
+DAMAGED: Final = "bolide_damaged_records_total" + B
 SLAVE: Final = '{cluster="C",node_id="b",slave="10.0.0.2:41000"}'
 
 
@@ -68,6 +73,32 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
         [{"bolide_puts_failed_total" + B: "0x55 1+1x4"}],
         [{"bolide_puts_failed_total" + B: "7x60"}],
     ),
+    "BolideDiskHangs": (
+        [
+            {BEHIND: "0x50 4096x9", "bolide_sync_seconds_count" + B: "0+60x50 3000x9"},
+            {BEHIND: "0x60", "bolide_sync_seconds_count" + B: "7x60", "bolide_disk_hangs" + B: "0x58 1x1"},
+        ],
+        [
+            {BEHIND: "4096x60", "bolide_sync_seconds_count" + B: "0+60x60", "bolide_disk_hangs" + B: "0x60"},
+            {BEHIND: "0x60", "bolide_sync_seconds_count" + B: "7x60"},  # nobody sends
+            {"bolide_disk_hangs" + B: "0x50 1x5 0x4"},  # it answers again
+        ],
+    ),
+    "BolideDamagedRecords": (
+        [
+            {DAMAGED: "0x55 1x4"},
+            {DAMAGED: "_x55 1x4"},  # a start that met the damage at once
+        ],
+        [
+            {DAMAGED: "0x60"},
+            {DAMAGED: "3x60"},  # met an hour ago, and not again
+            {DAMAGED: "3x50 0x9"},  # the broker has restarted
+        ],
+    ),
+    "BolideDamagedTables": (
+        [{"bolide_damaged_tables" + B: "_x58 1x1"}],
+        [{"bolide_damaged_tables" + B: "1x50 0x9"}],
+    ),
     "BolideTablesAreNotWritten": (
         [{"bolide_table_write_failures_total" + B: "0x50 1+1x9"}],
         [{"bolide_table_write_failures_total" + B: "0x55 1x4"}],
@@ -97,6 +128,10 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
             {"bolide_replication_lag_seconds" + B: "0x50 61x9"},
         ],
         [{"bolide_replication_lag_bytes" + SLAVE: "1000x60", "bolide_replication_lag_seconds" + B: "-1x60"}],
+    ),
+    "BolideReplicaExpelled": (
+        [{"bolide_replicas_expelled" + B: "0x40 1x19"}],
+        [{"bolide_replicas_expelled" + B: "0x40 1x10 0x1 1x7"}, {"bolide_replicas_expelled" + B: "0x60"}],
     ),
     "BolideReplicaKeepsItsLog": (
         [{"bolide_replication_refused" + B: "0x50 1x9"}],
