@@ -362,6 +362,15 @@ def test_older_copy_of_a_store_is_refused(seat: Seat) -> None:
     assert seat.one().replicas[3].address == address(3)
 
 
+def test_broker_without_tokens_cannot_take_the_place_of_one_with_tokens(seat: Seat) -> None:
+    set_of_three(seat)
+    stop(seat, 3, now=100)
+    answer = seat.register(3, 200, claims=Claims())
+    assert answer.code == codes.CONTROLLER_BROKER_ID_INVALID
+    assert "downgrade the controllers first" in str(answer.remark)
+    assert seat.one().replicas[3].life == "3-1"
+
+
 def test_lost_answer_to_a_registration_does_no_harm(seat: Seat) -> None:
     set_of_three(seat)
     stop(seat, 3, now=100)

@@ -199,6 +199,12 @@ def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
     replica = None if broker_id is None else one.replicas.get(broker_id)
     if replica is None or replica.life in ("", life):
         return ""
+    if not life:
+        return (
+            f"replica {broker_id} of {one.name} registered with a token, and this broker sends none, as RocketMQ's and "
+            f"older releases of Bolide do: if this is a downgrade, downgrade the controllers first; else move its files "
+            f"brokerIdentity* and its log away, and it joins as a new replica"
+        )
     return (
         f"replica {broker_id} of {one.name} last registered from another start of its broker, at {replica.address}: "
         f"this store is a copy of that one or an older state of it; move its files brokerIdentity* and its log away, "
