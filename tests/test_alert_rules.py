@@ -95,6 +95,10 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
             {DAMAGED: "3x50 0x9"},  # the broker has restarted
         ],
     ),
+    "BolideDamagedDelays": (
+        [{"bolide_damaged_delays" + B: "0x55 1x4"}],
+        [{"bolide_damaged_delays" + B: "0x50 1 0x8"}, {"bolide_damaged_delays" + B: "0x60"}],  # the next master had it
+    ),
     "BolideDamagedTables": (
         [{"bolide_damaged_tables" + B: "_x58 1x1"}],
         [{"bolide_damaged_tables" + B: "1x50 0x9"}],

@@ -111,11 +111,11 @@ class Parts:
     def pulled(self, now: int = NOW, **fields: Any) -> Command:
         return reply_of(self.pull(now, **fields))
 
-    def damage(self, topic: str, offset: int, queue_id: int = 0) -> None:
-        """Flip a bit in the body of a stored message."""
+    def damage(self, topic: str, offset: int, queue_id: int = 0, at: int = BODY) -> None:
+        """Flip a bit of a stored message: in its body, or in byte `at` of its record."""
         ((place, _, _),) = self.store.units(topic, queue_id, offset, 1)
-        byte = self.store.log.segments.read(place + BODY, 1)[0]
-        overwrite(self.store, place + BODY, bytes([byte ^ 1]))
+        byte = self.store.log.segments.read(place + at, 1)[0]
+        overwrite(self.store, place + at, bytes([byte ^ 1]))
 
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """What is stored in a queue, straight from the store."""

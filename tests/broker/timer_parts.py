@@ -9,6 +9,7 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timers import TimerService
 from bolide.layout.broker_message import BrokerMessage
@@ -54,8 +55,9 @@ class Timer:
         self.followed = FollowedTimer(self.effects)
         if (told := self.files.read_file(FOLLOWED)) is not None:
             self.followed.load(told)
+        self.damaged = DamagedDelays(self.store, self.writer.role, self.effects)
         self.service = TimerService(
-            self.options, rules, self.store, self.writer, self.effects, self.wheel, now, self.followed
+            self.options, rules, self.writer, self.effects, self.wheel, now, self.damaged, self.followed
         )
         self.service.load(now)
 

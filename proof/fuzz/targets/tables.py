@@ -95,7 +95,7 @@ def _delays(options: BrokerOptions) -> Table:
     _store().on_taken_back.clear()  # each service of this one store adds itself
     writer = LogWriter(_store(), damage.HOST, 18, TimerRules(options), BrokerStats(damage.NOW).topic_puts)
     levels = parse_delay_levels(options.shape.message_delay_level)
-    return DelayService(levels, _store(), writer, Effects(), damage.NOW, 10_000)
+    return DelayService(levels, writer, Effects(), damage.NOW, 10_000)
 
 
 def _modes(options: BrokerOptions) -> Table:

@@ -202,7 +202,7 @@ def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
     if not life:
         return (
             f"replica {broker_id} of {one.name} registered with a token, and this broker sends none, as RocketMQ's and "
-            f"older releases of Bolide do: if this is a downgrade, downgrade the controllers first; else move its files "
+            f"older releases of Bolide do: for a downgrade, downgrade the controllers first; else move its files "
             f"brokerIdentity* and its log away, and it joins as a new replica"
         )
     return (

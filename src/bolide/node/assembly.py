@@ -141,18 +141,16 @@ class BrokerParts:
         wheel = timer_files(options, store)
         rules = TimerRules(options, wheel.wheel.count_at)
         self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts, role)
-        self.delay = delay = DelayService(
-            levels, store, writer, effects, now, options.delay.flush_delay_offset_interval
-        )
+        self.delay = delay = DelayService(levels, writer, effects, now, options.delay.flush_delay_offset_interval)
         self._followed = followed = FollowedTimer(effects)
-        self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now, followed)
+        self.timers = timers = TimerService(options, rules, writer, effects, wheel, now, delay.damaged, followed)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
         topic_stats = TopicStatsService(options, stats, FallBehind(store, offsets), now)
         self.lag_times = LagTimes(store, offsets, effects, now)
 
         log = around.log
-        endings = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
-        self.transactions = transactions = endings
+        transactions = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
+        self.transactions = transactions
         filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
         pulls.clock = around.clock
@@ -173,6 +171,7 @@ class BrokerParts:
             offsets,
             delay,
             timers,
+            delay.damaged,
             RecallService(options, writer, topics),
             sends,
             transactions,
@@ -262,7 +261,7 @@ class BrokerParts:
 
     def work_changed(self, now: int) -> None:
         """What this broker does in the background has changed, or where the messages of that go."""
-        for service in (self.delay, self.timers, self.transactions, self._halves_away):
+        for service in (self.delay, self.timers, self.delay.damaged, self.transactions, self._halves_away):
             service.role_changed(self.role, now)
         self.services.start(now)
 

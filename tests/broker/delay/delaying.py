@@ -22,7 +22,8 @@ class Delaying(Parts):
         self.start_service()
 
     def start_service(self, stored: bytes = b"", now: int = NOW) -> None:
-        self.service = DelayService(LEVELS, self.store, self.writer, self.effects, now)
+        self.service = DelayService(LEVELS, self.writer, self.effects, now)
+        self.damaged = self.service.damaged
         if stored:
             self.service.load(stored)
 
@@ -33,6 +34,12 @@ class Delaying(Parts):
     def tick(self, now: int, budget: int = 1000) -> None:
         self.service.tick(now, budget)
         self.settle()
+
+    def retry(self, now: int) -> None:
+        """Try every damaged message again that is due."""
+        while (due := self.damaged.due(now)) is not None and due <= now:
+            self.damaged.tick(now, 1)
+            self.settle()
 
     def delivered(self) -> list[Record]:
         return self.records("T", 2)

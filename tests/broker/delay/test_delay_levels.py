@@ -435,16 +435,3 @@ def test_what_was_delivered_and_is_not_certain_is_delivered_again_after_a_change
         parts.service.role_changed(parts.role, NOW + 2_000)
     parts.tick(NOW + 2_000)
     assert len(parts.delivered()) == 2
-
-
-def test_level_waits_at_a_damaged_message_and_reports_it(parts: Delaying) -> None:
-    for body in (b"first", b"second", b"third"):
-        parts.delayed(1, body)
-    parts.delayed(2, b"other")
-    parts.damage(SCHEDULE_TOPIC, 1)
-    for _ in range(2):
-        parts.tick(NOW + 6_000)
-        assert [record.body for record in parts.delivered()] == [b"first", b"other"]
-        problem = parts.store.maintenance.take_problem()
-        assert "delay level 1 waits for a message it cannot deliver" in problem
-        assert "offset 1, does not match its CRC" in problem

@@ -12,7 +12,7 @@ from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from tests.broker.parts import NOW, PEER, overwrite, properties_of, reply_of
+from tests.broker.parts import NOW, PEER, properties_of, reply_of
 from tests.broker.timer_parts import ROOT, Timer
 
 MINUTE = 60_000
@@ -341,19 +341,6 @@ def test_a_time_of_day_is_that_of_the_clock_as_it_is_set_now(step: int) -> None:
     assert timer.delivered() == (["before", "relative"] if step < 0 else ["relative"])
     timer.later(20_000)
     assert sorted(timer.delivered()) == ["before", "relative"]
-
-
-def test_slot_waits_at_a_damaged_message_and_reports_it() -> None:
-    timer = Timer()
-    timer.send("a", 2_000)
-    ((place, _, _),) = timer.store.units(TIMER_TOPIC, 0, 0, 1)
-    overwrite(timer.store, place + 88, b"?")
-    for _ in range(2):
-        timer.later(3_000)
-        assert timer.delivered() == []
-        problem = timer.store.maintenance.take_problem()
-        assert "the timer waits for a message it cannot deliver" in problem
-        assert "does not match its CRC" in problem
 
 
 @pytest.mark.parametrize(("guarded", "kept"), [(True, ["a"]), (False, [])])

@@ -26,7 +26,7 @@ class Followers(Parts):
         self.timer = FollowedTimer(self.effects)
         self.figures = TimerMetrics(NOW)
         self.assignments = AssignmentService(self.options, self.topics, self.groups, self.clients, self.effects)
-        self.delay = DelayService((1000, 5000), self.store, self.writer, self.effects, NOW)
+        self.delay = DelayService((1000, 5000), self.writer, self.effects, NOW)
         self.following = Following(
             self.topics,
             self.groups,

@@ -104,9 +104,11 @@ async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> No
         parts.offsets.commit("g", "T1", 1, 7, now)
         # Not queue 0: the master's own service commits its progress there, once a second.
         parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 1, 3, now)
+        parts.delay.damaged.take_more([(0, 1)])
         async with slave(tmp_path / "slave", node.address) as follower:
             await follower.rounds()
             own = follower.parts
+            assert own.delay.damaged.places() == [[0, 1]]
             names = {f"T{number}" for number in range(2100)}
             assert names <= own.topics.table.keys()
             assert own.topics.table["T2099"].to_json() == parts.topics.table["T2099"].to_json()

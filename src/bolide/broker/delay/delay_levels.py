@@ -24,6 +24,7 @@ from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.delay.damaged_delays import PERSIST_NAME, DamagedDelays
 from bolide.broker.delay.delay_level import Level
 from bolide.broker.delay.delay_progress import DelayProgress
 from bolide.broker.refused import response_code
@@ -58,6 +59,20 @@ MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before delivery waits for it, too."""
 
 
+def due_message(record: Record, writer: LogWriter) -> BrokerMessage | None:
+    """Return what a record of the schedule topic becomes, or None if no producer could have asked for it.
+
+    The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
+    """
+    topic = property_value(record.properties, REAL_TOPIC) or ""
+    queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
+    if queue_id is None or not writer.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
+        where = f"the delayed message at offset {record.physical_offset} of the log"
+        writer.store.maintenance.problem = f"{where} names no queue it could go to: it is left out"
+        return None
+    return copy_of(record, topic, queue_id, stored_properties(record.properties))
+
+
 @final
 class DelayService(Table):
     """Delivers every level from its offset on; `levels_ms` is the table of messageDelayLevel."""
@@ -65,24 +80,26 @@ class DelayService(Table):
     def __init__(
         self,
         levels_ms: tuple[int, ...],
-        store: MessageStore,
         writer: LogWriter,
         effects: Effects,
         start: int,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
-        super().__init__("delayOffset")
+        super().__init__(PERSIST_NAME)
         self._persist_interval_ms: int = persist_interval_ms
-        self._store: MessageStore = store
+        self._store: MessageStore = writer.store
         self._writer: LogWriter = writer
         self.role: Role = writer.role
         self._effects: Effects = effects
-        self._progress: DelayProgress = DelayProgress(levels_ms, start)
+        self.damaged: DamagedDelays = DamagedDelays(writer.store, writer.role, effects)
+        """The damaged messages of all delay levels and of the timer, a service of its own."""
+        self.damaged.deliver[SCHEDULE_TOPIC] = self._deliver_late
+        self._progress: DelayProgress = DelayProgress(levels_ms, self.damaged, start)
         self._levels: list[Level] = self._progress.levels
         self._away: list[Journeys] = [Journeys(effects, self) for _ in levels_ms]
         """What of each level is on its way to other sets: an acting slave's."""
         self._sent_away: bool = False
-        self._runs: RecordRuns = RecordRuns(store.log)
+        self._runs: RecordRuns = RecordRuns(writer.store.log)
         self._next_check: int = start + 1_000
         self._next_persist: int = start + persist_interval_ms
         self._first: int = 0
@@ -92,7 +109,7 @@ class DelayService(Table):
         self._cold: list[Extent] = []
         self._reading: bool = False
         self.failures: int = 0
-        store.on_taken_back.append(self.taken_back)
+        writer.store.on_taken_back.append(self.taken_back)
 
     def routes(self) -> Routes:
         return [RawRoute(codes.GET_ALL_DELAY_OFFSET, None, self.on_all, Kind.READ, access=SIGNED_GET)]
@@ -107,6 +124,12 @@ class DelayService(Table):
         self._advance()
         return self._progress.encode()
 
+    def begin(self) -> None:
+        self.damaged.begin()
+
+    def written(self) -> None:
+        self.damaged.written()
+
     def load(self, data: bytes) -> None:
         """Take over a stored delayOffset.json, as Java or we wrote it."""
         self._progress.load(data)
@@ -114,8 +137,7 @@ class DelayService(Table):
     def follow(self, data: bytes) -> None:
         """Take over a master's progress, which the log of this broker covers."""
         before = self._progress.persisted.copy()
-        self.load(data)
-        if before != self._progress.persisted:
+        if self._progress.load(data) or before != self._progress.persisted:
             self._effects.persist(self.persist_name)
 
     def take_back(self, data: bytes) -> None:
@@ -137,7 +159,8 @@ class DelayService(Table):
     def cut(self, now: int) -> bool:
         """Set progress beyond the end of its queue back to that end; True when there was any. Then the file must be
         written before anything is stored: the next start would pass over messages that get these offsets now."""
-        return self._progress.cut(self._end_of, now)
+        lost = self.damaged.cut(int(self._store.end_offset))
+        return self._progress.cut(self._end_of, now) or lost
 
     def _end_of(self, index: int) -> int:
         return int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
@@ -254,9 +277,11 @@ class DelayService(Table):
             try:
                 record = self._runs.intact(physical_offset, size)
             except RecordDamaged as error:  # a copy would get a CRC that fits the damaged body
-                self._waits(level, error)
-                level.more = False
-                return done
+                self.failures += 1
+                if not self.damaged.add(physical_offset, size, str(error), now):
+                    level.more = False
+                    return done
+                record = None
             if record is not None and not self._put(level, record, now):
                 level.more = False
                 return done
@@ -307,15 +332,10 @@ class DelayService(Table):
 
     def _put(self, level: Level, record: Record, now: int) -> bool:
         """Store the record under its own topic. False: the same record is tried again at the next tick."""
-        topic = property_value(record.properties, REAL_TOPIC) or ""
-        queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
-        if queue_id is None or not self._writer.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
-            where = f"the delayed message at offset {record.physical_offset} of the log"
-            self._store.maintenance.problem = f"{where} names no queue it could go to: it is left out"
-            return True  # no producer could have asked for it
-        # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
-            message = copy_of(record, topic, queue_id, stored_properties(record.properties))
+            message = due_message(record, self._writer)
+            if message is None:
+                return True
             if self.role.sends_away:
                 return self._send_away(level, message)
             appended = self._writer.put(message, now)
@@ -327,6 +347,11 @@ class DelayService(Table):
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))
         return True
+
+    def _deliver_late(self, record: Record, now: int) -> int:
+        """Deliver a record that was damaged before (`DamagedDelays.deliver`)."""
+        message = due_message(record, self._writer)
+        return 0 if message is None else int(self._writer.put(message, now).end_offset)
 
     def _waits(self, level: Level, error: BolideError) -> None:
         """Report that a level cannot deliver its next message and retries it at each tick."""

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Final, final
 
 from bolide.broker.core.data_version import DataVersion
+from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.delay_level import Level
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
+
+_DAMAGED: Final = "bolideDamaged"
+
+
+def _places(stored: Any) -> list[tuple[int, int]]:
+    return [(int(offset), int(size)) for offset, size in stored.get(_DAMAGED) or ()]
 
 
 @final
 class DelayProgress:
     """The delay levels, one for each of `levels_ms`, with the offset of each that the file holds."""
 
-    def __init__(self, levels_ms: tuple[int, ...], start: int) -> None:
+    def __init__(self, levels_ms: tuple[int, ...], damaged: DamagedDelays, start: int) -> None:
+        """`damaged` has the places that the file contains, too."""
+        self._damaged: DamagedDelays = damaged
         self.levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
         self.persisted: list[int] = [0] * len(levels_ms)
         self._version: DataVersion = DataVersion(start, 0, 0)
@@ -23,17 +32,22 @@ class DelayProgress:
     def encode(self) -> bytes:
         """Return the file's text, with the confirmed offset of each level."""
         table = {str(level.level): level.confirmed for level in self.levels if level.confirmed > 0}
-        return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
+        told: dict[str, Any] = {"dataVersion": self._version.to_json(), "offsetTable": table}
+        if self._damaged.count:  # RocketMQ ignores it
+            told[_DAMAGED] = self._damaged.places()
+        return encode_body(told)
 
-    def load(self, data: bytes) -> None:
-        """Take over a stored delayOffset.json, as Java or we wrote it."""
+    def load(self, data: bytes) -> bool:
+        """Take over a stored delayOffset.json, as Java or we wrote it. Return whether the damaged places differ."""
         stored: Any = parse_long(data)
         offsets = {int(key) - 1: int(offset) for key, offset in (stored.get("offsetTable") or {}).items()}
+        places = _places(stored)
         self._version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
         for index, offset in offsets.items():
             if 0 <= index < len(self.levels):
                 self.levels[index].offset = self.levels[index].confirmed = offset
                 self.persisted[index] = offset
+        return self._damaged.take(places)
 
     def take_back(self, data: bytes, end_of: Callable[[int], int]) -> None:
         """Apply the progress of an acting slave (45). An offset never goes back, nor beyond the end of its queue."""
@@ -45,6 +59,7 @@ class DelayProgress:
                 told = min(int(offset), end_of(index))
                 if told > level.offset:
                     level.shrunk(told)
+        self._damaged.take_more(_places(stored))
 
     def cut(self, end_of: Callable[[int], int], now: int) -> bool:
         """Set progress beyond the end of its queue back to that end; True when there was any."""

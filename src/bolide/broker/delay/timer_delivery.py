@@ -15,6 +15,7 @@ from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.away import Journeys
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import NO_SEND_TOPICS
+from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
@@ -25,6 +26,7 @@ from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
 from bolide.layout.record import Record, copy_of
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.store.errors import RecordDamaged
+from bolide.store.reading.intact import unreadable
 
 RETRY_MS: Final = 500
 FULL_MS: Final = 20
@@ -50,7 +52,13 @@ class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 
     def __init__(
-        self, writer: LogWriter, metrics: TimerMetrics, precision: int, effects: Effects, service: object
+        self,
+        writer: LogWriter,
+        metrics: TimerMetrics,
+        precision: int,
+        effects: Effects,
+        service: object,
+        damaged: DamagedDelays,
     ) -> None:
         """`service` is whose tick delivers."""
         self.retry_at: int = 0
@@ -60,6 +68,8 @@ class Delivery:
         self.again: deque[Stored] = deque()
         """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
         self._fresh: list[Stored] = []
+        self._damaged: DamagedDelays = damaged
+        damaged.deliver[TIMER_TOPIC] = self._deliver_late
         self._writer: LogWriter = writer
         self._metrics: TimerMetrics = metrics
         self._pause: int = RETRY_MS * precision // 1000
@@ -79,8 +89,8 @@ class Delivery:
 
     @property
     def open(self) -> bool:
-        """True while something that was delivered may have to be delivered again."""
-        return len(self.again) > 0 or self.away.count > 0
+        """True while something that was delivered may have to be delivered again, or passed over without a trace."""
+        return len(self.again) > 0 or self.away.count > 0 or not self._damaged.saved
 
     def begin(self, now: int) -> None:
         """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
@@ -150,9 +160,34 @@ class Delivery:
         message = copy_of(record, pairs[names.REAL_TOPIC], int(pairs[names.REAL_QID]), properties)
         return self._put(record, message, self._stamps(enqueue_time, now), Stored(record, enqueue_time, False), now)
 
-    def _roll(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
+    def unreadable(self, physical_offset: int, size: int, now: int) -> bool:
+        """Pass over a place without a record of the timer. Return False if it is damaged and the slot must wait."""
+        store = self._writer.store
+        gone = physical_offset < store.min_physical_offset() or physical_offset + size > store.written_offset
+        if gone or store.record_at(physical_offset, size) is not None:
+            return True
+        return self._set_aside(physical_offset, size, unreadable(physical_offset, store.log), now)
+
+    def _set_aside(self, physical_offset: int, size: int, error: RecordDamaged, now: int) -> bool:
+        self.failures += 1
+        if self._damaged.add(physical_offset, size, str(error), now):
+            return True
+        self.retry_at = now + self._pause
+        return False
+
+    def _deliver_late(self, record: Record, now: int) -> int:
+        """Put a record that was damaged before back to the timer topic (`DamagedDelays.deliver`)."""
+        properties = stored_properties(record.properties)
+        message = copy_of(record, TIMER_TOPIC, 0, properties)
+        message.properties.extend(self._roll_stamps(properties, NEVER_WAITED, now))
+        return int(self._writer.put(message, now).end_offset)
+
+    def _roll_stamps(self, properties: MessageProperties, enqueue_time: int, now: int) -> dict[str, str]:
         times = java_long(properties.get(names.TIMER_ROLL_TIMES) or "0") or 0
-        added = {**self._stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
+        return {**self._stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
+
+    def _roll(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
+        added = self._roll_stamps(properties, enqueue_time, now)
         message = copy_of(record, TIMER_TOPIC, 0, properties)
         return self._put(record, message, added, Stored(record, enqueue_time, True), now)
 
@@ -164,15 +199,12 @@ class Delivery:
     def _put(self, record: Record, message: BrokerMessage, added: dict[str, str], stored: Stored, now: int) -> bool:
         """Store a message with these properties added, or without them where that makes it too long.
 
-        False if the store does not take it now, or if the record does not match its CRC: the slot waits.
+        False if the store does not take it now. A record that does not match its CRC is set aside.
         """
         try:
             self._writer.store.check(record)
         except RecordDamaged as error:
-            self.failures += 1
-            self._writer.store.maintenance.problem = f"the timer waits for a message it cannot deliver: {error}"
-            self.retry_at = now + self._pause
-            return False
+            return self._set_aside(record.physical_offset, record.total_size, error, now)
         message.properties.extend(added)
         if self.sends_away:
             if self.away.full:

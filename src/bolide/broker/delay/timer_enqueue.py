@@ -141,7 +141,10 @@ class TimerEnqueue:
         passed = 0
         for entry in entries:
             if entry.record is None or self._was_done(entry, self.queue_offset + passed):
-                passed += 1  # not in the log any more; no timer message; or a rebuild meets it after its delivery
+                # Not in the log any more; no timer message; damaged; or a rebuild meets it after its delivery.
+                if entry.record is None and not self._delivery.unreadable(entry.physical_offset, entry.size, now):
+                    break
+                passed += 1
                 continue
             if entry.out < current and not self._meets_its_slot(entry):
                 passed = self._settle(wishes, passed)

@@ -147,7 +147,7 @@ class SlotRun:
         self._runs.close()
 
     def _found(self, at: int) -> tuple[Unit | None, Record | None]:
-        """A unit, and the record it names; None when that has expired from the commit log."""
+        """A unit, and the record it names; None if that has expired from the log, or is no readable record of it."""
         unit: Unit | None
         record: Record | None
         ahead = self._ahead.get(at)
@@ -167,8 +167,10 @@ class SlotRun:
     def _take(self, at: int, now: int) -> bool:
         """Deliver, roll or delete one message; False when the store does not take it now."""
         unit, record = self._found(at)
-        if unit is None or record is None:
+        if unit is None:
             return True
+        if record is None:
+            return self._delivery.unreadable(int(unit.physical_offset), int(unit.size), now)
         self._room -= int(record.total_size)
         properties = stored_properties(record.properties)
         if unit.rolls:

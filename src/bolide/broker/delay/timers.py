@@ -18,6 +18,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_delivery import Delivery
 from bolide.broker.delay.timer_enqueue import UNITS_AT_ONCE, TimerEnqueue
@@ -33,7 +34,6 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.disk.extents import Extent
-from bolide.store.message_store import MessageStore
 from bolide.store.timer.timer_files import TimerFiles
 
 MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
@@ -51,14 +51,15 @@ class TimerService(Service):
         self,
         options: BrokerOptions,
         rules: TimerRules,
-        store: MessageStore,
         writer: LogWriter,
         effects: Effects,
         files: TimerFiles,
         now: int,
+        damaged: DamagedDelays,
         followed: FollowedTimer | None = None,
     ) -> None:
         """`followed` is what this broker knows of a master that it followed."""
+        store = writer.store
         self.metrics = TimerMetrics(now)
         self._options = options.delay
         self._store = store
@@ -66,7 +67,7 @@ class TimerService(Service):
         self._files = files
         self._precision = rules.precision
         self._followed = followed if followed is not None else FollowedTimer(effects)
-        self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self)
+        self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self, damaged)
         self._enqueue = TimerEnqueue(options, store, files, self._delivery, self.metrics, rules.precision)
         self._flush = TimerFlush(
             options.delay.timer_flush_interval_ms, store, files, self.metrics, self._followed, effects, now

@@ -213,6 +213,8 @@ class BrokerFigures:
         families.gauge(
             "rocketmq_half_messages", "Half messages that wait for their end.", parts.transactions.halves.open_count
         )
+        text = "Delayed messages that are due and whose records are damaged."
+        families.gauge("bolide_damaged_delays", text, parts.delay.damaged.count)
         for level, (offset, end) in parts.delay.behind().items():
             families.gauge(
                 "bolide_delay_level_messages", "Messages of a delay level that wait.", end - offset, level=str(level)

@@ -265,10 +265,12 @@ class MasterTables:
         if self._offsets_due:
             answer = await self._requests.ask(codes.GET_ALL_CONSUMER_OFFSET, {})
             found.offsets = await self._requests.parsed(answer.body)
-            found.delays = (await self._requests.ask(codes.GET_ALL_DELAY_OFFSET, {})).body
         timer = await self._requests.ask_5x(codes.GET_TIMER_CHECK_POINT, fast=True)
         if timer is not None:
             found.timer = decode_timer_answer(timer.body)
+        if self._offsets_due or found.timer is not None:
+            # After the timer's checkpoint: this answer has the damaged messages that the checkpoint passes over.
+            found.delays = (await self._requests.ask(codes.GET_ALL_DELAY_OFFSET, {})).body
         if found.offsets is None and found.timer is None:
             return
         runtime = decode_body((await self._requests.ask(codes.GET_BROKER_RUNTIME_INFO, {})).body, KVTable).table
@@ -288,6 +290,8 @@ class MasterTables:
         if self._log_end() < found.end:
             return False
         self._waiting = None
+        if found.delays:
+            self._following.take_delays(found.delays)
         if found.timer is not None:
             self._following.take_timer(found.timer)
         if found.offsets is not None:
@@ -299,6 +303,5 @@ class MasterTables:
                 return False
             if self._deletions is found.deletions:
                 self._deletions = NO_DELETIONS
-            self._following.take_delays(found.delays)
             await self._take(self._following.take_offsets(found.offsets), "offsets")
         return True

@@ -66,6 +66,12 @@ def checked(record: Record, log: CommitLog) -> Record:
     )
 
 
+def unreadable(offset: i64, log: CommitLog) -> RecordDamaged:
+    """Return the error for a place of the log where a record must begin and none does. Counts it."""
+    log.damaged += 1
+    return RecordDamaged(f"the record at offset {offset} of the log is damaged, its lengths do not match: {REPAIR}")
+
+
 def check_if_read(record: Record, log: CommitLog) -> None:
     """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
     if record.physical_offset < log.checks_below():

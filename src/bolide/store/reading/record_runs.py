@@ -13,7 +13,7 @@ from bolide.layout.errors import RecordError
 from bolide.layout.record import Record, decode_record
 from bolide.store.disk.segments import Extent
 from bolide.store.log.commit_log import CommitLog
-from bolide.store.reading.intact import check_if_read
+from bolide.store.reading.intact import check_if_read, unreadable
 
 GAP: Final = 2048
 """Bytes of other records that are read as well: cheaper than another call to the kernel."""
@@ -85,10 +85,15 @@ class RecordRuns:
         return record if record.physical_offset == physical_offset else None
 
     def intact(self, physical_offset: i64, size: i64) -> Record | None:
-        """Return the record at a place that was brought, or None. Raises `RecordDamaged` if its CRC fails."""
+        """Return the record at a place that was brought, or None if the log has no such place.
+
+        Raises `RecordDamaged` if the record cannot be decoded or does not match its CRC.
+        """
         record = self.record(physical_offset, size)
         if record is not None:
             check_if_read(record, self._log)
+        elif self._begin <= physical_offset and physical_offset + size <= self._begin + len(self._data):
+            raise unreadable(physical_offset, self._log)
         return record
 
     def close(self) -> None:
