@@ -46,6 +46,8 @@ def test_damaged_message_of_a_level_is_delivered_once_it_is_intact(parts: Delayi
     assert (len(parts.delivered()), parts.damaged.count) == (2, 1)
     parts.damage(SCHEDULE_TOPIC, 1, at=at)  # the same bit again: the record is whole
     parts.retry(NOW + 140_000)
+    parts.retry(NOW + 145_000)
+    assert parts.damaged.count == 1, "the delivery is not on disk yet"
     parts.flush()
     parts.retry(NOW + 150_000)
     assert bodies(parts) == [b"first", b"third", b"second"]

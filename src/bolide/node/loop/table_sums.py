@@ -44,7 +44,10 @@ class TableSums:
         if _INDENTED.match(data):
             self._listed[path] = []
             return ""
-        return f"its checksum is not in {_file(path)}; delete that file if someone has edited the table on purpose"
+        return (
+            f"its checksum is not in {_file(path)}; delete that file if someone has edited the table on purpose, or if "
+            f"a build of Bolide from before 0.1.0 has used this store since"
+        )
 
     def write(self, path: str, data: bytes) -> None:
         """Write a table after its checksum. Raises `FileFailed`; the table has the old content or the new one then."""
