@@ -66,6 +66,13 @@ def test_next_master_delivers_what_is_damaged_here(parts: Delaying) -> None:
     assert bodies(parts) == [b"late"]
 
 
+@pytest.mark.parametrize("places", [[[-1, 5]], [[1, 0]], [[1 << 63, 5]], [[1]], [1], [[0, 5]] * (2 * MOST + 1)])
+def test_places_that_no_log_has_are_refused(parts: Delaying, places: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        parts.service.load(json.dumps({"offsetTable": {"1": 7}, "bolideDamaged": places}).encode())
+    assert (parts.progress(), parts.damaged.count) == ({}, 0)
+
+
 def test_level_waits_while_too_many_messages_are_damaged(parts: Delaying) -> None:
     parts.delayed(1)
     parts.damage(SCHEDULE_TOPIC, 0)
@@ -96,10 +103,16 @@ def test_places_that_the_log_no_longer_has_are_forgotten(parts: Delaying) -> Non
 
 @pytest.mark.parametrize(("at", "why"), [(88, "does not match its CRC"), (0, "its lengths do not match")])
 @pytest.mark.parametrize("delay", [2_000, 3_000_000])
-def test_damaged_message_of_the_timer_is_delivered_once_it_is_intact(at: int, why: str, delay: int) -> None:
+@pytest.mark.parametrize("in_wheel", [False, True])
+def test_damaged_message_of_the_timer_is_delivered_once_it_is_intact(
+    at: int, why: str, delay: int, in_wheel: bool
+) -> None:
     timer = Timer()
     for key in ("a", "b"):
         timer.send(key, delay)
+    if in_wheel:
+        timer.later(500)
+        assert timer.service.in_wheel == 2
     ((place, _, _),) = timer.store.units(TIMER_TOPIC, 0, 0, 1)
     byte = timer.store.log.segments.read(place + at, 1)
     overwrite(timer.store, place + at, b"?")

@@ -125,6 +125,11 @@ async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> No
             assert own.dropped == ["T7"]
             assert own.committed("g", "T1", 1) == 9
             assert follower.turns > 0
+            await follower.tables.stop()
+            parts.delay.damaged.take_more([(7, 1)])
+            await follower.tables._progress(False)  # between two rounds, with the timer's checkpoint
+            assert own.delay.damaged.places() == [[0, 1], [7, 1]]
+            await follower.tables.stop()
 
 
 async def test_a_master_without_the_fast_port_and_of_4_9(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from bolide.broker.core.data_version import DataVersion
-from bolide.broker.delay.damaged_delays import DamagedDelays
+from bolide.broker.delay.damaged_delays import MOST, DamagedDelays
 from bolide.broker.delay.delay_level import Level
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
@@ -15,7 +15,11 @@ _DAMAGED: Final = "bolideDamaged"
 
 
 def _places(stored: Any) -> list[tuple[int, int]]:
-    return [(int(offset), int(size)) for offset, size in stored.get(_DAMAGED) or ()]
+    """Return the damaged places. Raises `ValueError` if they cannot be places of a log, or are too many."""
+    told = [(int(offset), int(size)) for offset, size in stored.get(_DAMAGED) or ()]
+    if len(told) > 2 * MOST or not all(0 <= offset < 1 << 62 and 0 < size < 1 << 31 for offset, size in told):
+        raise ValueError(f"{_DAMAGED} has {len(told)} entries that are not all [offset, size] of a record")
+    return told
 
 
 @final
