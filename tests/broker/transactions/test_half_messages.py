@@ -21,7 +21,7 @@ from bolide.remoting import codes
 from bolide.store.disk.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, again, message, send_request, text
+from tests.broker.parts import BODY, NOW, again, message, send_request, text
 from tests.broker.transaction_parts import INTERVAL_MS, Transactions, end_request, from_check
 from tests.golden.stores import golden_store
 
@@ -74,6 +74,30 @@ def test_a_restart_rebuilds_the_table(parts: Transactions) -> None:
     parts.start_service()
     parts.later(INTERVAL_MS)
     assert [question.ext()["msgId"] for question in parts.asked()] == ["U1", "U4"]
+
+
+def test_damaged_op_record_ends_no_half_message(parts: Transactions) -> None:
+    halves = [parts.half(UNIQ_KEY=f"U{number}") for number in range(3)]
+    parts.code(halves[0], COMMIT)
+    parts.damage(OP_HALF_TOPIC, 0)  # it names half message 1 now
+    parts.start_service()
+    parts.later(INTERVAL_MS)
+    assert [question.ext()["msgId"] for question in parts.asked()] == ["U0", "U1", "U2"]
+    assert "does not match its CRC" in parts.store.maintenance.take_problem()
+
+
+@pytest.mark.parametrize("at", [0, BODY])
+def test_damaged_half_message_stays_open(parts: Transactions, at: int) -> None:
+    for number in range(2):
+        parts.half(UNIQ_KEY=f"U{number}")
+    parts.damage(HALF_TOPIC, 0, at=at)
+    parts.start_service()
+    parts.later(INTERVAL_MS)
+    assert [question.ext()["msgId"] for question in parts.asked()] == ["U1"]
+    assert 0 in parts.service.halves.pending
+    parts.damage(HALF_TOPIC, 0, at=at)  # the same bit again: the record is whole
+    parts.later(INTERVAL_MS)
+    assert "U0" in [question.ext()["msgId"] for question in parts.asked()]
 
 
 def test_a_decision_that_was_not_written_is_open_again() -> None:

@@ -26,7 +26,6 @@ from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
 from bolide.layout.record import Record, copy_of
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.store.errors import RecordDamaged
-from bolide.store.reading.intact import unreadable
 
 RETRY_MS: Final = 500
 FULL_MS: Final = 20
@@ -162,11 +161,11 @@ class Delivery:
 
     def unreadable(self, physical_offset: int, size: int, now: int) -> bool:
         """Pass over a place without a record of the timer. Return False if it is damaged and the slot must wait."""
-        store = self._writer.store
-        gone = physical_offset < store.min_physical_offset() or physical_offset + size > store.written_offset
-        if gone or store.record_at(physical_offset, size) is not None:
-            return True
-        return self._set_aside(physical_offset, size, unreadable(physical_offset, store.log), now)
+        try:
+            self._writer.store.intact_record(physical_offset, size)
+        except RecordDamaged as error:
+            return self._set_aside(physical_offset, size, error, now)
+        return True
 
     def _set_aside(self, physical_offset: int, size: int, error: RecordDamaged, now: int) -> bool:
         self.failures += 1

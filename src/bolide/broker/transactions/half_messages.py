@@ -31,6 +31,7 @@ from bolide.layout.names import (
 )
 from bolide.layout.record import Record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
+from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
 
 SCAN_AT_ONCE: Final = 256
@@ -305,8 +306,12 @@ class HalfMessages:
         return op + half
 
     def _read_op(self, physical_offset: int, size: int) -> None:
-        record = self._store.record_at(physical_offset, size)
-        named = [] if record is None else half_offsets(record.body)
+        named: list[int] = []
+        try:
+            record = self._store.intact_record(physical_offset, size)
+            named = [] if record is None else half_offsets(record.body)
+        except RecordDamaged as error:  # what it names stays open, and is asked about again
+            self._store.maintenance.problem = f"an op record of transactions ends nothing: {error}"
         offsets = [offset for offset in named if offset < self._half_scanned]
         for offset in offsets:
             self._end(offset)

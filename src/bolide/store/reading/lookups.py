@@ -19,7 +19,7 @@ from bolide.store.log.flush_rules import PAGE
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.reading import query, search
-from bolide.store.reading.intact import check_if_read, checked
+from bolide.store.reading.intact import check_if_read, checked, unreadable
 from bolide.store.reading.query import QueryResult
 from bolide.store.reading.read import QueueReader
 from bolide.store.reading.read_result import EVERY_RECORD, ReadResult, Wanted
@@ -141,9 +141,14 @@ class Lookups:
         return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
 
     def intact_record(self, physical_offset: i64, size: i64 = 0) -> Record | None:
-        """Return the record at an offset, or None. Raises `RecordDamaged` if its body does not match its CRC."""
+        """Return the record at an offset, or None. Raises `RecordDamaged` if its body does not match its CRC, or if its
+        `size` is known and the log has no record there that can be decoded."""
         record = self.record_at(physical_offset, size)
-        return None if record is None else checked(record, self.log)
+        if record is not None:
+            return checked(record, self.log)
+        if size > 0 and self.log.segments.min_offset <= physical_offset <= self.log.written_offset - size:
+            raise unreadable(physical_offset, self.log)
+        return None
 
     def check(self, record: Record) -> None:
         """Raise `RecordDamaged` if this record of the log may come from the disk and does not match its CRC."""
