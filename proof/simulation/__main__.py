@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proof.kit.command_line import BROKEN, HELD, INTERRUPTED, Parser
 from proof.simulation import campaign
+from proof.simulation.rare_places import LEAST, LONG
 from proof.simulation.swarm import KINDS
 
 
@@ -28,6 +29,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep-going", action="store_true", help="after a failure continue with the next seed")
     parser.add_argument("--no-shrink", action="store_true", help="leave a failing plan as it is")
     parser.add_argument("--shrink-runs", type=int, default=300, help="runs to make a failing plan small (300)")
+    parser.add_argument(
+        "--rare",
+        type=int,
+        metavar="TIMES",
+        help=f"fail if a rare place was reached less often ({LEAST} from {LONG} seeds with controllers on, else 0)",
+    )
     parser.add_argument("--corpus", action="store_true", help="run the old failures of corpus.toml")
     parser.add_argument("--only", default="", help="with --corpus: only names that contain this text")
     parser.add_json()
@@ -39,7 +46,7 @@ def main(arguments: list[str]) -> int:
         return INTERRUPTED
     if wanted.json:
         print(json.dumps(outcome.figures()))
-    return BROKEN if outcome.failed else HELD
+    return BROKEN if outcome.failed or outcome.missed else HELD
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from proof.kit.command_line import Pace, new_seed, teller
 from proof.simulation.plan import Plan
+from proof.simulation.rare_places import LEAST, LONG, table, too_rare
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
 from proof.simulation.swarm import draw, kind_of
@@ -37,6 +39,12 @@ class Outcome:
     """The same of quick and of slow plans: an hour of little traffic tells less than one of much."""
     two_in_sync: float = 0.0
     """Hours of plans whose masters answer a send when a second replica has it."""
+    controlled: int = 0
+    """Seeds whose sets are under controllers: only they reach the rare places."""
+    rare: Counter[str] = field(default_factory=Counter)
+    """How often the runs reached each rare place."""
+    missed: str = ""
+    """Which rare places a long campaign did not reach often enough."""
 
     def add(self, report: Report) -> None:
         """One more run."""
@@ -53,6 +61,8 @@ class Outcome:
         if report.plan.two_in_sync:
             self.two_in_sync += hours
         pace["faults"] += sum(action.fault for action in report.plan.actions)
+        self.controlled += report.plan.controlled
+        self.rare.update(report.rare)
         if report.findings:
             self.failed.append(report.plan.seed)
 
@@ -80,6 +90,7 @@ class Outcome:
             "failed": self.failed,
             **self.counts,
             "paces": self.paces,
+            "rare": dict(self.rare),
         }
 
 
@@ -103,6 +114,12 @@ def run(wanted: argparse.Namespace) -> Outcome:
                 tell(outcome.line())
     finally:
         tell(outcome.line())
+    if outcome.controlled:
+        tell(f"rare places in {outcome.controlled} seeds of sets under controllers:\n{table(outcome.rare)}")
+    least = wanted.rare if wanted.rare is not None else LEAST if outcome.controlled >= LONG else 0
+    outcome.missed = too_rare(outcome.rare, least)
+    if outcome.missed:
+        tell(f"FAILED: {outcome.missed}")
     tell(f"FAILED: seeds {', '.join(map(str, outcome.failed))}" if outcome.failed else "every promise was kept")
     return outcome
 

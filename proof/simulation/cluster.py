@@ -48,6 +48,7 @@ from proof.simulation.log_lines import IntoTrace
 from proof.simulation.network import Network
 from proof.simulation.owner import Disk
 from proof.simulation.process import Host, Process
+from proof.simulation.rare_places import RarePlaces
 from proof.simulation.scheduler import Scheduler
 from proof.simulation.threads import THREADS
 from proof.simulation.trace import KEPT, Trace
@@ -113,7 +114,7 @@ class Simulation:
         gc.disable()
         scheduler.after(COLLECT_EVERY_S, self._collect)
         log = logging.getLogger("bolide")
-        handler, level, propagates = IntoTrace(scheduler, cluster.said), log.level, log.propagate
+        handler, level, propagates = IntoTrace(scheduler, cluster.said, cluster.rare), log.level, log.propagate
         log.addHandler(handler)
         log.setLevel(self._log_level)
         log.propagate = False
@@ -180,6 +181,7 @@ class Cluster:
         self.said: dict[str, str] = {}
         """The newest warnings of all processes, each after the name of its process. Of those that differ in their
         numbers alone, only the last is there: one that comes each second hides no other."""
+        self.rare = RarePlaces()
         self._scheduler = scheduler
         self._make_disk = disk
         self._chance = scheduler.stream("cluster")

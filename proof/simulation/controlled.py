@@ -22,6 +22,7 @@ from bolide.replication.epochs import Epochs
 from proof.ledger import Finding
 from proof.simulation.etcd import SimulatedEtcd
 from proof.simulation.plan import Action, Value
+from proof.simulation.rare_places import FORMER, FULL_STOP
 from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, Replicas
 
 LOOK_AT_MASTERS_S: Final = 0.05
@@ -68,12 +69,16 @@ class ControlledReplicas(Replicas):
     """Who was the master in each epoch of a set."""
     _epochs: dict[str, int]
     """The newest of each set."""
+    _waiting: set[str]
+    """Sets whose election waited at the last look."""
+    _former: dict[str, tuple[int | None, tuple[int, ...]]]
+    """The last master of each set that was seen, and the members that could replace it."""
     _leaders: set[int]
     """What made each controller the leader, as far as somebody looked."""
 
     async def begin(self, namesrvs: list[Any]) -> None:
         """Start the controller, then the first machine of each set, which is its first master, then the others."""
-        self._led, self._epochs, self._leaders = {}, {}, set()
+        self._led, self._epochs, self._leaders, self._waiting, self._former = {}, {}, set(), set(), {}
         if self._patient:
             self._faults.look_every_s = PATIENT_SUPERVISOR_S
         await self._start_controllers()
@@ -194,10 +199,27 @@ class ControlledReplicas(Replicas):
             for name in self.sets:
                 self._look_at_master(name)
             self._look_at_controllers()
+            self._look_at_elections()
             if self._cluster.now >= next_look:
                 next_look = self._cluster.now + LOOK_EVERY_S
                 self.look()
             await self._cluster.sleep(PATIENT_LOOK_S if self._patient else LOOK_AT_MASTERS_S)
+
+    def _look_at_elections(self) -> None:
+        """Count the rare ones, as the controller that leads has them."""
+        for controller in map(self._cluster.nodes.get, self._faults.controllers):
+            if not isinstance(controller, ControllerNode) or not controller._controller.sets:
+                continue
+            waiting = set(controller._controller.elections.waiting)
+            for _ in waiting - self._waiting:
+                self._cluster.rare.reached(FULL_STOP)
+            self._waiting = waiting
+            for name, kept in controller._controller.sets.items():
+                master, former = self._former.get(name, (None, ()))
+                if kept.value.master != master and kept.value.master in former:
+                    self._cluster.rare.reached(FORMER)
+                self._former[name] = (kept.value.master or master, kept.value.former)
+            return
 
     def _look_at_controllers(self) -> None:
         """At most one of those that have an etcd is sure that it leads."""

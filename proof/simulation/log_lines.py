@@ -6,6 +6,7 @@ import logging
 import re
 from typing import Final
 
+from proof.simulation.rare_places import RarePlaces
 from proof.simulation.scheduler import Scheduler
 
 SAID: Final = 500
@@ -14,8 +15,9 @@ SAID: Final = 500
 class IntoTrace(logging.Handler):
     """Notes each record as a line of the trace."""
 
-    def __init__(self, scheduler: Scheduler, said: dict[str, str]) -> None:
+    def __init__(self, scheduler: Scheduler, said: dict[str, str], rare: RarePlaces) -> None:
         super().__init__()
+        self._rare = rare
         self._scheduler = scheduler
         self._said = said
 
@@ -26,6 +28,7 @@ class IntoTrace(logging.Handler):
         name = process.name if process is not None else "-"
         if record.levelno >= logging.WARNING:
             text = f"{name}: {record.getMessage()}"
+            self._rare.logged(f"{name} {process.number if process is not None else 0}", record.getMessage())
             kind = f"{name}: " + re.sub(r"\d+", "0", record.getMessage())
             self._said.pop(kind, None)
             self._said[kind] = text

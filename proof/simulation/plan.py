@@ -77,6 +77,11 @@ class Plan:
         """A send is answered when a second replica has it: `inSyncReplicas = 2`."""
         return int(self.cluster.get("in_sync", 1)) > 1
 
+    @property
+    def controlled(self) -> bool:
+        """Whether its sets are under controllers."""
+        return bool(self.cluster.get("controller"))
+
     def only(self, actions: Iterable[Action]) -> Plan:
         """The same plan with some of its actions."""
         return replace(self, actions=tuple(actions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -61,6 +61,8 @@ class Report:
     """Processor time."""
     figures: dict[str, int] = field(default_factory=dict)
     story: list[str] = field(default_factory=list)
+    rare: Mapping[str, int] = field(default_factory=dict)
+    """How often each rare place was reached."""
 
     @property
     def promises(self) -> set[str]:
@@ -82,7 +84,8 @@ def run_plan(plan: Plan, lines: int = 400) -> Report:
         seconds = result.seconds
     findings = list(dict.fromkeys(run.findings))
     took = time.process_time() - began
-    return Report(plan, findings, simulation.trace.digest, seconds, took, run.figures(), list(simulation.trace.story()))
+    story, rare = list(simulation.trace.story()), simulation.cluster.rare.counts
+    return Report(plan, findings, simulation.trace.digest, seconds, took, run.figures(), story, rare)
 
 
 class Run:

@@ -21,6 +21,7 @@ class Running(Protocol):
     """A process."""
 
     name: str
+    number: int
     alive: bool
 
 

@@ -1,0 +1,75 @@
+"""Rare places: decisions of the product that few runs reach, counted, so that a campaign that missed one says so.
+
+Most are records that the product logs; an observer of the run calls `reached` for the others. A killed process logs
+nothing, so nothing is counted while it is torn down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+LEAST: Final = 20
+"""Times that a long campaign must have reached each place."""
+LONG: Final = 4_000
+"""Runs of sets under controllers from which on a campaign is long."""
+
+
+class Place(NamedTuple):
+    """A place that a log record shows."""
+
+    name: str
+    texts: tuple[str, ...]
+    """One of them is part of the record."""
+    once: bool = True
+    """Count one record for each start of a process: it repeats the record while the reason lasts."""
+
+
+FULL_STOP: Final = "an election after a full stop waits for members"
+FORMER: Final = "another member is elected before an elected one takes office"
+LOGGED: Final = (
+    Place("a replica refuses to truncate its log", ("truncate its log by bolide store truncate",)),
+    Place("a replica finds other bytes in its master's log", ("though their epochs say that they are the same",)),
+    Place("a replica truncates its log", ("cutting this log from",), once=False),
+    Place("a master resigns because its disk hangs", ("this master resigns, because its disk hangs",), once=False),
+    Place("a copy of a store is refused", ("last registered from another start", "cannot be it: stop one of them")),
+    Place(
+        "a damaged record is refused in replication", ("is damaged and is not sent", "is damaged and is not appended")
+    ),
+)
+PLACES: Final = (FULL_STOP, FORMER, *(place.name for place in LOGGED))
+"""All places that a campaign must reach."""
+
+
+class RarePlaces:
+    """The places that one run reached."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._seen: set[tuple[str, str]] = set()
+
+    def reached(self, place: str, once: str = "") -> None:
+        """Count a place; with `once` only the first time that this text is given for it."""
+        if once:
+            if (place, once) in self._seen:
+                return
+            self._seen.add((place, once))
+        self.counts[place] += 1
+
+    def logged(self, process: str, text: str) -> None:
+        """Count what a record of a process shows; `process` names one start of it."""
+        for place in LOGGED:
+            if any(part in text for part in place.texts):
+                self.reached(place.name, process if place.once else "")
+
+
+def table(counts: Mapping[str, int]) -> str:
+    """All places with their counts, one a line."""
+    return "\n".join(f"  {counts.get(place, 0):6}  {place}" for place in PLACES)
+
+
+def too_rare(counts: Mapping[str, int], least: int) -> str:
+    """A sentence that names the places below `least`, or "" if there are none."""
+    missed = [f'"{place}" {counts.get(place, 0)}' for place in PLACES if counts.get(place, 0) < least]
+    return f"rare places were reached less than {least} times: {', '.join(missed)}" if missed else ""
