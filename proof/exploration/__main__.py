@@ -34,28 +34,32 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sends", type=int, help=f"of a set: records that clients send ({limits.sends})")
     parser.add_argument("--faults", type=int, help=f"of a set: kills and changes of the controller ({limits.faults})")
     parser.add_argument("--losses", type=int, help=f"of a set: machines that return with less ({limits.losses})")
+    parser.add_argument("--late", type=int, help=f"of a set: late questions for another set ({limits.late})")
+    parser.add_argument(
+        "--returning", action="store_true", help="of a set: start with a replica that is about to rejoin the set"
+    )
     parser.add_json()
     wanted = parser.parse_args(arguments)
     given = {name: value for name in Bounds.__struct_fields__ if (value := getattr(wanted, name)) is not None}
-    if wanted.what == ELECTIONS and given.keys() - {"depth"}:
+    if wanted.what == ELECTIONS and (wanted.returning or given.keys() - {"depth"}):
         parser.error("elections have only --depth and --json")
     try:
-        return _elections(wanted) if wanted.what == ELECTIONS else _set(Bounds(**given), wanted.json)
+        return _elections(wanted) if wanted.what == ELECTIONS else _set(Bounds(**given), wanted)
     except KeyboardInterrupt:
         print("\nstopped")
         return INTERRUPTED
 
 
-def _set(bounds: Bounds, as_json: bool) -> int:
+def _set(bounds: Bounds, wanted: argparse.Namespace) -> int:
     began = time.monotonic()
 
     def progress(seen: search.Visited, width: int) -> None:
-        if not as_json:
+        if not wanted.json:
             took = time.monotonic() - began
             print(f"depth {seen.depth}: {seen.states:,} states, {width:,} new, {took:.0f} s", flush=True)
 
-    seen = search.explore(bounds, progress)
-    if as_json:
+    seen = search.explore(bounds, progress, returning=wanted.returning)
+    if wanted.json:
         figures = {"states": seen.states, "moves": seen.moves, "depth": seen.depth, "broken": bool(seen.finding)}
         print(json.dumps(figures))
     else:

@@ -14,6 +14,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.command import make_request
+from bolide.remoting.replica_claims import Claims
 from tests.controller.controllers import CLUSTER, NAME, Engine, Seat, address, set_of_two
 
 
@@ -94,6 +95,29 @@ def test_a_set_in_sync_is_changed_by_its_master_only(
     before = seat.one()
     assert seat.alter(master, epoch, ids, set_epoch).code == code
     assert (seat.one() == before) == (code != 0)
+
+
+@pytest.mark.parametrize("life", ["", "new"])
+def test_request_from_before_a_restart_is_rejected(seat: Seat, life: str) -> None:
+    set_of_two(seat)
+    before = Claims("old" if life else "")
+    seat.join(3, claims=before)
+    seat.beat(3, 0, claims=before)
+    assert seat.one().in_sync_epoch == 2, "no process of a new replica can be counted too late"
+    answer = seat.register(3, 1000, claims=Claims(life, before.life))
+    assert answer.ext()["syncStateSetEpoch"] == "3"
+    seat.beat(3, 1000, channel=7, claims=Claims(life))
+    assert seat.alter(1, 1, [1, 2, 3], 2, 1000).code == codes.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
+    assert seat.alter(1, 1, [1, 2, 3], 3, 1000).code == 0
+
+
+def test_repeated_registration_leaves_the_set_unchanged(seat: Seat) -> None:
+    set_of_two(seat)
+    seat.join(3, claims=Claims("a"))
+    seat.register(3, claims=Claims("b", "a"))
+    before = seat.one()
+    assert seat.register(3, claims=Claims("b", "a")).code == 0
+    assert seat.one() == before
 
 
 # ---- elections

@@ -174,3 +174,10 @@ def test_held_offset_waits_for_as_many_machines_as_sends_need() -> None:
     of = made(frozenset({1}), needed=2, everybody=False)
     assert of.holds_back(500, 0) == 100
     assert of.held == 100
+
+
+def test_connections_are_found_by_their_replicas() -> None:
+    of = made(frozenset({1, 2}))
+    for replica, key in ((2, 10), (3, 11), (3, 12)):
+        slave(of, replica, key, 100)
+    assert of.connections_of(frozenset({3})) == {11, 12}

@@ -50,6 +50,13 @@ def test_a_slave_before_the_epoch_or_a_learner_does_not_join() -> None:
     assert made.wanted(0) is None
 
 
+def test_outsiders_are_connected_replicas_that_could_join() -> None:
+    made = pair()
+    for replica, learner in ((3, False), (4, True)):
+        made.connected(replica, replica, learner, 0)
+    assert made.outsiders == {3}
+
+
 def test_while_the_question_is_on_its_way_both_sets_count() -> None:
     made = alone()
     made.connected(7, 2, False, 0)

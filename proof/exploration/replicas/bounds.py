@@ -16,3 +16,5 @@ class Bounds(Struct, frozen=True):
     """Kills, replicas that the controller hears no more of, and changes of the controller."""
     losses: int = 1
     """Machines that return with less."""
+    late: int = 1
+    """Questions of a master for another set that arrive at the controller late."""

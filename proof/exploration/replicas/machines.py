@@ -96,6 +96,16 @@ def _counted(sync_set: SyncSet) -> tuple[object, ...]:
     return sync_set.members, sync_set.set_epoch, sync_set.counted, sync_set.question, sync_set._confirmed, replicas
 
 
+class Question(Struct, frozen=True):
+    """A master's request for another set (1001), in flight to the controller."""
+
+    master: int
+    epoch: int
+    wanted: tuple[int, ...]
+    set_epoch: int
+    life: str
+
+
 class State(Struct, frozen=True):
     """All of it."""
 
@@ -113,12 +123,16 @@ class State(Struct, frozen=True):
     """How often a machine stopped or a controller was replaced."""
     losses: int = 0
     """How often a machine returned with less, or was copied."""
+    late: int = 0
+    """Number of late questions for another set."""
+    on_its_way: Question | None = None
+    """The one that has not arrived."""
 
     def key(self) -> tuple[object, ...]:
         """Return what tells this state from another one."""
         machines = tuple(machine.key() for machine in self.machines)
-        counts = self.sends, self.faults, self.losses
-        return machines, encode_set(self.one), self.known, self.reported, self.told, counts
+        counts = self.sends, self.faults, self.losses, self.late
+        return machines, encode_set(self.one), self.known, self.reported, self.told, counts, self.on_its_way
 
     def with_machine(self, at: int, machine: Machine) -> State:
         """Return the state with another machine in this place."""
@@ -181,6 +195,27 @@ def first_state(count: int = 3) -> State:
         machines.append(Machine(each, f"a{each}", Disk((), epochs, 0, FIRST_LIFE), True, standing, sync_set))
     state = State(tuple(machines), one, ())
     for machine in machines:
+        state = state.heard(machine)
+    return state
+
+
+def returning_state() -> State:
+    """Return a set whose third replica has the whole log and is about to rejoin the set."""
+    state = first_state()
+    members, left = frozenset((1, 2)), replace(state.one, in_sync=(1, 2), in_sync_epoch=state.one.in_sync_epoch + 1)
+    machines = []
+    for machine in state.machines:
+        assert machine.standing is not None
+        disk = replace(machine.disk, log=(1,), epochs=(Epoch(1, 0),), confirmed=1)
+        sync_set = machine.sync_set
+        if sync_set is not None:
+            sync_set.answered(members, left.in_sync_epoch, 0)
+            for slave in (2, 3):
+                sync_set.reported(slave, slave, 1, 1, 0)
+            sync_set.confirmed(1)
+        machines.append(replace(machine, disk=disk))
+    state = replace(state, machines=tuple(machines), one=left, told=((0, 1),), sends=1, known=())
+    for machine in state.machines:
         state = state.heard(machine)
     return state
 

@@ -23,7 +23,7 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.standing import Standing, Step, Told
 from bolide.replication.sync_set import SyncSet
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import NAME, NEEDED, PATIENCE, Disk, Machine, State, changed
+from proof.exploration.replicas.machines import NAME, NEEDED, PATIENCE, Disk, Machine, Question, State, changed
 from proof.exploration.replicas.meeting import meet
 
 Move = tuple[str, State]
@@ -44,6 +44,8 @@ def moves(state: State, bounds: Bounds) -> Iterator[Move]:
                 yield f"the controller hears no more of {broker_id}", fault.unheard(broker_id)
         if state.known:
             yield "another controller leads, and has heard nobody", replace(fault, known=(), reported=None)
+    if state.on_its_way is not None:
+        yield _arrived(state, state.on_its_way)
     if state.one.master is not None and state.known and state.one.master not in state.living():
         yield "the controller looks for a master that is gone", _elected(state, None)
 
@@ -62,7 +64,8 @@ def _running(state: State, at: int, machine: Machine, bounds: Bounds) -> Iterato
         if state.heard(machine) != state:
             yield f"{name} sends a heartbeat", state.heard(machine)
     if machine.leads:
-        yield from _asks_for_set(state, at, machine)
+        yield from _asks_for_set(state, at, machine, bounds)
+        yield from _notices(state, at, machine)
         for other, slave in enumerate(state.machines):
             if other != at and _follows(slave, machine):
                 for records in (0, 1):
@@ -72,6 +75,8 @@ def _running(state: State, at: int, machine: Machine, bounds: Bounds) -> Iterato
     if state.faults < bounds.faults:
         stopped = replace(state, faults=state.faults + 1).with_machine(at, machine.stopped())
         yield f"{name} is killed", _disconnected(stopped.unheard(machine.own_id), machine)
+        if stopped.key() != _disconnected(stopped, machine).key():
+            yield f"{name} is killed, and its master does not notice", stopped.unheard(machine.own_id)
     if state.losses < bounds.losses and machine.older is None and machine.disk.log:
         yield f"an operator copies the disk of {name}", state.with_machine(at, replace(machine, older=machine.disk))
 
@@ -207,11 +212,14 @@ def _counted(state: State, at: int) -> State:
         return state
     sync_set = changed(machine.sync_set)
     if sync_set.question is None or order.set_epoch > sync_set.set_epoch:
+        newer = order.set_epoch > sync_set.set_epoch
         sync_set.answered(order.members, order.set_epoch, 0)
+        for each in sync_set.outsiders if newer else ():
+            sync_set.gone(each, each)
     return settled(state.with_machine(at, replace(machine, sync_set=sync_set)), at)
 
 
-def _asks_for_set(state: State, at: int, machine: Machine) -> Iterator[Move]:
+def _asks_for_set(state: State, at: int, machine: Machine, bounds: Bounds) -> Iterator[Move]:
     assert machine.sync_set is not None and machine.standing is not None
     sync_set = changed(machine.sync_set)
     wanted = sync_set.question or sync_set.wanted(0)
@@ -219,21 +227,49 @@ def _asks_for_set(state: State, at: int, machine: Machine) -> Iterator[Move]:
         return
     sync_set.asked(wanted)
     asking = state.with_machine(at, replace(machine, sync_set=sync_set))
-    header = AlterSyncStateSetRequestHeader(NAME, machine.own_id, machine.standing.epoch, 0)
-    body = SyncStateSet(sorted(wanted), sync_set.set_epoch)
-    decision = decisions.alter_in_sync(state.one, state.living(), header, body, machine.standing.life)
-    name, asked = _name(machine), sorted(wanted)
+    standing, asked = machine.standing, tuple(sorted(wanted))
+    question = Question(machine.own_id, standing.epoch, asked, sync_set.set_epoch, standing.life)
+    decision = _asked(state, question)
+    name = _name(machine)
     if decision.after is not None:
-        yield f"{name} asks for the set {asked} and hears nothing", _decided(asking, decision)
+        yield f"{name} asks for the set {list(asked)} and hears nothing", _decided(asking, decision)
+    if state.on_its_way is None and state.late < bounds.late:
+        late = replace(asking, late=state.late + 1, on_its_way=question)
+        yield f"{name} asks for the set {list(asked)}, which takes long to arrive", late
     sync_set = changed(sync_set)
     if decision.after is not None:
         sync_set.answered(frozenset(decision.after.in_sync), decision.after.in_sync_epoch, 0)
     elif decision.code in NOT_TAKEN:
-        sync_set.refused(0)
+        if state.on_its_way is None:
+            sync_set.refused(0)
     else:
         return
     answered = _decided(state, decision).with_machine(at, replace(machine, sync_set=sync_set))
-    yield f"{name} asks for the set {asked}: {codes.response_name(decision.code)}", settled(answered, at)
+    yield f"{name} asks for the set {list(asked)}: {codes.response_name(decision.code)}", settled(answered, at)
+
+
+def _asked(state: State, question: Question) -> SetDecision:
+    header = AlterSyncStateSetRequestHeader(NAME, question.master, question.epoch, 0)
+    body = SyncStateSet(list(question.wanted), question.set_epoch)
+    return decisions.alter_in_sync(state.one, state.living(), header, body, question.life)
+
+
+def _arrived(state: State, question: Question) -> Move:
+    """A late question arrives. Its master has stopped waiting for the response."""
+    decision = _asked(state, question)
+    text = f"the question of {question.master} arrives: {codes.response_name(decision.code)}"
+    return text, _decided(replace(state, on_its_way=None), decision)
+
+
+def _notices(state: State, at: int, machine: Machine) -> Iterator[Move]:
+    """A master notices that a connection has ended."""
+    assert machine.sync_set is not None
+    for slave in state.machines:
+        if slave.own_id != machine.own_id and not (slave.runs and _follows(slave, machine)):
+            sync_set = changed(machine.sync_set)
+            if sync_set.gone(slave.own_id, slave.own_id):
+                noticed = state.with_machine(at, replace(machine, sync_set=sync_set))
+                yield f"{_name(machine)} notices that {_name(slave)} is gone", noticed
 
 
 def _follows(slave: Machine, master: Machine) -> bool:

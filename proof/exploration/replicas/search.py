@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from bolide.controller.liveness import steady
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import Machine, State, first_state
+from proof.exploration.replicas.machines import Machine, State, first_state, returning_state
 from proof.exploration.replicas.moves import moves
 from proof.exploration.ways import Ways
 
@@ -33,9 +34,14 @@ class Visited(Struct):
     """States in which two machines take themselves for the master."""
 
 
-def explore(bounds: Bounds, progress: Callable[[Visited, int], None] | None = None) -> Visited:
-    """Visit the states within the bounds, and stop at the first finding. `progress` gets the width of each level."""
-    first = first_state()
+def explore(
+    bounds: Bounds, progress: Callable[[Visited, int], None] | None = None, *, returning: bool = False
+) -> Visited:
+    """Visit the states within the bounds, and stop at the first finding. `progress` gets the width of each level.
+
+    With `returning` the third replica is about to be a member again; else all replicas are members of a set without a
+    record."""
+    first = returning_state() if returning else first_state()
     ways = Ways(hash(first.key()))
     level, seen = [first], Visited(states=1)
     while level and seen.depth < bounds.depth:
@@ -71,10 +77,13 @@ def broken_promises(before: State, state: State) -> Iterator[str]:
     for old, new in zip(before.machines, state.machines, strict=True):
         if old.runs and new.runs and new.disk.log[: old.disk.confirmed] != old.disk.log[: old.disk.confirmed]:
             yield f"{new.address} cut records that its set has confirmed"
+    trusted = {each for each, heard in state.living().items() if steady(state.one, each, heard)}
     for offset, record in state.told:
         if not any(_has(machine, offset, record) for machine in state.machines):
             yield f"record {record} was acknowledged, and no disk has it"
         for machine in state.machines:
+            if machine.own_id in trusted.intersection(state.one.electable) and not _has(machine, offset, record):
+                yield f"{machine.address} can be elected at once without record {record}, which was acknowledged"
             newest = machine.standing is not None and machine.standing.epoch == state.one.master_epoch
             if machine.serves and newest and not _has(machine, offset, record):
                 yield f"{machine.address} serves as the master without record {record}, which was acknowledged"

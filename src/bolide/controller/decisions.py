@@ -256,7 +256,7 @@ def apply_id(
     if len(before.replicas) >= MOST_REPLICAS:
         remark = f"the broker-set {name} has {MOST_REPLICAS} replicas already: clean those that are gone"
         return SetDecision(codes.SYSTEM_ERROR, remark, answer)
-    replica = Replica(check_code.partition(";")[0], check_code)
+    replica = Replica(check_code.partition(";")[0], check_code, fresh=True)
     after = replace(
         before,
         cluster=before.cluster if before.replicas else cluster,
@@ -300,11 +300,15 @@ def register(
         return SetDecision(codes.CONTROLLER_BROKER_ID_INVALID, remark, answer)
     if claims.leads != NOT_KNOWN:
         return _take_office(one, wanted, claims, answer)
-    now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life)
+    started = not claims.life or claims.life != replica.life
+    now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life, fresh=False)
     after = None if now_is == replica else replace(one, replicas={**one.replicas, wanted: now_is})
-    if wanted == one.master and (not claims.life or claims.life != replica.life):
+    if wanted == one.master and started:
         # A master that registers has started again, so it may have lost a part of its log: it stands for election.
         after = _without_master(after or one)
+    elif one.master is not None and started and not replica.fresh:
+        # A request of the master that has not arrived yet may count on bytes that this start no longer has.
+        after = replace(after or one, in_sync_epoch=one.in_sync_epoch + 1)
     now = one if after is None else after
     if now.master in living:
         answer.master_broker_id = now.master

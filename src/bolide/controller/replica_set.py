@@ -30,6 +30,8 @@ class Replica(Struct, frozen=True, rename="camel"):
     Each start replaces the token, so an older copy of the store folder, or a clone of it, has one that does not fit."""
     joined: str = ""
     """The token when this replica last joined the set in sync, or became its master."""
+    fresh: bool = False
+    """Whether it has never registered, so that no master can have counted on its log."""
 
 
 class Office(Struct, frozen=True, rename="camel"):

@@ -168,6 +168,10 @@ class Confirming:
             if session.replica in self.sync_set.members and session.acked >= 0:
                 self._in_sync.reported(session.replica, session.acked)
 
+    def connections_of(self, replicas: frozenset[int]) -> frozenset[int]:
+        """Return the keys of the connections of these replicas."""
+        return frozenset(key for key, session in self._sessions.items() if session.replica in replicas)
+
     # -- what `SlaveLinks` asks
 
     @property

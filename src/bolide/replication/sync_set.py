@@ -102,6 +102,13 @@ class SyncSet:
             self._joining = 0
         return True
 
+    @property
+    def outsiders(self) -> frozenset[int]:
+        """Connected replicas that are not members and may become members."""
+        return frozenset(
+            each for each, replica in self._replicas.items() if each not in self.members and not replica.learner
+        )
+
     # -- what the set confirms
 
     @property

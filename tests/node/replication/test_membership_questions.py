@@ -12,8 +12,10 @@ from bolide.node.replication.broker_identity import BrokerIdentity
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.membership import Membership
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.controller import SyncStateSet
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.replication.standing import Told
+from bolide.replication.standing import Standing, Told
 from bolide.replication.sync_set import SyncSet
 from bolide.testing.files import SimulatedFiles
 from bolide.world.real import THE_WORLD
@@ -26,9 +28,13 @@ class Answering(Controllers):
     def __init__(self, *answers: int) -> None:
         super().__init__(("127.0.0.1:1",), THE_WORLD, None, None)
         self.answers = list(answers)
+        self.members: list[int] = []
+        self.set_epoch = 0
 
     async def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
-        return make_response(make_request(code, 0, ext), self.answers.pop(0), "no")
+        state = {"masterBrokerId": "1", "masterAddress": "127.0.0.1:2", "masterEpoch": "1"}
+        told = encode_body(SyncStateSet(self.members, self.set_epoch))
+        return make_response(make_request(code, 0, ext), self.answers.pop(0), "no", ext=state, body=told)
 
 
 class Part:
@@ -38,6 +44,7 @@ class Part:
         self.sync_set = SyncSet(1, frozenset({1}), 1, 0, 15_000)
         self.sync_set.connected(7, 2, False, 0)
         self.sync_set.reported(7, 2, 100, 100, 0)
+        self.disconnected: list[frozenset[int]] = []
 
     async def lead(self, told: Told, own_id: int) -> None:
         """Never asked for."""
@@ -57,6 +64,9 @@ class Part:
     def set_changed(self) -> None:
         """Nobody is served."""
 
+    def disconnect(self, replicas: frozenset[int]) -> None:
+        self.disconnected.append(replicas)
+
     def stands(self) -> tuple[int, int, int]:
         return 100, 100, 1
 
@@ -67,7 +77,8 @@ def membership(folder: Path, part: Part, controllers: Controllers) -> Membership
         options(folder), "127.0.0.1:2", THE_WORLD, identity, controllers, part, lambda error: None,
         logging.getLogger("test"),
     )  # fmt: skip
-    made.standing.took(Told(0, "127.0.0.1:2", 1, frozenset({1}), 1))
+    made.standing = Standing(1)
+    made.standing.took(Told(1, "127.0.0.1:2", 1, frozenset({1}), 1))
     return made
 
 
@@ -93,3 +104,23 @@ async def test_a_replica_counts_until_the_controller_has_certainly_not_taken_it(
     else:
         assert await member._set.alter() == "no"
     assert (2 in part.sync_set.counted) is counts
+
+
+@pytest.mark.parametrize(("set_epoch", "disconnected"), [(1, []), (2, [frozenset({2})])])
+async def test_a_replica_outside_the_set_reports_again_after_any_replica_restarted(
+    tmp_path: Path, set_epoch: int, disconnected: list[frozenset[int]]
+) -> None:
+    """The connection may belong to a stopped process, whose successor lost some of the reported bytes."""
+    part, controllers = Part(), Answering(codes.SUCCESS)
+    controllers.members, controllers.set_epoch = [1], set_epoch
+    await membership(tmp_path, part, controllers)._look()
+    assert part.disconnected == disconnected
+    assert part.sync_set.set_epoch == set_epoch
+
+
+async def test_a_replica_that_left_the_set_reports_again(tmp_path: Path) -> None:
+    part, controllers = Part(), Answering(codes.SUCCESS)
+    part.sync_set = SyncSet(1, frozenset({1, 2}), 1, 0, 15_000)
+    controllers.members, controllers.set_epoch = [1], 2
+    assert await membership(tmp_path, part, controllers)._set.alter() == ""
+    assert part.disconnected == [frozenset({2})]

@@ -220,6 +220,10 @@ class Wire:
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
+        self.aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def set_write_buffer_limits(self, high: int) -> None:
         pass
@@ -328,3 +332,14 @@ def test_a_slave_that_reads_nothing_wakes_nobody(links: Links) -> None:
     links.connection.resume_writing()
     links.slaves.turn(NOW + GATHER_MS)
     assert links.unsent == 0
+
+
+def test_reports_that_a_closed_connection_still_has_are_ignored(links: Links) -> None:
+    end = int(links.parts.store.written_offset)
+    links.slaves.close(frozenset({2}))
+    assert not links.wire.aborted
+    links.slaves.close(frozenset({1}))
+    assert links.wire.aborted
+    links.connection.data_received(encode_report(end))
+    assert not links.slaves.connections(NOW)
+    assert links.slaves.in_sync(NOW) == 0

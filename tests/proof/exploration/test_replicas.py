@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from proof.exploration.__main__ import main
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import State, first_state
+from proof.exploration.replicas.machines import State, first_state, returning_state
 from proof.exploration.replicas.meeting import meet
 from proof.exploration.replicas.moves import moves
 from proof.exploration.replicas.search import broken_promises, explore
 from proof.kit.command_line import HELD
 
 
-def after(*texts: str) -> State:
+def after(*texts: str, first: State | None = None) -> State:
     """The state after these moves, each of which keeps every promise."""
-    state = first_state()
+    state = first_state() if first is None else first
     for text in texts:
         found = dict(moves(state, Bounds(faults=9, sends=9, losses=9)))
         assert text in found, (text, list(found))
@@ -34,6 +34,33 @@ def test_every_state_within_few_moves_keeps_the_promises() -> None:
     assert seen.full_stops > 0
     assert seen.masters > 0
     assert seen.states > 1000
+
+
+def test_every_state_near_a_replica_that_is_about_to_join_keeps_the_promises() -> None:
+    seen = explore(Bounds(depth=4), returning=True)
+    assert seen.finding is None
+    assert seen.states > 1000
+
+
+def test_a_question_from_before_a_restart_is_refused() -> None:
+    asked = after("a1 asks for the set [1, 2, 3], which takes long to arrive", first=returning_state())
+    assert after("the question of 1 arrives: SUCCESS", first=asked).one.in_sync == (1, 2, 3)
+    restarted = after("a3 is killed", "a3 starts with its log cut at 0", "a3 registers", first=asked)
+    late = after("the question of 1 arrives: CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH", first=restarted)
+    assert late.one.in_sync == (1, 2)
+
+
+def test_a_master_drops_the_connection_of_a_replica_that_may_have_restarted() -> None:
+    restarted = ("a3 is killed, and its master does not notice", "a3 starts with its log cut at 0", "a3 registers")
+    state = after(*restarted, "a1 asks who is the master", first=returning_state())
+    assert not [text for text, _ in moves(state, Bounds()) if text.startswith("a1 asks for the set")]
+
+
+def test_a_replica_that_is_trusted_without_a_record_is_a_finding() -> None:
+    state = returning_state()
+    machine = state.machines[1]
+    shorter = state.with_machine(1, replace(machine, disk=machine.disk.ends_at(0)))
+    assert "a2 can be elected at once without record 1, which was acknowledged" in list(broken_promises(state, shorter))
 
 
 def test_a_record_is_acknowledged_once_every_member_holds_it() -> None:

@@ -211,7 +211,12 @@ class Membership:
         if sync_set is not None and (sync_set.question is None or told.set_epoch > sync_set.set_epoch):
             if (told.members, told.set_epoch) != (sync_set.members, sync_set.set_epoch):
                 self._log.info("in sync are %s", sorted(told.members))
+            newer = told.set_epoch > sync_set.set_epoch
             sync_set.answered(told.members, told.set_epoch, self._part.now())
+            if newer:
+                # The epoch also counts starts of replicas. This master may have an ended connection of one of them,
+                # with a report of bytes that are lost.
+                self._part.disconnect(sync_set.outsiders)
             self._part.set_changed()
 
     # -- signs of life

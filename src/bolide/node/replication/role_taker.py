@@ -33,5 +33,8 @@ class RoleTaker(Protocol):
     def set_changed(self) -> None:
         """The set of replicas in sync is another one."""
 
+    def disconnect(self, replicas: frozenset[int]) -> None:
+        """Close the log connections of these replicas. Each has to report again before it can join the set."""
+
     def stands(self) -> tuple[int, int, int]:
         """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""

@@ -159,6 +159,12 @@ class SlaveLinks(Service):
             for slave in self._slaves.values()
         )
 
+    def close(self, keys: frozenset[int]) -> None:
+        """Close these connections and ignore their unread bytes."""
+        for connection in [each for each, slave in self._slaves.items() if slave.key in keys]:
+            connection.abort()
+            self.closed(connection)
+
     def stop(self) -> None:
         """Close every connection."""
         for connection in list(self._slaves):

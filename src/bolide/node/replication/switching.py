@@ -340,6 +340,11 @@ class Switching(Service):
                 node.services.serve_as(node.role)
         self._parts.another_turn()
 
+    def disconnect(self, replicas: frozenset[int]) -> None:
+        """Close the log connections of these replicas. Each has to report again before it can join the set."""
+        if self._slaves is not None and self._confirming is not None:
+            self._slaves.close(self._confirming.connections_of(replicas))
+
     def stands(self) -> tuple[int, int, int]:
         """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
         last = self.epoch_log.epochs.last

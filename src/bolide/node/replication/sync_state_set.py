@@ -129,9 +129,10 @@ class SyncStateSetReporter:
         refusal = ""
         if answer.code == codes.SUCCESS:
             told = decode_answer(answer.body, SyncStateSet)
-            members = frozenset(told.sync_state_set)
+            members, before = frozenset(told.sync_state_set), sync_set.members
             for reason in sync_set.answered(members, told.sync_state_set_epoch, self._part.now()):
                 self._log.warning("%s", reason)
+            self._part.disconnect(before - sync_set.members)  # their reports may be outdated
             self._log.info("in sync are %s", sorted(sync_set.members))
         else:
             self._notified()
