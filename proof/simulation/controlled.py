@@ -20,6 +20,7 @@ from bolide.node.controller.node import ControllerNode
 from bolide.node.replication.switch_link import SwitchLink
 from bolide.replication.epochs import Epochs
 from proof.ledger import Finding
+from proof.simulation import liars
 from proof.simulation.etcd import SimulatedEtcd
 from proof.simulation.plan import Action, Value
 from proof.simulation.rare_places import FORMER, FULL_STOP
@@ -93,9 +94,14 @@ class ControlledReplicas(Replicas):
     def _patient(self) -> bool:
         return bool(self._wanted.get("patient"))
 
+    @property
+    def _liars(self) -> str:
+        return str(self._wanted.get("liars", ""))
+
     async def _start_controllers(self) -> None:
         """Members of etcd first, if there are any."""
         given: dict[str, Any] = {} if self._patient else dict(QUICK_CONTROLLER)
+        given |= liars.settings_of(self._liars)
         if self._faults.etcd:
             self.etcd = SimulatedEtcd(self._cluster, self._faults.etcd)
             given["controller_store"] = self.etcd.store
@@ -114,6 +120,7 @@ class ControlledReplicas(Replicas):
             "clean_file_forcibly_enable": False,
             **self._settings,
             **BROKER,
+            **liars.settings_of(self._liars),
             **({} if self._patient else QUICK),
             "broker_name": name,
             "controller_addr": ";".join(f"{ip}:{PORT}" for ip in controllers),

@@ -37,11 +37,16 @@ class Operator:
         self.brokers = brokers
         self._namesrvs = namesrvs
         self._admin: Admin | None = None
+        self.keys = "", ""
+        """Access key and secret key, or empty texts if the client does not sign."""
         self.busy = 0
 
     async def start(self, namesrv: str, world: World) -> None:
         """Ready for calls."""
-        self._admin = Admin(namesrv, timeout=10.0, instance_name="operator", world=world)
+        access, secret = self.keys
+        self._admin = Admin(
+            namesrv, timeout=10.0, instance_name="operator", world=world, access_key=access, secret_key=secret
+        )
         await self._admin.start()
 
     @property

@@ -15,7 +15,7 @@ Value: TypeAlias = "str | int | float | bool"
 FAULTS: Final = frozenset({
     "kill", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections", "disk_error",
     "disk_full", "no_new_files", "no_descriptors", "slow_disk", "kill_namesrv", "promote", "empty",
-    "controller", "etcd",
+    "controller", "etcd", "lie",
 })  # fmt: skip
 """Actions that break something. All others are work."""
 

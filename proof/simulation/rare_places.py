@@ -38,7 +38,11 @@ LOGGED: Final = (
         "a damaged record is refused in replication", ("is damaged and is not sent", "is damaged and is not appended")
     ),
 )
-PLACES: Final = (FULL_STOP, FORMER, *(place.name for place in LOGGED))
+LIAR_REFUSED: Final = {
+    port: f"an attacker is rejected at the port of a {port}" for port in ("controller", "name server", "broker", "log")
+}
+LIAR_FOLLOWED: Final = "a replica takes an attacker for its master"
+PLACES: Final = (FULL_STOP, FORMER, *(place.name for place in LOGGED), *LIAR_REFUSED.values(), LIAR_FOLLOWED)
 """All places that a campaign must reach."""
 
 

@@ -19,6 +19,7 @@ from proof.simulation.consumers import Failing, Member
 from proof.simulation.controlled import ControlledReplicas
 from proof.simulation.disk import Disk
 from proof.simulation.faults import CONTROLLER, Faults
+from proof.simulation.liars import CAPTURED, Attacker, keys_of, settings_of
 from proof.simulation.operators import Operator
 from proof.simulation.plan import Action, Plan
 from proof.simulation.process import MOST_DRIFT, Process
@@ -109,6 +110,8 @@ class Run:
         starters.update(dict.fromkeys(self.controllers, cluster.start_controller))
         kind = ControlledReplicas if self.controllers else Replicas
         self.replicas = kind(cluster, self.faults, self.ledger, self.brokers, size, plan.settings)
+        servers = {"controller": self.controllers, "name server": self.namesrvs}
+        self.attacker = Attacker(plan, cluster, self.replicas, servers)
         self.senders: list[Sender] = []
         self.members: dict[str, Member] = {}
         self.operator: Operator
@@ -126,6 +129,7 @@ class Run:
             "cuts": self.faults.cuts,
             "failed_starts": len(self.faults.failed_starts),
             **self.replicas.figures(),
+            **self.attacker.figures(),
         }
 
     def told(self, kind: str, text: str, broker: str) -> None:
@@ -155,6 +159,9 @@ class Run:
         supervisors = [asyncio.ensure_future(self.faults.supervise(name)) for name in supervised]
         if self.replicas.slaves:
             supervisors.append(asyncio.ensure_future(self.replicas.watch()))
+        if self.attacker.life:
+            self.attacker.start()
+            supervisors.append(asyncio.ensure_future(self.attacker.watch()))
         begin = cluster.now
         for action in self.plan.actions:
             if begin + action.at > cluster.now:
@@ -162,12 +169,28 @@ class Run:
             self._act(action)
         if begin + self.plan.seconds > cluster.now:
             await cluster.sleep(begin + self.plan.seconds - cluster.now)
+        self.attacker.stop()
         self.faults.end_all()
         await self._all_up()
-        over = cluster.now
+        if self.attacker.life == CAPTURED:
+            answers = (kept for sender in self.senders for kept in sender.kept)
+            self.attacker.judge_disks(answers, killed=self.faults.kills + self.faults.cuts > 0)
+        else:
+            await self._judge()
+        self.findings += self.replicas.findings + self.attacker.findings
+        for name, where, error in cluster.faults + [
+            (process.name, *fault) for process in cluster.processes.values() for fault in process.faults
+        ]:
+            self.findings.append(Finding("nothing goes uncaught", f"{name}: {where}: {error!r}"))
+        for supervisor in supervisors:
+            supervisor.cancel()
+
+    async def _judge(self) -> None:
+        """Wait until everything is consumed, and check it against the guarantees."""
+        over = self.cluster.now
         if self.replicas.slaves:
             await self.replicas.converge()
-            over = cluster.now
+            over = self.cluster.now
         await self._resume(over)
         view, promises = await self._settle(over)
         if view is None:
@@ -178,17 +201,11 @@ class Run:
         if self.replicas.slaves:
             await self.replicas.converge(tables=True)
             self.replicas.judge_answers(kept for sender in self.senders for kept in sender.kept)
-        self.findings += self.replicas.findings
-        for name, where, error in cluster.faults + [
-            (process.name, *fault) for process in cluster.processes.values() for fault in process.faults
-        ]:
-            self.findings.append(Finding("nothing goes uncaught", f"{name}: {where}: {error!r}"))
-        for supervisor in supervisors:
-            supervisor.cancel()
 
     async def _start_servers(self) -> None:
         plan = self.plan
-        names = [await self.cluster.start_namesrv(name) for name in self.namesrvs]
+        given = settings_of(self.attacker.life)
+        names = [await self.cluster.start_namesrv(name, given) for name in self.namesrvs]
         self.namesrv_addr = ";".join(f"{process.host.ip}:9876" for process in names)
         self.cluster.network.doubled = float(plan.cluster.get("doubled", 0.0))
         await self.replicas.begin(names)
@@ -203,6 +220,7 @@ class Run:
         addresses = [(name, self._address(name)) for name in self.brokers]
         namesrvs = [self._address(name) for name in self.namesrvs]
         self.operator = Operator(self.ledger, self.told, addresses, namesrvs)
+        self.operator.keys = keys_of(self.attacker.life)
         self.replicas.changed = lambda: addresses.__setitem__(
             slice(None), [(name, self._address(name)) for name in self.brokers]
         )
@@ -262,6 +280,8 @@ class Run:
         self._note("plan", str(action).strip())
         if action.do in ("promote", "empty"):
             self.replicas.act(action)
+        elif action.do == "lie":
+            self.faults.spawn(self.attacker.act(action))
         elif action.fault:
             self.faults.act(action)
         elif action.do in ("send", "recall"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from proof.simulation import liars
 from proof.simulation.plan import LEVELS_S, SLOW_S, Action, Plan, Value
 from proof.simulation.themes import SET_SHARE, SET_THEMES, SHARE, THEMES, Values
 
@@ -110,6 +111,7 @@ class _Draw:
         self.features = {name for name in FEATURES if chance.random() < likely}
         self.slaves = slaves_of(seed)
         self.controlled = controlled(seed)
+        self.liars = liars.life_of(seed) if self.controlled else ""
         kinds = chance.choice((1, 1, 1, 2)) if self.small else chance.choice((0, 1, 1, 2, 3, 6))
         self.faults = sorted({chance.choice(SET_FAULT_KINDS if self.slaves else FAULT_KINDS) for _ in range(kinds)})
         self.theme = {**THEMES, **SET_THEMES}.get(theme_of(seed))
@@ -136,6 +138,8 @@ class _Draw:
             self._faults_of_controllers(random.Random(f"controller {self.seed}"))
         if kind_of(self.seed) == ETCD:
             self._faults_of_etcd(random.Random(f"faults of etcd {self.seed}"))
+        if self.liars:
+            self.actions += liars.draw(self.seed, self.liars, self.seconds, self.moments, self.small)
         self.actions.sort(key=lambda action: action.at)
         return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
 
@@ -248,6 +252,8 @@ class _Draw:
                 drawn["etcd"] = 3
             if self.slow:
                 drawn["patient"] = True
+            if self.liars:
+                drawn["liars"] = self.liars
         return drawn
 
     def _of_set(self, name: str, drawn: Value) -> Value:
