@@ -223,7 +223,7 @@ class TransactionProducer(Producer):
         )
 
     def start(self) -> Self:
-        """As in `Producer`; the brokers known already learn of the group at once, so that they can ask it."""
+        """As in `Producer`. All brokers soon learn of the group, so they can ask it about transactions of others."""
         self._loop.run(lambda: self._native.start())
         return self
 

@@ -67,9 +67,7 @@ class TransactionProducer(Producer):
         self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
-        """As in `Producer`; all brokers of the cluster learn of the group soon, so that they can ask it how transactions
-        of processes that are gone have ended.
-        """
+        """As in `Producer`. All brokers soon learn of the group, so they can ask it about transactions of others."""
         await super().start()
         await self.instance.heartbeats.send()
         self.instance.spawn(self._introduce(), "bolide introduction to brokers")
