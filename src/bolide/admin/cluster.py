@@ -173,7 +173,7 @@ class ClusterCalls(AdminCalls):
         ]  # fmt: skip
 
     async def _figures_if_reached(self, broker: str) -> Mapping[str, str]:
-        """Return the runtime figures of a broker, or none if it does not answer."""
+        """Return the runtime figures of a broker, or an empty mapping if it cannot be reached."""
         try:
             return await self.broker_runtime(broker)
         except BolideError:

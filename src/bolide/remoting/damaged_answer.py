@@ -1,4 +1,4 @@
-"""Extension field of Bolide in the answer to a pull that meets a damaged record.
+"""Extension field of Bolide in the response to a pull that meets a damaged record.
 
 RocketMQ's clients ignore it, and its brokers do not send it.
 """
@@ -17,5 +17,5 @@ def damaged_ext() -> dict[str, str]:
 
 
 def names_damage(ext: Mapping[str, str]) -> bool:
-    """Return whether the broker refuses to send a message because its record is damaged."""
+    """Return whether these are the fields of a response to a pull that met a damaged record."""
     return ext.get(_KEY) == "true"

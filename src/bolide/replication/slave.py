@@ -32,7 +32,7 @@ def first_difference(own: bytes, theirs: bytes) -> int:
 
 
 def check_first(offset: int, file_size: int) -> None:
-    """Raise `NotReplicated` if no file of an empty log begins at `offset`, the first that its master sends."""
+    """Raise `NotReplicated` if `offset`, the first that a master sends to an empty log, is not the start of a file."""
     if offset % file_size != 0:
         raise NotReplicated(
             f"it begins at offset {offset}, where no file begins with mappedFileSizeCommitLog = {file_size} bytes: "

@@ -1,8 +1,8 @@
 """Delayed messages that are due and whose records are damaged: later messages are delivered, and these are retried.
 
-RocketMQ delivers a copy of a damaged record, with a new CRC. Here a record that does not match its CRC is not copied.
-Delivery passes over it, and config/delayOffset.json keeps its place in the log, which slaves follow. It is read again
-every minute and when the role of the broker changes, so a replica that has it intact delivers it as the next master.
+RocketMQ delivers a copy of a damaged record, with a new CRC. Bolide does not copy a record that does not match its CRC.
+Delivery passes over the record, and config/delayOffset.json contains its place in the log. Slaves copy that table. The
+broker reads the record every minute, and when its role changes, so the next master delivers what its log has intact.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class DamagedDelays(Service):
 
     def __init__(self, store: MessageStore, role: Role, effects: Effects) -> None:
         self.deliver: dict[str, Callable[[Record, int], int]] = {}
-        """For each topic of delayed messages: stores what a record becomes. Returns the end offset of that in the log,
-        or 0 if the record becomes nothing. Raises `BolideError`."""
+        """By topic: stores the message that a delayed record contains. Returns the end offset of the new record, or 0
+        if the message is dropped. Raises `BolideError`."""
         self._store = store
         self._role = role
         self._effects = effects
@@ -42,7 +42,7 @@ class DamagedDelays(Service):
         self._line: deque[tuple[int, int]] = deque()
         """(time of the next try in ms, offset) of each record that is not delivered yet."""
         self._delivered: dict[int, int] = {}
-        """End offset of what a record became, until that is safe."""
+        """End offset of the new record of each delivered message, until the new record is safe."""
         self._settle_at = 0
         self._loading = False
         self._loaded = False
@@ -58,7 +58,7 @@ class DamagedDelays(Service):
 
     @property
     def saved(self) -> bool:
-        """Whether all places are on disk, so that progress may pass over them there, too."""
+        """Whether all places are on disk, so that stored progress may pass over them."""
         return self._saved == self._changes
 
     def places(self) -> list[list[int]]:
@@ -66,7 +66,7 @@ class DamagedDelays(Service):
         return [[offset, size] for offset, size in self._sizes.items()]
 
     def take(self, places: Iterable[tuple[int, int]]) -> bool:
-        """Replace all places, as told by the file or by a master. Return whether they differ."""
+        """Replace all places by those of the file or of a master. Return whether they differ."""
         before, self._sizes = self._sizes, dict(places)
         self._line = deque((0, offset) for offset in self._sizes)
         self._delivered.clear()
@@ -81,11 +81,11 @@ class DamagedDelays(Service):
                 self._changed()
 
     def cut(self, end: int) -> bool:
-        """Forget records at or after `end`, the end of the log. Return whether there were any."""
+        """Remove the places at or after `end`, the end of the log. Return whether there were any."""
         return self.take([(offset, size) for offset, size in self._sizes.items() if offset < end])
 
     def begin(self) -> None:
-        """Called when a write of the table begins."""
+        """Called when a write of the table starts."""
         self._saving = self._changes
 
     def written(self) -> None:
@@ -115,7 +115,7 @@ class DamagedDelays(Service):
         return True
 
     def due(self, now: int) -> int | None:
-        """When the next record is read again, or None."""
+        """Return the time of the next try in ms, or None."""
         if not self._sizes or self._loading or not self._role.may_deliver or self._role.sends_away:
             return None
         at = self._line[0][0] if self._line else now + RETRY_MS
@@ -154,7 +154,7 @@ class DamagedDelays(Service):
         elif record is None or not body_matches(record):
             self._line.append((now + RETRY_MS, offset))
         elif record.topic not in self.deliver:
-            self._drop(offset)  # the store was repaired: another record is there
+            self._drop(offset)  # a repair of the store has written another record
         else:
             try:
                 end = self.deliver[record.topic](record, now)
@@ -172,7 +172,7 @@ class DamagedDelays(Service):
         self._changed()
 
     def _settle(self, now: int) -> None:
-        """Forget the records whose delivery is safe."""
+        """Remove the places whose messages are delivered safely."""
         safe = min(self._store.confirm_offset, self._store.flushed_offset)
         for offset in [offset for offset, end in self._delivered.items() if end <= safe]:
             del self._delivered[offset]
@@ -180,7 +180,7 @@ class DamagedDelays(Service):
         self._settle_at = now + SETTLE_MS
 
     def _taken_back(self, written_offset: int) -> None:
-        """A write failed: try the records again whose delivery was in it."""
+        """Called after a failed write; requeues the records whose delivery was part of it."""
         for offset in [offset for offset, end in self._delivered.items() if end > written_offset]:
             del self._delivered[offset]
             self._line.append((self._settle_at, offset))

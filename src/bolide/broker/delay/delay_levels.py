@@ -60,7 +60,7 @@ MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
 
 
 def due_message(record: Record, writer: LogWriter) -> BrokerMessage | None:
-    """Return what a record of the schedule topic becomes, or None if no producer could have asked for it.
+    """Return the message of a record of the schedule topic, or None if no producer could have sent it.
 
     The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
     """
@@ -92,7 +92,7 @@ class DelayService(Table):
         self.role: Role = writer.role
         self._effects: Effects = effects
         self.damaged: DamagedDelays = DamagedDelays(writer.store, writer.role, effects)
-        """The damaged messages of all delay levels and of the timer, a service of its own."""
+        """The damaged messages of all delay levels and of the timer, a separate service."""
         self.damaged.deliver[SCHEDULE_TOPIC] = self._deliver_late
         self._progress: DelayProgress = DelayProgress(levels_ms, self.damaged, start)
         self._levels: list[Level] = self._progress.levels

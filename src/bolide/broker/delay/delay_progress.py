@@ -27,7 +27,7 @@ class DelayProgress:
     """The delay levels, one for each of `levels_ms`, with the offset of each that the file holds."""
 
     def __init__(self, levels_ms: tuple[int, ...], damaged: DamagedDelays, start: int) -> None:
-        """`damaged` has the places that the file contains, too."""
+        """The file also contains the places of `damaged`."""
         self._damaged: DamagedDelays = damaged
         self.levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
         self.persisted: list[int] = [0] * len(levels_ms)

@@ -88,7 +88,7 @@ class Delivery:
 
     @property
     def open(self) -> bool:
-        """True while something that was delivered may have to be delivered again, or passed over without a trace."""
+        """Whether a delivery may have to be repeated, or a damaged message that was passed over is in no table yet."""
         return len(self.again) > 0 or self.away.count > 0 or not self._damaged.saved
 
     def begin(self, now: int) -> None:

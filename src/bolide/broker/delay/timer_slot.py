@@ -147,7 +147,7 @@ class SlotRun:
         self._runs.close()
 
     def _found(self, at: int) -> tuple[Unit | None, Record | None]:
-        """A unit, and the record it names; None if that has expired from the log, or is no readable record of it."""
+        """Return a unit and its record, or None for a record that has expired or cannot be read."""
         unit: Unit | None
         record: Record | None
         ahead = self._ahead.get(at)

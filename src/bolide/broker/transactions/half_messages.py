@@ -310,7 +310,7 @@ class HalfMessages:
         try:
             record = self._store.intact_record(physical_offset, size)
             named = [] if record is None else half_offsets(record.body)
-        except RecordDamaged as error:  # what it names stays open, and is asked about again
+        except RecordDamaged as error:  # the half messages that it names stay open, and their producers are asked
             self._store.maintenance.problem = f"an op record of transactions ends nothing: {error}"
         offsets = [offset for offset in named if offset < self._half_scanned]
         for offset in offsets:

@@ -91,7 +91,7 @@ class ConfigFiles:
         """How long writes of a table took, from the change to the file; those that failed are not among them."""
         self.failed_writes: int = 0
         self.damaged: int = 0
-        """How many tables `load` read from their .bak, because the file could not be read or did not match."""
+        """Number of tables that `load` read from their .bak, because the file could not be read or did not match."""
 
     def path(self, name: str) -> str:
         """The file of a table."""

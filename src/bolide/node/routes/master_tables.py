@@ -269,7 +269,7 @@ class MasterTables:
         if timer is not None:
             found.timer = decode_timer_answer(timer.body)
         if self._offsets_due or found.timer is not None:
-            # After the timer's checkpoint: this answer has the damaged messages that the checkpoint passes over.
+            # After the checkpoint: this table lists the damaged messages that the checkpoint passes over.
             found.delays = (await self._requests.ask(codes.GET_ALL_DELAY_OFFSET, {})).body
         if found.offsets is None and found.timer is None:
             return

@@ -67,7 +67,7 @@ def checked(record: Record, log: CommitLog) -> Record:
 
 
 def unreadable(offset: i64, log: CommitLog) -> RecordDamaged:
-    """Return the error for a place of the log where a record must begin and none does. Counts it."""
+    """Return the error for a record that cannot be decoded, and count it."""
     log.damaged += 1
     return RecordDamaged(f"the record at offset {offset} of the log is damaged, its lengths do not match: {REPAIR}")
 
