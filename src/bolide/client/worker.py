@@ -23,6 +23,7 @@ from bolide.errors import ArgumentError, BolideError, ConfigError
 from bolide.transport.address import split_address
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -77,8 +78,7 @@ async def run(
             drained = await _drain(consumers, drain_timeout)
         finally:
             await _close(clients)
-            beat.cancel()
-            await asyncio.gather(beat, return_exceptions=True)
+            await end_tasks([beat])
             if page is not None:
                 await page.stop()
     return drained
@@ -153,9 +153,7 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
             await doing
         return doing.done()
     finally:
-        for task in (doing, waiting):
-            task.cancel()
-        await asyncio.gather(doing, waiting, return_exceptions=True)
+        await end_tasks((doing, waiting))
 
 
 async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:

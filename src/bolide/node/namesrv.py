@@ -41,6 +41,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
 from bolide.world.home import expanded
+from bolide.world.tasks import end_tasks
 
 if TYPE_CHECKING:
     from bolide.node.metrics.monitoring import Monitoring
@@ -118,7 +119,7 @@ class NamesrvNode:
         self._tls.start()
         life.callback(self._tls.stop)
         for work in (self._keep_time(), self._peers.close_idle()):
-            life.push_async_callback(ended, asyncio.create_task(work))
+            life.push_async_callback(end_tasks, [asyncio.create_task(work)])
         life.callback(port.close)
         if self.monitoring is not None:
             await self._watch(self.monitoring)
@@ -235,12 +236,6 @@ class NamesrvNode:
             await asyncio.sleep(wait)
             self._server.tick(self._clock.now())
             self._carry_out()
-
-
-async def ended(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def run_namesrv(

@@ -24,6 +24,7 @@ from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restarta
 from bolide.node.processes import Child
 from bolide.world.home import expanded
 from bolide.world.lines import lines_to
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.standalone")
 
@@ -183,9 +184,7 @@ class Standalone:
         tasks = [asyncio.create_task(self._supervise(child)) for child in self._children]
         tasks.append(asyncio.create_task(self._pass_on(on_hangup(self._asked.set))))
         await self._asked.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
 
     async def _pass_on(self, hangup: asyncio.Event) -> None:
         """Pass SIGHUP on to the children."""

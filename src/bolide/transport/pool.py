@@ -11,6 +11,7 @@ from bolide.transport.client import CONNECT_TIMEOUT, ClientConnection, OnRequest
 from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
+from bolide.world.tasks import end_tasks
 
 
 class ConnectionPool:
@@ -89,10 +90,7 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections and wait until their sockets are closed."""
         self._closed = True
-        pending = list(self._pending.values())
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        await end_tasks(self._pending.values())
         live, self._live = list(self._live.values()), {}
         for connection in live:
             connection.close()

@@ -21,6 +21,7 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.watch import LEAST
 from bolide.errors import ArgumentError, BolideError
+from bolide.world.tasks import end_tasks
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -107,8 +108,7 @@ async def _draw(rounds: Rounds, view: View, interval: float) -> None:
                 _show(screen, latest, view)
                 await changed.wait()
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            await end_tasks([asking])
 
 
 class _Latest:

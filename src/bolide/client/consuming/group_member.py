@@ -38,6 +38,7 @@ from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, Subscription, subscription
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -181,9 +182,7 @@ class GroupMember(GroupMembership):
             return
         # Not in the middle of a round: a queue just locked and not yet entered would stay locked for a minute.
         async with self._round:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await end_tasks(self._tasks)
             self._tasks.clear()
             for queue in list(self.owned):
                 await self._give_back(queue)

@@ -31,6 +31,7 @@ from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -155,8 +156,7 @@ class Prefetch:
         """Continue from `offset`; prefetched messages are dropped."""
         task = self._pulls.pop(process_queue, None)
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks([task])
         self._delivered.discard(process_queue)
         process_queue.clear()
         process_queue.next_offset = offset

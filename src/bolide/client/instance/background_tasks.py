@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from bolide.client.messages.user_code import raise_interruption
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -64,7 +65,4 @@ class BackgroundTasks:
 
     async def cancel(self) -> None:
         """Cancel all tasks but the current one, and wait until they have ended."""
-        tasks = [task for task in self._running if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(task for task in self._running if task is not asyncio.current_task())

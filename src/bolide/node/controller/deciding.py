@@ -17,6 +17,7 @@ from bolide.controller.server import Controller, Open
 from bolide.errors import BolideError, LocalError
 from bolide.node.loop.clock import Clock
 from bolide.remoting import codes
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.controller")
 
@@ -56,10 +57,7 @@ class Deciding:
 
     async def stop(self) -> None:
         """Give up what waits."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
     async def _answered(self, opened: Open, then: Callable[[SetDecision], object]) -> None:
         try:

@@ -17,6 +17,7 @@ from bolide.controller.consensus import Kept, Leadership, LeadershipLost, Member
 from bolide.controller.replica_set import ReplicaSet, decode_set, encode_set
 from bolide.node.controller.etcd import Etcd, EtcdEntry, changed_at, created_at, put_op, read_op
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.controller")
 RENEWALS: Final = 4
@@ -112,8 +113,7 @@ class EtcdStore:
     async def stop(self) -> None:
         """End the lease: another controller leads at once."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
         self._leader_key = 0
         if self._lease:
             try:

@@ -46,6 +46,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
 from bolide.world.home import expanded
+from bolide.world.tasks import end_tasks
 
 if TYPE_CHECKING:
     from bolide.node.metrics.monitoring import Monitoring
@@ -132,7 +133,7 @@ class ControllerNode:
         self._tls.start()
         life.callback(self._tls.stop)
         for work in (self._lead(), self._keep_time(), self._peers.close_idle()):
-            life.push_async_callback(ended, asyncio.create_task(work))
+            life.push_async_callback(end_tasks, [asyncio.create_task(work)])
         life.callback(port.close)
         if self.monitoring is not None:
             await self._watch(self.monitoring)
@@ -290,12 +291,6 @@ class ControllerNode:
 def absolute(path: str) -> str:
     """A path from the root."""
     return str(expanded(path).absolute())
-
-
-async def ended(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def run_controller(

@@ -18,6 +18,7 @@ from bolide.node.replication.other_sets import OtherSets
 from bolide.node.replication.pre_online import PreOnline
 from bolide.node.routes.members import Members
 from bolide.node.routes.registrar import Place, Registration
+from bolide.world.tasks import end_tasks
 
 
 class PartsOfBroker(Protocol):
@@ -77,8 +78,7 @@ class ActingSet:
     async def stop(self) -> None:
         """Hear no more."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
         if self._members is not None:
             await self._members.stop()
         await self.others.stop()

@@ -14,6 +14,7 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.transport.client import ClientConnection
 from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 TIMEOUT_S: Final = 3.0
 
@@ -94,10 +95,7 @@ class Controllers:
 
     async def stop(self) -> None:
         """Close every connection."""
-        tasks = list(self._connecting.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._connecting.values())
         for connection in self._connections.values():
             connection.close()
             await connection.wait_closed()

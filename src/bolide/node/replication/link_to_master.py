@@ -26,6 +26,7 @@ from bolide.transport.raw_proven import connect_proven
 from bolide.transport.reasons import reason_of
 from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 CONNECT_TIMEOUT_S: Final = 5.0
 WRITE_HIGH: Final = 64 * 1024
@@ -100,8 +101,7 @@ class LinkToMaster(Service):
     async def stop(self) -> None:
         """Follow no more; what was received stays."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
         if self._connection is not None:
             self._connection.abort()
 

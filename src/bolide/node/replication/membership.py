@@ -24,6 +24,7 @@ from bolide.remoting.replica_claims import Claims
 from bolide.replication.standing import Standing, Step, Told
 from bolide.store.errors import StoreDamaged
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 RETRY_S: Final = 5.0
 
@@ -70,9 +71,7 @@ class Membership:
 
     async def stop(self) -> None:
         """Take part no more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await self._controllers.stop()
 
     def notified(self) -> None:

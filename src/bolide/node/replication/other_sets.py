@@ -28,6 +28,7 @@ from bolide.remoting.headers.namesrv import GetRouteInfoRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.transport.address import split_addresses
 from bolide.transport.pool import ConnectionPool
+from bolide.world.tasks import end_tasks
 
 AT_ONCE: Final = 32
 """Messages under way; the others wait for one of them."""
@@ -112,10 +113,7 @@ class OtherSets:
 
     async def stop(self) -> None:
         """End what is under way, which is not reported, and close."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await self._connections.close()
 
     async def _send(self, message: BrokerMessage, then: Callable[[str, int], None]) -> None:

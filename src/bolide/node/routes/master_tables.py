@@ -26,6 +26,7 @@ from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS
 from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.following")
 LOOK_S: Final = 3.0
@@ -138,8 +139,7 @@ class MasterTables:
         """End what is under way and close."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks([task])
         await self._requests.close()
 
     async def _keep(self) -> None:

@@ -31,6 +31,7 @@ from bolide.transport.address import split_addresses
 from bolide.transport.pool import ConnectionPool
 from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 TIMEOUT_S: Final = 3.0
 
@@ -75,9 +76,7 @@ class Members:
 
     async def stop(self) -> None:
         """End what is under way and close."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await self._connections.close()
 
     def look_soon(self) -> None:

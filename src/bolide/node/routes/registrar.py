@@ -34,6 +34,7 @@ from bolide.transport.client import ClientConnection
 from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.registration")
 FIRST_RETRY_S: Final = 0.05
@@ -137,9 +138,7 @@ class Registration:
 
     async def stop(self) -> None:
         """Unregister everywhere and close."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await asyncio.gather(*(self._leave(server) for server in self._servers))
         self._connections.clear()
 

@@ -19,6 +19,7 @@ from bolide.transport.pool import ConnectionPool
 from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
+from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.routes")
 TIMEOUT_S: Final = 2.0
@@ -50,10 +51,7 @@ class RouteBook:
 
     async def stop(self) -> None:
         """End what is under way and close."""
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._asking.values())
         await self._connections.close()
 
     async def _ask(self, topic: str) -> None:

@@ -11,6 +11,7 @@ from bolide.errors import BolideError
 from bolide.remoting.command import make_request
 from bolide.transport.client import ClientConnection
 from bolide.world.contract import World
+from bolide.world.tasks import end_tasks
 
 MOST: Final = 64
 """Tellings under way at once: a broker that does not accept connections holds one for the time below."""
@@ -73,7 +74,4 @@ class Tellings:
 
     async def stop(self) -> None:
         """Give up what is under way."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
