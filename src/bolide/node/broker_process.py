@@ -6,13 +6,10 @@ import logging
 from collections.abc import Mapping
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.errors import ConfigError
 from bolide.node.broker import BrokerNode
-from bolide.node.logs.logs import configure_logging, start_logging
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
-from bolide.node.settings.config import load_daemon
-from bolide.node.settings.in_force import log_settings
+from bolide.node.settings.daemon_settings import daemon_settings
 from bolide.world.home import expanded
 
 log = logging.getLogger("bolide.node")
@@ -28,15 +25,10 @@ def run_broker(
 
     `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
     """
-    start_logging()
-    try:
-        loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options.process)
-    except ConfigError as error:
-        log.error("%s", error)
-        tell(str(error))
+    found = daemon_settings(BrokerOptions, (flags, conf), kept_settings, lambda options: options.process, log, tell)
+    if found is None:
         return BAD_CONFIG
-    log_settings(loaded, log)
+    loaded, kept = found
     name = loaded.options.place.broker_name
     if not loaded.options.registration.namesrv_addr:
         log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")

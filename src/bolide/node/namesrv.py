@@ -13,12 +13,10 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from bolide.errors import ConfigError
 from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings, TellBroker
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
-from bolide.node.logs.logs import configure_logging, start_logging
 from bolide.node.machine.kept_files import KeptFiles
 from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
 from bolide.node.machine.open_files import ENOUGH, share_of_connections
@@ -30,11 +28,9 @@ from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.routes.tellings import Tellings
-from bolide.node.settings.config import load_daemon
-from bolide.node.settings.in_force import log_settings
-from bolide.node.settings.live_settings import edited
-from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
+from bolide.node.settings.daemon_settings import daemon_settings
+from bolide.node.settings.live_settings import edited_file
+from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
 from bolide.store.errors import StoreDamaged
 from bolide.transport.protocol_detector import Ingress
@@ -186,25 +182,12 @@ class NamesrvNode:
                 self._tellings.send(effect)
                 continue
             held = True
-            then = partial(self._written, peer, command, answer)
+            then = partial(self._peers.send_kept, peer, command, answer)
             if isinstance(effect, KeepSettings):
-                self._kept.write(self._conf, self._with_settings(effect.changes), then)
+                self._kept.write(self._conf, edited_file(self._kept.latest(self._conf), effect.changes), then)
             else:
                 self._kept.write(self._kv_path(), effect.data, then)
         return held
-
-    def _written(self, peer: Peer | None, command: Command | None, answer: Command | None, error: str) -> None:
-        """The file holds what a request changed, or cannot: answer it."""
-        if peer is None or command is None or answer is None:
-            return
-        if error:
-            answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
-        self._peers.send(peer, command, answer)
-
-    def _with_settings(self, changes: Mapping[str, str]) -> bytes:
-        """The settings file with these changes in it."""
-        data = self._kept.latest(self._conf) or b""
-        return edited(data.decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
 
     def _kv_path(self) -> str:
         return str(expanded(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}"))
@@ -245,15 +228,10 @@ def run_namesrv(
     tell: Told = told_to_nobody,
 ) -> int:
     """Run a name server as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
-    start_logging()
-    try:
-        loaded, kept = load_daemon(NamesrvOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options)
-    except ConfigError as error:
-        log.error("%s", error)
-        tell(str(error))
+    found = daemon_settings(NamesrvOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
+    if found is None:
         return BAD_CONFIG
-    log_settings(loaded, log)
+    loaded, kept = found
     return run_daemon(lambda: NamesrvNode(loaded.options, conf=kept), "namesrv", follow_stdin, tell)
 
 

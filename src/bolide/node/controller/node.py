@@ -25,7 +25,6 @@ from bolide.node.controller.etcd import Etcd
 from bolide.node.controller.etcd_place import endpoints
 from bolide.node.controller.etcd_store import RENEWALS, EtcdStore
 from bolide.node.controller.file_store import FileStore
-from bolide.node.logs.logs import configure_logging, start_logging
 from bolide.node.machine.kept_files import KeptFiles
 from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
 from bolide.node.machine.open_files import ENOUGH, share_of_connections
@@ -37,9 +36,8 @@ from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.routes.tellings import Tellings
-from bolide.node.settings.config import load_daemon
-from bolide.node.settings.in_force import log_settings
-from bolide.node.settings.live_settings import edited
+from bolide.node.settings.daemon_settings import daemon_settings
+from bolide.node.settings.live_settings import edited_file
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.transport.protocol_detector import Ingress
@@ -241,20 +239,11 @@ class ControllerNode:
                 self._deciding.keep_confirmed(effect.name)
             elif isinstance(effect, KeepControllerSettings):
                 held = True
-                data = edited((self._kept.latest(self._conf) or b"").decode("utf-8", "surrogateescape"), effect.changes)
-                then = partial(self._written, peer, command, answer)
-                self._kept.write(self._conf, data.encode("utf-8", "surrogateescape"), then)
+                then = partial(self._peers.send_kept, peer, command, answer)
+                self._kept.write(self._conf, edited_file(self._kept.latest(self._conf), effect.changes), then)
             else:
                 self._tellings.send(effect)
         return held
-
-    def _written(self, peer: Peer | None, command: Command | None, answer: Command | None, error: str) -> None:
-        """The settings file holds what a request changed, or cannot: answer it."""
-        if peer is None or command is None or answer is None:
-            return
-        if error:
-            answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
-        self._peers.send(peer, command, answer)
 
     async def _lead(self) -> None:
         """Lead whenever the engine lets this controller, with what it holds at that moment."""
@@ -300,15 +289,10 @@ def run_controller(
     tell: Told = told_to_nobody,
 ) -> int:
     """Run a controller as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
-    start_logging()
-    try:
-        loaded, kept = load_daemon(ControllerOptions, flags, conf, kept_settings)
-        configure_logging(loaded.options)
-    except ConfigError as error:
-        log.error("%s", error)
-        tell(str(error))
+    found = daemon_settings(ControllerOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
+    if found is None:
         return BAD_CONFIG
-    log_settings(loaded, log)
+    loaded, kept = found
     return run_daemon(lambda: ControllerNode(loaded.options, conf=kept), "controller", follow_stdin, tell)
 
 

@@ -110,6 +110,17 @@ class Peers:
         if peer.connection.write([encode_or_refuse(request, answer)]) > 0:
             peer.behind = True
 
+    def send_kept(self, peer: Peer | None, request: Command | None, answer: Command | None, error: str) -> None:
+        """Send the response to a request once its change is on disk, or the `error` if the write failed.
+
+        Nothing is sent without a request.
+        """
+        if peer is None or request is None or answer is None:
+            return
+        if error:
+            answer = make_response(request, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
+        self.send(peer, request, answer)
+
     async def close_idle(self) -> None:
         """Close connections without traffic, until cancelled."""
         while True:

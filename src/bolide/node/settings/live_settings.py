@@ -62,10 +62,12 @@ class LiveSettings:
 
     def _keep(self, changes: Mapping[str, str]) -> None:
         if self._path:
-            data = self._files.read_file(self._path) or b""
-            # Bytes that are not UTF-8 (in comments, say) are kept as they are.
-            text = edited(data.decode("utf-8", "surrogateescape"), changes)
-            self._files.write_file(self._path, text.encode("utf-8", "surrogateescape"))
+            self._files.write_file(self._path, edited_file(self._files.read_file(self._path), changes))
+
+
+def edited_file(data: bytes | None, changes: Mapping[str, str]) -> bytes:
+    """Return a .conf file with these keys changed. Keeps bytes that are not UTF-8; None counts as an empty file."""
+    return edited((data or b"").decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
 
 
 def edited(text: str, changes: Mapping[str, str]) -> str:
