@@ -86,7 +86,21 @@ class Attack:
             )
             for number in range(1, plan.brokers + 1)
         ]
-        shared = {"namesrv": addresses}
+        self._make_clients(addresses, [server.name for server in self.brokers])
+        self.cluster = Cluster(
+            self.brokers,
+            self.name_servers,
+            [*self.producers, *self.consumers],
+            self.operator,
+            self._say_fault,
+            plan.only_brokers,
+            self.small_disk,
+        )
+
+    def _make_clients(self, namesrv: str, broker_names: list[str]) -> None:
+        """Make producers, consumers and the operator, and follow their journals."""
+        plan, folder = self.plan, self.plan.folder
+        shared = {"namesrv": namesrv}
         self.producers = [
             Client(
                 f"producer-{number}",
@@ -97,7 +111,7 @@ class Attack:
                     "first": number,
                     "stride": plan.producers + 1,
                     "pause": plan.pause,
-                    "brokers": [server.name for server in self.brokers],
+                    "brokers": broker_names,
                 },
                 folder,
             )
@@ -110,15 +124,6 @@ class Attack:
         books = [Path(client.setup["journal"]) for client in (*self.producers, *self.consumers)]
         self.operator = Operator(self.brokers, self.name_servers, folder / "operator.journal", plan.seed)
         self.progress = Progress([Follower(path) for path in (*books, folder / "operator.journal")])
-        self.cluster = Cluster(
-            self.brokers,
-            self.name_servers,
-            [*self.producers, *self.consumers],
-            self.operator,
-            self._say_fault,
-            plan.only_brokers,
-            self.small_disk,
-        )
 
     def _mount(self, where: Path) -> Path | None:
         """A small file system for the first broker, where that is allowed."""

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from bolide.admin.client import Admin
@@ -23,10 +22,7 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.replication import HARuntimeInfo
 from proof.attack import journal, verdict
 from proof.attack.bookkeeping import CRASHED
-from proof.attack.clients import Client, Progress
 from proof.attack.faults import Cluster
-from proof.attack.journal import Follower
-from proof.attack.operations import Operator
 from proof.attack.run import Attack
 from proof.attack.run import Plan as AttackPlan
 from proof.attack.servers import Server
@@ -92,31 +88,7 @@ class ChaosRun(Attack):
         self.brokers = [one.machines[0].server for one in self.sets]
         for_clients = proxied("clients", places)
         self.proxies = [*for_clients, *(proxy for machine in self.machines for proxy in machine.proxies)]
-        shared = {"namesrv": address_list(for_clients)}
-        names = [one.name for one in self.sets]
-        self.producers = [
-            Client(
-                f"producer-{number}",
-                "proof.attack.producing",
-                {
-                    **shared,
-                    "seed": plan.seed + number,
-                    "first": number,
-                    "stride": plan.producers + 1,
-                    "pause": plan.pause,
-                    "brokers": names,
-                },
-                folder,
-            )
-            for number in range(1, plan.producers + 1)
-        ]
-        self.consumers = [
-            Client(f"consumer-{number}", "proof.attack.consuming", {**shared, "seed": plan.seed + number}, folder)
-            for number in range(1, plan.consumers + 1)
-        ]
-        books = [Path(client.setup["journal"]) for client in (*self.producers, *self.consumers)]
-        self.operator = Operator(self.brokers, self.name_servers, folder / "operator.journal", plan.seed)
-        self.progress = Progress([Follower(path) for path in (*books, folder / "operator.journal")])
+        self._make_clients(address_list(for_clients), [one.name for one in self.sets])
         self.cluster = Cluster(
             [machine.server for machine in self.machines],
             self.name_servers,
