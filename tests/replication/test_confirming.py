@@ -8,7 +8,7 @@ from bolide.replication.confirming import Confirming, EpochSession
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.sure_end import SureEnd
 from bolide.replication.switch_frames import Hello, encode_held, encode_hello, encode_report
 from bolide.replication.sync_set import SyncSet
@@ -52,6 +52,14 @@ def test_every_member_holds_what_is_dispatched(needed: int) -> None:
     assert of.holds_back(500, 0) == 400
     assert not of.late(400)
     assert of.late(500)
+
+
+def test_a_session_knows_the_bytes_of_the_last_second() -> None:
+    session = slave(made(frozenset({1, 2})), replica=2, key=10, holds=100)
+    sent(session, 500)
+    assert session.last_rate == 0
+    session.transfer(session.wanted(600, 1000), 1000)
+    assert session.last_rate == 400
 
 
 def test_who_is_not_in_the_set_is_no_machine_that_holds_a_record() -> None:

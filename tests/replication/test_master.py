@@ -6,7 +6,8 @@ import pytest
 
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import encode_header, encode_report
-from bolide.replication.master import KnownAhead, MasterSession, Pace
+from bolide.replication.master import KnownAhead, MasterSession
+from bolide.replication.pacing import Pace
 
 FILE = 1024 * 1024
 

@@ -8,7 +8,7 @@ import pytest
 
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import encode_header, encode_report
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.slave import SlaveSession, compare_from
 
 FILE = 1000

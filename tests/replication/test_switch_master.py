@@ -6,7 +6,7 @@ import pytest
 
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import Hello, encode_answer, encode_header, encode_hello, encode_report
 from bolide.replication.switch_master import SwitchMaster
 

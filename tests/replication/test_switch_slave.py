@@ -8,7 +8,7 @@ import pytest
 
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import LogKept, NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import (
     Hello,
     encode_answer,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import Hello, encode_held
 from bolide.replication.switch_master import SwitchMaster
 from bolide.replication.switch_slave import OwnLog, SwitchSlave

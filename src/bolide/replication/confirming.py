@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.sure_end import SureEnd
 from bolide.replication.switch_frames import encode_held
 from bolide.replication.switch_master import SwitchMaster
@@ -26,8 +26,6 @@ class EpochSession:
         self._key = key
         self._of = of
         self._opened = False
-        self.last_rate = 0
-        """Bytes of the log sent in the last whole second in which any were."""
         self._told = 0
         """Up to where the slave knows the log to be confirmed."""
         self._told_held = 0
@@ -49,6 +47,11 @@ class EpochSession:
     def next_offset(self) -> int:
         """What is sent next; -1 before the first report."""
         return self._switch.next_offset
+
+    @property
+    def last_rate(self) -> int:
+        """Bytes of the log sent in the last whole second in which any were."""
+        return self._switch.last_rate
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
         """Bytes from the slave; True when it reported. Raises `NotReplicated`."""

@@ -7,25 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import ReportReader, encode_header
+from bolide.replication.pacing import Pace, PacedSession
 
 _REMEMBERED: Final = 64
-
-
-class Pace(Struct, frozen=True):
-    """How a connection is kept: times in ms, sizes in bytes."""
-
-    heartbeat: int = 5000
-    """A master that sent nothing for so long, and a slave that reported nothing, says where it stands."""
-    silence: int = 20_000
-    """A peer that is silent for so long is gone."""
-    batch: int = 32 * 1024
-    """Most bytes of one transfer."""
-    most_in_second: int = 0
-    """Most bytes sent in a second to one slave; 0 = no limit."""
 
 
 class KnownAhead:
@@ -66,29 +52,17 @@ class KnownAhead:
             )
 
 
-class MasterSession:
+class MasterSession(PacedSession):
     """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms."""
 
     def __init__(self, file_size: int, pace: Pace, ahead: KnownAhead, now: int) -> None:
+        super().__init__(pace, heard_at=now, wrote_at=now - pace.heartbeat)
         self._file_size = file_size
-        self._pace = pace
         self._ahead = ahead
         self._reports = ReportReader()
-        self._heard_at = now
-        self._wrote_at = now - pace.heartbeat
-        self._second = -1
-        self._sent_in_second = 0
         self._empty_from = 0
         """Where a slave began that was empty. A file of its own begins there, so that no end lies below but 0, which it
         reports until the first bytes are there."""
-        self.acked = -1
-        """The end that the slave reported last; -1 before the first report."""
-        self.next_offset = -1
-        """What is sent next; -1 before the first report."""
-        self.sent = 0
-        """Bytes of the log sent so far."""
-        self.last_rate = 0
-        """Bytes of the log sent in the last whole second in which any were."""
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
         """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
@@ -131,19 +105,12 @@ class MasterSession:
         at = self.next_offset
         if at < 0 or at >= end:
             return 0
-        size = min(end - at, self._pace.batch, self._file_size - at % self._file_size)
-        if self._pace.most_in_second > 0:
-            self._count_second(now)
-            size = min(size, self._pace.most_in_second - self._sent_in_second)
-        return size
+        return self._allowed(min(end - at, self._pace.batch, self._file_size - at % self._file_size), now)
 
     def transfer(self, size: int, now: int) -> bytes:
         """The header of a transfer of so many bytes, which follow it."""
         header = encode_header(self.next_offset, size)
-        self.next_offset += size
-        self.sent += size
-        self._count_second(now)
-        self._sent_in_second += size
+        self._count(size, now)
         self._wrote_at = now
         return header
 
@@ -153,25 +120,3 @@ class MasterSession:
             return b""
         self._wrote_at = now
         return encode_header(self.next_offset, 0)
-
-    def silent(self, now: int) -> bool:
-        """True when the slave was not heard for so long that it is gone."""
-        return now - self._heard_at > self._pace.silence
-
-    def due(self) -> int:
-        """When `silent` or `heartbeat` is to be asked next."""
-        over = self._heard_at + self._pace.silence + 1
-        return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
-
-    def limited_until(self, now: int) -> int:
-        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
-        if self._pace.most_in_second <= 0 or self._sent_in_second < self._pace.most_in_second:
-            return -1
-        return (self._second + 1) * 1000 if now // 1000 == self._second else -1
-
-    def _count_second(self, now: int) -> None:
-        second = now // 1000
-        if second != self._second:
-            self.last_rate = self._sent_in_second
-            self._second = second
-            self._sent_in_second = 0

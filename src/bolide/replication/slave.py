@@ -10,7 +10,7 @@ from typing import Final
 
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import Piece, TransferReader, encode_report
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 
 NOTHING: Final = Piece(0, b"")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace, PacedSession
 from bolide.replication.switch_frames import HearingReader, Hello, encode_answer, encode_header
 
 
-class SwitchMaster:
+class SwitchMaster(PacedSession):
     """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms.
 
     The epochs are handed to each call, for the log is the store's and so are they; while a connection lives they do
@@ -16,23 +16,13 @@ class SwitchMaster:
     """
 
     def __init__(self, file_size: int, pace: Pace, now: int) -> None:
+        super().__init__(pace, heard_at=now, wrote_at=now)
         self._file_size = file_size
-        self._pace = pace
         self._reader = HearingReader()
-        self._heard_at = now
-        self._wrote_at = now
         self.hello: Hello | None = None
         """How the slave opened; None before it did."""
         self._answered = False
         self._told_end = 0
-        self.acked = -1
-        """The end that the slave reported last; -1 before the first report."""
-        self.next_offset = -1
-        """What is sent next; -1 before the first report."""
-        self.sent = 0
-        """Bytes of the log sent so far."""
-        self._second = -1
-        self._sent_in_second = 0
 
     def received(self, data: bytes, epochs: Epochs, begin: int, now: int) -> bool:
         """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
@@ -84,19 +74,12 @@ class SwitchMaster:
         if epoch is None:
             return 0
         stop = min(end, epochs.end_of(epoch.number, end))
-        size = min(stop - at, self._pace.batch, self._file_size - at % self._file_size)
-        if self._pace.most_in_second > 0:
-            self._count_second(now)
-            size = min(size, self._pace.most_in_second - self._sent_in_second)
-        return size
+        return self._allowed(min(stop - at, self._pace.batch, self._file_size - at % self._file_size), now)
 
     def transfer(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:
         """The header of a transfer of so many bytes, which follow it."""
         header = self._header(epochs, size, confirm, now)
-        self.next_offset += size
-        self.sent += size
-        self._count_second(now)
-        self._sent_in_second += size
+        self._count(size, now)
         return header
 
     def heartbeat(self, epochs: Epochs, confirm: int, now: int) -> bytes:
@@ -115,24 +98,3 @@ class SwitchMaster:
             raise NotReplicated(f"offset {self.next_offset} of this log is in no epoch any more")
         self._wrote_at = now
         return encode_header(self.next_offset, size, epoch, confirm)
-
-    def silent(self, now: int) -> bool:
-        """True when the slave was not heard for so long that it is gone."""
-        return now - self._heard_at > self._pace.silence
-
-    def due(self) -> int:
-        """When `silent` or `heartbeat` is to be asked next."""
-        over = self._heard_at + self._pace.silence + 1
-        return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
-
-    def limited_until(self, now: int) -> int:
-        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
-        if self._pace.most_in_second <= 0 or self._sent_in_second < self._pace.most_in_second:
-            return -1
-        return (self._second + 1) * 1000 if now // 1000 == self._second else -1
-
-    def _count_second(self, now: int) -> None:
-        second = now // 1000
-        if second != self._second:
-            self._second = second
-            self._sent_in_second = 0

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import LogKept, NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.slave import check_first, compare_from, first_difference
 from bolide.replication.switch_frames import (
     EpochPiece,

@@ -21,7 +21,7 @@ from bolide.node.replication.slave_links import (
 )
 from bolide.replication.frames import encode_report
 from bolide.replication.in_sync import InSync
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.transport.raw_connection import RawConnection
 from proof.kit.waiting import PATIENCE, until
 from tests.broker.parts import NOW, Parts, send_request

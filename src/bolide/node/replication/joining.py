@@ -29,7 +29,7 @@ from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
 from bolide.node.replication.switching import Switching
 from bolide.replication.auto_in_sync import AutoInSync
 from bolide.replication.in_sync import InSync
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.store.message_store import MessageStore
 from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.address import split_addresses

@@ -14,7 +14,7 @@ from bolide.broker.core.service import Service
 from bolide.errors import BolideError
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.errors import LogKept, NotReplicated
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.slave import SlaveSession
 from bolide.replication.switch_slave import SwitchSlave
 from bolide.store.disk.extents import Extent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bolide.errors import BolideError
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.slave import SlaveSession, compare_from
 from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection

@@ -12,7 +12,8 @@ from bolide.node.replication.slave_sessions import Holders, MasterSide
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.caught_up import CaughtUp
 from bolide.replication.errors import NotReplicated
-from bolide.replication.master import KnownAhead, MasterSession, Pace
+from bolide.replication.master import KnownAhead, MasterSession
+from bolide.replication.pacing import Pace
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.file_contract import FileFailed
 from bolide.store.errors import RecordDamaged

@@ -10,7 +10,7 @@ from bolide.errors import BolideError
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
 from bolide.replication.held_by_set import HeldBySet
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import Hello
 from bolide.replication.switch_slave import Arrived, OwnLog, SwitchSlave
 from bolide.store.message_store import MessageStore

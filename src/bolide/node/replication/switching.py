@@ -30,7 +30,7 @@ from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
 from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.in_sync import InSync
-from bolide.replication.master import Pace
+from bolide.replication.pacing import Pace
 from bolide.replication.settling import Settling
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import Hello
