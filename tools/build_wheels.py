@@ -202,7 +202,7 @@ def run_tests(file: Path, venv: Path, machine: dict[str, str]) -> str:
     told = run_in(
         {**machine, "BOLIDE_IMPL": "compiled" if is_compiled(file.name) else "python"},
         f"the tests of {file.name}",
-        *(venv / "bin" / "python", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *TESTS),
+        *(venv / "bin" / "python", "-m", "pytest", "-q", "-n", "2", "--again", "-p", "no:cacheprovider", *TESTS),
         cwd=ROOT,
     )
     return told.splitlines()[-1].strip("= ")
