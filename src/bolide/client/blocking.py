@@ -223,7 +223,9 @@ class TransactionProducer(Producer):
         )
 
     def start(self) -> Self:
-        """As in `Producer`. All brokers soon learn of the group, so they can ask it about transactions of others."""
+        """As in `Producer`. All brokers of the cluster then learn of the group, so that they can ask it how
+        transactions of other processes ended.
+        """
         self._loop.run(lambda: self._native.start())
         return self
 

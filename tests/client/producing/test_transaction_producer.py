@@ -159,6 +159,22 @@ async def test_codecs_and_interceptors_work_as_in_a_producer(broker: ScriptedBro
     assert (sent.body, parse_properties(sent.ext()["i"])["seen"]) == (b'{"a":1}', "yes")
 
 
+async def test_methods_that_return_an_awaitable_are_awaited(broker: ScriptedBroker) -> None:
+    """A decorator's plain wrapper around an async method, for example."""
+    inner = Decides(then=COMMIT)
+
+    class Wraps:
+        def execute(self, message: Message, argument: Any) -> Any:
+            return inner.execute(message, argument)
+
+        def check(self, message: ReceivedMessage) -> Any:
+            return inner.check(message)
+
+    async with TransactionProducer("P", broker.address, Wraps()) as producer:
+        result = await producer.send_in_transaction(Message("T", b"x"), COMMIT)
+    assert (result.state, inner.executed) == (COMMIT, [(b"x", COMMIT)])
+
+
 def test_a_listener_is_needed() -> None:
     with pytest.raises(ArgumentError, match="listener"):
         TransactionProducer("P", "127.0.0.1:1")

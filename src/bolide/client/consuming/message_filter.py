@@ -49,7 +49,12 @@ def wanted_messages(
 
 def _wants(wants: FilterMessageHook, message: ReceivedMessage) -> bool:
     try:
-        return bool(wants(message))
+        wanted: object = wants(message)
+        if inspect.isawaitable(wanted):
+            if inspect.iscoroutine(wanted):
+                wanted.close()
+            raise TypeError("it is async: give a plain function")
+        return bool(wanted)
     except BaseException as error:
         raise_interruption(error)
         log.error("the filter %r failed on %r, which is delivered", wants, message, exc_info=error)

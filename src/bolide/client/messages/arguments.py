@@ -103,6 +103,11 @@ def check_callable(argument: str, value: object, given: str) -> None:
     """Raise `ArgumentError` unless `value` can be called with the arguments that `given` names: ``"message"``."""
     if not callable(value):
         raise ArgumentError(f"{argument} is {shown(value)}, give a function of ({given})", argument)
+    if isinstance(value, type):
+        raise ArgumentError(f"{argument} is the class {value.__name__}: give an object of it, or a function", argument)
+    if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
+        name = getattr(value, "__name__", repr(value))
+        raise ArgumentError(f"{argument} {name} is a generator and would not run: give one without yield", argument)
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):  # some functions written in C do not tell

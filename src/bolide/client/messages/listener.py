@@ -1,7 +1,8 @@
 """Listeners: what a user's function may look like, and what its outcome means.
 
 A listener is plain or async, takes one message or a list of them, and says nothing when all went well. A plain one runs
-in a thread, since it may block; an async one runs on the loop and must not.
+in a thread, since it may block; an async one runs on the loop and must not. If a plain one returns an awaitable, as a
+lambda or a decorator's wrapper around an async function does, that runs on the loop while the thread waits.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class ListenerCall:
     async def run(self, messages: list[ReceivedMessage], threads: Executor) -> Failed:
         """Give messages to the listener; the outcome is what failed, in order. Never raises what a listener raises."""
         if not self.is_async:
-            return await in_thread(threads, self._run_plain, messages)
+            return await in_thread(threads, self._run_plain, messages, asyncio.get_running_loop())
         if self.batch:
             return await self._outcome(messages, messages)
         failed: Failed = []
@@ -88,7 +89,7 @@ class ListenerCall:
     async def _outcome(self, given: Any, messages: list[ReceivedMessage]) -> Failed:
         # Awaits nothing after an error: a coroutine that is closed gets a GeneratorExit and must end.
         try:
-            return failed_of(await self.listener(given), messages)
+            return failed_of(await self.listener(given), messages, self.batch > 0)
         except BaseException as error:
             return failed_by(error, messages)
 
@@ -103,7 +104,7 @@ class ListenerCall:
             failed = await self.run(messages, threads)
             return len(messages) - len(failed), failed[0][1] if failed else None
         if not self.is_async:
-            return await in_thread(threads, self._in_order_plain, messages, stop)
+            return await in_thread(threads, self._in_order_plain, messages, stop, asyncio.get_running_loop())
         for count, message in enumerate(messages):
             if stop():
                 return count, None
@@ -112,19 +113,21 @@ class ListenerCall:
                 return count, failed[0][1]
         return len(messages), None
 
-    def _in_order_plain(self, messages: list[ReceivedMessage], stop: Callable[[], bool]) -> tuple[int, int | None]:
+    def _in_order_plain(
+        self, messages: list[ReceivedMessage], stop: Callable[[], bool], loop: asyncio.AbstractEventLoop
+    ) -> tuple[int, int | None]:
         for count, message in enumerate(messages):
             if stop():
                 return count, None
-            failed = self._run_plain([message])
+            failed = self._run_plain([message], loop)
             if failed:
                 return count, failed[0][1]
         return len(messages), None
 
-    def _run_plain(self, messages: list[ReceivedMessage]) -> Failed:
+    def _run_plain(self, messages: list[ReceivedMessage], loop: asyncio.AbstractEventLoop) -> Failed:
         if self.batch:
             try:
-                return failed_of(self.listener(messages), messages)
+                return failed_of(_waited(self.listener(messages), loop), messages, batch=True)
             except BaseException as error:
                 return failed_by(error, messages)
         failed: Failed = []
@@ -132,7 +135,7 @@ class ListenerCall:
             try:
                 outcome = self.listener(message)
                 if outcome is not None:
-                    failed += failed_of(outcome, [message])
+                    failed += failed_of(_waited(outcome, loop), [message])
             except BaseException as error:
                 failed += failed_by(error, [message])
         return failed
@@ -144,16 +147,36 @@ async def in_thread(threads: Executor, work: Callable[..., T], *arguments: Any) 
     return await asyncio.get_running_loop().run_in_executor(threads, partial(run, work, *arguments))
 
 
-def failed_of(outcome: Any, messages: list[ReceivedMessage]) -> Failed:
-    """What a listener's return value leaves to be tried again; a number says how many at the front went well."""
+def _waited(outcome: Any, loop: asyncio.AbstractEventLoop) -> Any:
+    """The result of an awaitable, for which the loop runs it and this thread waits; anything else as it is."""
+
+    async def awaited() -> Any:
+        return await outcome
+
+    return asyncio.run_coroutine_threadsafe(awaited(), loop).result() if inspect.isawaitable(outcome) else outcome
+
+
+def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False) -> Failed:
+    """What a listener's return value leaves to be tried again; of a batch, a number of messages at the front went well.
+
+    Other values than `Outcome` count as success for a single message, and are logged: functions return all kinds of
+    things. Values that show that the work is still to be done or are of another library's enum are tried again.
+    """
     if outcome is None or outcome is True or outcome is ConsumeResult.SUCCESS:
         return []
     if outcome is False or outcome is ConsumeResult.RETRY:
         return [(message, BROKER_CHOOSES) for message in messages]
-    if isinstance(outcome, int):
+    if type(outcome).__module__ == "numpy" and getattr(outcome, "shape", None) == ():
+        return failed_of(outcome.item(), messages, batch)
+    if batch and isinstance(outcome, int):
         return [(message, BROKER_CHOOSES) for message in messages[max(0, outcome) :]]
-    log.error("a listener returned %r, which says nothing: return None, a bool, a ConsumeResult or a count", outcome)
-    return [(message, BROKER_CHOOSES) for message in messages]
+    undone = inspect.isawaitable(outcome) or inspect.isgenerator(outcome) or inspect.isasyncgen(outcome)
+    if batch or undone or callable(outcome) or isinstance(outcome, Enum):
+        what = "None, a bool, a ConsumeResult or a count" if batch else "None, a bool or a ConsumeResult"
+        log.error("a listener returned %r, which says nothing: return %s", outcome, what)
+        return [(message, BROKER_CHOOSES) for message in messages]
+    log.warning("a listener returned %r, which counts as success: return None, a bool or a ConsumeResult", outcome)
+    return []
 
 
 def failed_by(error: BaseException, messages: list[ReceivedMessage]) -> Failed:

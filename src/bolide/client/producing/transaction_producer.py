@@ -67,7 +67,9 @@ class TransactionProducer(Producer):
         self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
-        """As in `Producer`. All brokers soon learn of the group, so they can ask it about transactions of others."""
+        """As in `Producer`. All brokers of the cluster then learn of the group, so that they can ask it how
+        transactions of other processes ended.
+        """
         await super().start()
         await self.instance.heartbeats.send()
         self.instance.spawn(self._introduce(), "bolide introduction to brokers")
@@ -210,4 +212,5 @@ class TransactionProducer(Producer):
     async def _call(self, function: Any, *arguments: Any) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
-        return await self.loop.run_in_executor(self._threads, function, *arguments)
+        outcome = await self.loop.run_in_executor(self._threads, function, *arguments)
+        return await outcome if inspect.isawaitable(outcome) else outcome

@@ -5,8 +5,9 @@ Unlike an `RpcHook` they see messages, not requests: a send is one, however many
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -245,18 +246,20 @@ def around(
 
     def end(call: ConsumeCall, outcome: Any, error: BaseException | None) -> None:
         call.error = error
-        call.success = error is None and not failed_of(outcome, list(call.messages))
+        call.success = error is None and not failed_of(outcome, list(call.messages), batch > 0)
         end_consume(call, interceptors)
 
-    async def around_async(given: Any) -> Any:
-        call = begin(given)
+    async def ending(call: ConsumeCall, waited: Awaitable[Any]) -> Any:
         try:
-            outcome = await listener(given)
+            outcome = await waited
         except BaseException as error:
             end(call, None, error)
             raise
         end(call, outcome, None)
         return outcome
+
+    async def around_async(given: Any) -> Any:
+        return await ending(begin(given), listener(given))
 
     def around_plain(given: Any) -> Any:
         call = begin(given)
@@ -265,6 +268,8 @@ def around(
         except BaseException as error:
             end(call, None, error)
             raise
+        if inspect.isawaitable(outcome):
+            return ending(call, outcome)
         end(call, outcome, None)
         return outcome
 
