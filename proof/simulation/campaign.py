@@ -39,10 +39,10 @@ class Outcome:
     """The same of quick and of slow plans: an hour of little traffic tells less than one of much."""
     two_in_sync: float = 0.0
     """Hours of plans whose masters answer a send when a second replica has it."""
-    controlled: int = 0
-    """Seeds whose sets are under controllers: only they reach the rare places."""
+    members: int = 0
+    """Seeds that damage single members of their sets: only they reach all rare places."""
     rare: Counter[str] = field(default_factory=Counter)
-    """How often the runs reached each rare place."""
+    """Number of times that the runs reached each rare place."""
     missed: str = ""
     """Which rare places a long campaign did not reach often enough."""
 
@@ -61,7 +61,7 @@ class Outcome:
         if report.plan.two_in_sync:
             self.two_in_sync += hours
         pace["faults"] += sum(action.fault for action in report.plan.actions)
-        self.controlled += report.plan.controlled
+        self.members += report.plan.members
         self.rare.update(report.rare)
         if report.findings:
             self.failed.append(report.plan.seed)
@@ -114,9 +114,9 @@ def run(wanted: argparse.Namespace) -> Outcome:
                 tell(outcome.line())
     finally:
         tell(outcome.line())
-    if outcome.controlled:
-        tell(f"rare places in {outcome.controlled} seeds of sets under controllers:\n{table(outcome.rare)}")
-    least = wanted.rare if wanted.rare is not None else LEAST if outcome.controlled >= LONG else 0
+    if outcome.rare:
+        tell(f"rare places, with {outcome.members} seeds that damage members:\n{table(outcome.rare)}")
+    least = wanted.rare if wanted.rare is not None else LEAST if outcome.members >= LONG else 0
     outcome.missed = too_rare(outcome.rare, least)
     if outcome.missed:
         tell(f"FAILED: {outcome.missed}")

@@ -419,6 +419,7 @@ class Cluster:
             link.slowed = 1.0
         for process in list(self.processes.values()):
             process.world.disk_files.pace.slowed = 1.0
+            process.world.disk_files.pace.hung = frozenset()
             process.die_at_call = -1
             process.resume()
 

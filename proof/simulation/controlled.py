@@ -22,9 +22,11 @@ from bolide.replication.epochs import Epochs
 from proof.ledger import Finding
 from proof.simulation import liars
 from proof.simulation.etcd import SimulatedEtcd
+from proof.simulation.member_plans import MEMBER_FAULTS
+from proof.simulation.members import Members
 from proof.simulation.plan import Action, Value
 from proof.simulation.rare_places import FORMER, FULL_STOP
-from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, Replicas
+from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, WAITS_S, Replicas
 
 LOOK_AT_MASTERS_S: Final = 0.05
 PATIENT_LOOK_S: Final = 0.25
@@ -48,12 +50,20 @@ QUICK: Final[dict[str, Value]] = {
 """Faults last some seconds: a master that is silent for three loses its place. Plans of hours have the times that users
 have.
 """
+MEMBERS: Final[dict[str, Value]] = {
+    "min_in_sync_replicas": 2,
+    "unsettled_patience": 3_000,
+    "absence_window": 30_000,
+    "absence_probation": 10_000,
+}
+"""Settings of sets whose members are damaged: two machines must have a message before it is acknowledged."""
 QUICK_CONTROLLER: Final[dict[str, Value]] = {
     "scan_not_active_broker_interval": 500,
     "scan_inactive_master_interval": 500,
 }
 TWO_MASTERS: Final = "in an epoch one machine leads"
 TWO_ACKNOWLEDGE: Final = "in an epoch one machine acknowledges"
+TRUNCATED: Final = "a member keeps what its set has confirmed"
 TWO_LEADERS: Final = "one controller leads at a time"
 
 
@@ -76,6 +86,12 @@ class ControlledReplicas(Replicas):
     """The last master of each set that was seen, and the members that could replace it."""
     _leaders: set[int]
     """What made each controller the leader, as far as somebody looked."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.members = Members(self._cluster, self._faults, self, self)
+        self._held: dict[str, tuple[object, int]] = {}
+        """The disk of each machine, and the offset up to which its set has confirmed its log."""
 
     async def begin(self, namesrvs: list[Any]) -> None:
         """Start the controller, then the first machine of each set, which is its first master, then the others."""
@@ -122,6 +138,7 @@ class ControlledReplicas(Replicas):
             **BROKER,
             **liars.settings_of(self._liars),
             **({} if self._patient else QUICK),
+            **(MEMBERS if self._wanted.get("members") else {}),
             "broker_name": name,
             "controller_addr": ";".join(f"{ip}:{PORT}" for ip in controllers),
             "in_sync_replicas": int(self._wanted["in_sync"]),
@@ -131,12 +148,16 @@ class ControlledReplicas(Replicas):
     def figures(self) -> dict[str, int]:
         """Counts for the reader."""
         of_etcd = {} if self.etcd is None else {"leaders": len(self._leaders), "elections_of_etcd": self.etcd.elections}
-        return {**super().figures(), "elections": self.elections, "judged": self.judged, **of_etcd}
+        counts = {**super().figures(), "elections": self.elections, "judged": self.judged}
+        return {**counts, **of_etcd, **self.members.figures()}
 
     # -- what the plan says
 
     def act(self, action: Action) -> None:
-        """A master is lost, and nobody promotes another; or a slave's disk is replaced."""
+        """Lose a master, without a promotion; replace a slave's disk; or damage a member."""
+        if action.do in MEMBER_FAULTS:
+            self.members.act(action)
+            return
         if action.do == "promote":
             names = list(self.sets)
             name = names[action.number("broker") % len(names)]
@@ -151,10 +172,10 @@ class ControlledReplicas(Replicas):
         """Another machine leads, and has all that is acknowledged, as the controller says, too: it may have elected one
         that stands still and does not know it yet.
         """
-        leader = self._leader(name)
-        return leader is not None and leader != node and leader == self.masters[name] == self._elected(name)
+        leader = self.leader(name)
+        return leader is not None and leader != node and leader == self.masters[name] == self.elected(name)
 
-    def _elected(self, name: str) -> str | None:
+    def elected(self, name: str) -> str | None:
         """The machine that is the master for the controller that leads; None when none does."""
         for controller in self._faults.controllers:
             running = self._cluster.nodes.get(controller)
@@ -165,19 +186,23 @@ class ControlledReplicas(Replicas):
         return None
 
     def _node_at(self, name: str, ip: str) -> str | None:
-        return next((node for node in self.sets[name] if self._cluster.hosts[node].ip == ip), None)
+        return next((node for node in self._machines(name) if self._cluster.hosts[node].ip == ip), None)
+
+    def _machines(self, name: str) -> list[str]:
+        """Return the machines of a set, and the machines with a copy of one of their stores."""
+        return [*self.sets[name], *self.members.clones[name]]
 
     # -- who leads
 
-    def _leader(self, name: str) -> str | None:
+    def leader(self, name: str) -> str | None:
         """The machine of a set that takes messages, in the newest epoch if an old one has not heard of it."""
-        found = [(self._epoch(node), node) for node in self.sets[name] if self._takes(node)]
+        found = [(self._epoch(node), node) for node in self._machines(name) if self.takes(node)]
         return max(found)[1] if found else None
 
     def _leads(self, name: str) -> bool:
-        return self._leader(name) == name
+        return self.leader(name) == name
 
-    def _takes(self, node: str) -> bool:
+    def takes(self, node: str) -> bool:
         running = self._running(node)
         return running is not None and running.parts.role.may_write
 
@@ -192,12 +217,20 @@ class ControlledReplicas(Replicas):
 
     def whole(self, name: str) -> bool:
         """Whether every machine of a set is in sync."""
-        leader = self._leader(name)
+        leader = self.leader(name)
         if leader is None:
             return False
         switching = self._node(leader)._joining.switching
         sync_set = switching.sync_set if switching is not None else None
-        return sync_set is not None and len(sync_set.members) >= len(self.sets[name])
+        return sync_set is not None and all(self._id_in(node, leader) in sync_set.members for node in self.sets[name])
+
+    def _id_in(self, node: str, leader: str) -> int:
+        """Return the id of a machine in the epoch of this leader, or 0 if it is in another epoch or none."""
+        running = self._running(node)
+        membership = None if running is None else running._joining._membership
+        if membership is None or membership.standing.epoch != self._epoch(leader):
+            return 0
+        return membership.standing.own_id
 
     async def watch(self) -> None:
         """Look who leads, and from time to time at every slave."""
@@ -205,12 +238,42 @@ class ControlledReplicas(Replicas):
         while True:
             for name in self.sets:
                 self._look_at_master(name)
+                self._look_at_ends(name)
             self._look_at_controllers()
             self._look_at_elections()
             if self._cluster.now >= next_look:
                 next_look = self._cluster.now + LOOK_EVERY_S
                 self.look()
             await self._cluster.sleep(PATIENT_LOOK_S if self._patient else LOOK_AT_MASTERS_S)
+
+    def _look_at_ends(self, name: str) -> None:
+        """A member keeps all of its log that its set has confirmed while it was in sync."""
+        for node in self.sets[name]:
+            running = self._running(node)
+            disk, held = self._held.get(node, (None, 0))
+            if running is None or disk is not self._cluster.disks[node]:
+                continue
+            end = int(running.store.log.written_offset)
+            if end < held:
+                del self._held[node]
+                text = f"the log of {node} ends at {end}, and its set had confirmed what it has up to {held}"
+                self.findings.append(Finding(TRUNCATED, text))
+        leader = self.leader(name)
+        switching = None if leader is None else self._node(leader)._joining.switching
+        if leader is None or switching is None or switching.sync_set is None:
+            return
+        confirmed = int(self._node(leader).store.confirm_offset)
+        for node in self.sets[name]:
+            if self._id_in(node, leader) in switching.sync_set.members:
+                held = min(confirmed, int(self._node(node).store.log.flushed_offset))
+                disk, before = self._held.get(node, (None, 0))
+                now = self._cluster.disks[node]
+                self._held[node] = (now, max(held, before if disk is now else 0))
+
+    def damaged(self, node: str) -> None:
+        """Called when the store of a machine has been changed."""
+        self._held.pop(node, None)
+        self._compared.pop(node, None)
 
     def _look_at_elections(self) -> None:
         """Count the rare ones, as the controller that leads has them."""
@@ -241,13 +304,13 @@ class ControlledReplicas(Replicas):
             self.findings.append(Finding(TWO_LEADERS, f"{' and '.join(leaders)} are sure that they do"))
 
     def _look_at_master(self, name: str) -> None:
-        for node in self.sets[name]:
-            if self._takes(node):
+        for node in self._machines(name):
+            if self.takes(node):
                 first = self._led.setdefault((name, self._epoch(node)), node)
                 if first != node:
                     text = f"{node} takes messages in epoch {self._epoch(node)} of {name}, which {first} began"
                     self.findings.append(Finding(TWO_MASTERS, text))
-        leader = self._leader(name)
+        leader = self.leader(name)
         if leader is None:
             return
         epoch = self._epoch(leader)
@@ -266,7 +329,9 @@ class ControlledReplicas(Replicas):
     # -- what a slave has
 
     def _compares(self, name: str, node: str, slave: BrokerNode, master: BrokerNode) -> bool:
-        """Once it has found the front of its master's log."""
+        """Once it has found the front of its master's log, and while neither has bytes that flipped."""
+        if self.members.rotten & {node, self.masters[name]}:
+            return False
         mine = slave._joining.switching
         link = mine.side if mine is not None else None
         session = link._session if isinstance(link, SwitchLink) and master.parts.role.may_write else None
@@ -276,7 +341,7 @@ class ControlledReplicas(Replicas):
 
     async def converge(self, tables: bool = False) -> None:
         """Every set has a master, and every machine of it is in sync and has all."""
-        await self._cluster.until(lambda: not self.busy, "operators are through", COMPLETE_S)
+        await self._cluster.until(lambda: not self.busy, "operators are through", WAITS_S)
         for name in self.sets:
             try:
                 await self._cluster.until(partial(self.whole, name), f"{name} is whole", COMPLETE_S)
@@ -293,7 +358,7 @@ class ControlledReplicas(Replicas):
         """
         if not self._sync:
             return
-        leaders = {name: self._leader(name) for name in self.sets}
+        leaders = {name: self.leader(name) for name in self.sets}
         epochs = {name: self._epochs_at(leader) for name, leader in leaders.items() if leader is not None}
         for name, stored in kept:
             ip, _, offset = decode_offset_message_id(stored)
@@ -310,6 +375,6 @@ class ControlledReplicas(Replicas):
 
     def _standing(self, name: str) -> str:
         return ", ".join(
-            f"{node} {'leads' if self._takes(node) else 'runs' if self._running(node) else 'is down'}"
+            f"{node} {'leads' if self.takes(node) else 'runs' if self._running(node) else 'is down'}"
             for node in self.sets[name]
         )

@@ -10,6 +10,9 @@ from proof.simulation.trace import summary
 
 WAITS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems", "warm", "fetch", "write_file"})
 """Calls that wait for the disk; the others are between the process and the page cache."""
+SYNCS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems"})
+WRITES: Final = frozenset({"write_at", "write_file", "truncate", "reserve", "reserve_new"})
+"""Calls that hang as well once the queue of the disk is full."""
 
 
 class Pace:
@@ -22,8 +25,20 @@ class Pace:
         self.disk_s = 10 ** chance.uniform(-4.0, -2.0)
         self.slowed = 1.0
         """What a slow disk multiplies the time of the calls that wait by."""
+        self.hung: frozenset[str] = frozenset()
+        """Calls that do not return before `hung_until`, in seconds of the simulation."""
+        self.hung_until = 0.0
         self.stall = 0.001
         """Part of those calls that take a hundred times as long."""
+
+    def hangs(self, calls: str, until: float) -> None:
+        """Let every `sync` hang, or every `write` as well."""
+        self.hung = SYNCS | WRITES if calls == "write" else SYNCS
+        self.hung_until = until
+
+    def hangs_for(self, call: str, now: float) -> float:
+        """Return the seconds for which a call at `now` hangs before the disk executes it."""
+        return max(self.hung_until - now, 0.0) if call in self.hung else 0.0
 
     def part(self) -> float:
         """Which part of the time of a call passes before the disk does what it asks for."""
@@ -52,7 +67,7 @@ class ProcessFiles:
         process = self._process
         seconds = self.pace.of(call, size)
         before = seconds * self.pace.part()
-        process.disk_call(before, size)
+        process.disk_call(before + self.pace.hangs_for(call, process.strand.now), size)
         process.note("disk", f"{call} {what}")
         process.disk.now_ms = process.host.wall_ns(process.strand.now) // 1_000_000
         return seconds - before

@@ -15,7 +15,7 @@ Value: TypeAlias = "str | int | float | bool"
 FAULTS: Final = frozenset({
     "kill", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections", "disk_error",
     "disk_full", "no_new_files", "no_descriptors", "slow_disk", "kill_namesrv", "promote", "empty",
-    "controller", "etcd", "lie",
+    "controller", "etcd", "lie", "copy", "restore", "rot", "clone", "hang", "gray", "stop_all",
 })  # fmt: skip
 """Actions that break something. All others are work."""
 
@@ -78,9 +78,9 @@ class Plan:
         return int(self.cluster.get("in_sync", 1)) > 1
 
     @property
-    def controlled(self) -> bool:
-        """Whether its sets are under controllers."""
-        return bool(self.cluster.get("controller"))
+    def members(self) -> bool:
+        """Whether single members of its sets are damaged."""
+        return bool(self.cluster.get("members"))
 
     def only(self, actions: Iterable[Action]) -> Plan:
         """The same plan with some of its actions."""

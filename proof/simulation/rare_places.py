@@ -1,7 +1,7 @@
 """Rare places: decisions of the product that few runs reach, counted, so that a campaign that missed one says so.
 
-Most are records that the product logs; an observer of the run calls `reached` for the others. A killed process logs
-nothing, so nothing is counted while it is torn down.
+The product's log records show most of them; an observer of the run calls `reached` for the others. A killed process
+logs nothing, so its last steps are not counted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 LEAST: Final = 20
 """Times that a long campaign must have reached each place."""
-LONG: Final = 4_000
-"""Runs of sets under controllers from which on a campaign is long."""
+LONG: Final = 1_000
+"""Number of seeds of the kind `members` in a long campaign."""
 
 
 class Place(NamedTuple):
@@ -62,18 +62,18 @@ class RarePlaces:
         self.counts[place] += 1
 
     def logged(self, process: str, text: str) -> None:
-        """Count what a record of a process shows; `process` names one start of it."""
+        """Count the places that a log record shows; `process` names one start of the process that logged it."""
         for place in LOGGED:
             if any(part in text for part in place.texts):
                 self.reached(place.name, process if place.once else "")
 
 
 def table(counts: Mapping[str, int]) -> str:
-    """All places with their counts, one a line."""
+    """Return a line for each place, with its count."""
     return "\n".join(f"  {counts.get(place, 0):6}  {place}" for place in PLACES)
 
 
 def too_rare(counts: Mapping[str, int], least: int) -> str:
-    """A sentence that names the places below `least`, or "" if there are none."""
+    """Return a sentence that names the places below `least`, or "" if no place is."""
     missed = [f'"{place}" {counts.get(place, 0)}' for place in PLACES if counts.get(place, 0) < least]
-    return f"rare places were reached less than {least} times: {', '.join(missed)}" if missed else ""
+    return f"rare places were reached fewer than {least} times: {', '.join(missed)}" if missed else ""

@@ -17,9 +17,11 @@ from proof.simulation.auditor import Auditor, readable
 from proof.simulation.cluster import Cluster, Simulation
 from proof.simulation.consumers import Failing, Member
 from proof.simulation.controlled import ControlledReplicas
+from proof.simulation.core import HealthyCore
 from proof.simulation.disk import Disk
 from proof.simulation.faults import CONTROLLER, Faults
 from proof.simulation.liars import CAPTURED, Attacker, keys_of, settings_of
+from proof.simulation.member_plans import MEMBER_FAULTS
 from proof.simulation.operators import Operator
 from proof.simulation.plan import Action, Plan
 from proof.simulation.process import MOST_DRIFT, Process
@@ -63,7 +65,7 @@ class Report:
     figures: dict[str, int] = field(default_factory=dict)
     story: list[str] = field(default_factory=list)
     rare: Mapping[str, int] = field(default_factory=dict)
-    """How often each rare place was reached."""
+    """Number of times that the run reached each rare place."""
 
     @property
     def promises(self) -> set[str]:
@@ -235,9 +237,25 @@ class Run:
             sender = Sender(f"producer-{at}", self.ledger, transactions, self.told, int(size["retries"]))
             self.senders.append(sender)
             self._client(sender.name, "producer", sender.start)
+        if isinstance(self.replicas, ControlledReplicas):
+            self.replicas.members.ask = lambda work: self.cluster.call(
+                operator, partial(work, self.operator.admin), SETTLE_S
+            )
+            if size.get("core"):
+                self._begin_core(self.replicas, Sender("producer-core", self.ledger, transactions, self.told, 0))
         for kind in KINDS:
             self._start_group(kind, int(size[kind]))
         await self.cluster.sleep(1.0)
+
+    def _begin_core(self, replicas: ControlledReplicas, sender: Sender) -> None:
+        """Send messages to the first set while one of its members is broken."""
+        self.senders.append(sender)
+        self._client(sender.name, "producer", sender.start)
+        queue = MessageQueue(TOPICS[0], self.brokers[0], 0)
+        core = replicas.members.core = HealthyCore(
+            self.cluster, lambda: self._probed(sender, queue), self.findings
+        )
+        self.faults.spawn(core.watch())
 
     def _start_group(self, kind: str, count: int) -> None:
         """A group of so many members."""
@@ -278,7 +296,7 @@ class Run:
 
     def _act(self, action: Action) -> None:
         self._note("plan", str(action).strip())
-        if action.do in ("promote", "empty"):
+        if action.do in ("promote", "empty") or action.do in MEMBER_FAULTS:
             self.replicas.act(action)
         elif action.do == "lie":
             self.faults.spawn(self.attacker.act(action))

@@ -10,6 +10,7 @@ import random
 from typing import Final
 
 from proof.simulation import liars
+from proof.simulation.member_plans import MemberPlan
 from proof.simulation.plan import LEVELS_S, SLOW_S, Action, Plan, Value
 from proof.simulation.themes import SET_SHARE, SET_THEMES, SHARE, THEMES, Values
 
@@ -29,9 +30,12 @@ SINGLE: Final = "single"
 SETS: Final = "sets"
 CONTROLLED: Final = "controlled"
 ETCD: Final = "etcd"
-KINDS: Final = (SINGLE, SETS, CONTROLLED, ETCD)
+MEMBERS: Final = "members"
+KINDS: Final = (SINGLE, SETS, CONTROLLED, ETCD, MEMBERS)
 CONTROLLED_SHARE: Final = 0.4
 """Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
+MEMBERS_SHARE: Final = 0.4
+"""Part of the seeds with a controller that damage single members."""
 LATE_SHARE: Final = 0.15
 """Of the faults of etcd: a decision takes effect late, where the next ones were made without it."""
 ETCD_SHARE: Final = 0.5
@@ -55,6 +59,8 @@ SLOW_SHARE: Final = 0.25
 
 def draw(seed: int, seconds: float | None = None) -> Plan:
     """The plan of a seed. `seconds` of simulated time; None lets the seed decide, from a minute to four hours."""
+    if kind_of(seed) == MEMBERS:
+        return MemberPlan(seed, seconds, controllers_of(seed)).plan()
     return _Draw(seed, seconds).plan()
 
 
@@ -85,10 +91,12 @@ def controllers_of(seed: int) -> int:
 
 
 def kind_of(seed: int) -> str:
-    """What a seed's brokers are: `SINGLE` masters, `SETS` in plain replication, `CONTROLLED`, or `ETCD`: under
-    controllers that have one.
+    """What a seed's brokers are: `SINGLE` masters, `SETS` in plain replication, `CONTROLLED`, `ETCD`: under controllers
+    that have one, or `MEMBERS`: under either, with faults of members.
     """
     if controlled(seed):
+        if random.Random(f"members {seed}").random() < MEMBERS_SHARE:
+            return MEMBERS
         return CONTROLLED if controllers_of(seed) == 1 else ETCD
     return SETS if slaves_of(seed) else SINGLE
 

@@ -13,7 +13,7 @@ from proof.simulation.run import run_plan
 from tests.proof.simulation.plans import plan, sends
 
 
-def test_a_repeated_record_counts_once_for_each_start_of_a_process() -> None:
+def test_a_repeated_record_is_counted_for_each_start_of_a_process() -> None:
     rare = RarePlaces()
     place = next(place for place in LOGGED if place.once)
     for process in ("broker-a 101", "broker-a 101", "broker-a 102"):
@@ -33,7 +33,7 @@ def test_a_record_that_is_not_repeated_counts_each_time() -> None:
 def test_places_below_the_least_are_named() -> None:
     counts = dict.fromkeys(PLACES, 20)
     assert too_rare(counts, 20) == ""
-    assert too_rare({**counts, FULL_STOP: 19}, 20) == f'rare places were reached less than 20 times: "{FULL_STOP}" 19'
+    assert too_rare({**counts, FULL_STOP: 19}, 20) == f'rare places were reached fewer than 20 times: "{FULL_STOP}" 19'
 
 
 def test_an_election_after_a_full_stop_is_counted() -> None:
@@ -48,4 +48,4 @@ def test_a_campaign_that_misses_a_rare_place_fails(capsys: pytest.CaptureFixture
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rare"] == {}
     assert main([*arguments, "--rare", "1"]) == 1
-    assert f'FAILED: rare places were reached less than 1 times: "{FULL_STOP}" 0' in capsys.readouterr().out
+    assert f'FAILED: rare places were reached fewer than 1 times: "{FULL_STOP}" 0' in capsys.readouterr().out
