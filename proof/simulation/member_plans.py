@@ -13,7 +13,7 @@ from proof.simulation.plan import Action, Plan, Value
 
 MEMBER_FAULTS: Final = frozenset({"copy", "restore", "rot", "clone", "hang", "gray", "stop_all"})
 """Actions that `proof/simulation/members.py` carries out."""
-THEMES: Final = ("less", "bytes", "clones", "minority", "minority", "full stops", "full stops")
+THEMES: Final = ("less", "bytes", "bytes", "bytes", "clones", "minority", "minority", "full stops", "full stops")
 LESS: Final = ("restore", "restore", "repair", "rot", "fill", "clone", "")
 """Damage to one member while all members are down."""
 MASTER: Final = -1
@@ -101,14 +101,16 @@ class MemberPlan:
 
     def _bytes(self) -> None:
         for _ in range(self._chance.randint(1, 2)):
-            runs = self._chance.random() < 0.4
+            runs = self._chance.random() < 0.5
+            empties = runs and self._chance.random() < 0.7  # and copies from the master, who has the damaged record
             self._do(
                 self._at(),
                 "rot",
-                member=self._member(),
-                what=self._chance.choice(("log", "log", "log", "table")),
+                member=MASTER if empties else self._member(),
+                what="log" if empties else self._chance.choice(("log", "log", "log", "table")),
                 runs=runs,
-                filled=not runs and self._chance.random() < 0.5,
+                filled=not runs and self._chance.random() < 0.6,
+                empties=empties,
                 place=self._chance.random(),
                 how=self._way(),
                 down=self._down(),

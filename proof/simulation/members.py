@@ -112,7 +112,8 @@ class Members:
     async def _rot(self, name: str, node: str, action: Action) -> None:
         """A bit flips in the log or in a table of a member. Later an operator checks its store.
 
-        With `filled`, an operator lets the repair fill the hole as in a last copy: its records have valid CRCs.
+        With `filled`, an operator lets the repair fill the hole as in a last copy: its records have valid CRCs. With
+        `empties`, another member starts with an empty disk, so that it needs the damaged record.
         """
         runs = bool(action.of.get("runs"))
         if not runs:
@@ -123,8 +124,17 @@ class Members:
                 self._repair(node, last_copy=True)
             await self._cluster.sleep(action.seconds("down"))
             self._faults.held.discard(node)
+        elif action.of.get("empties"):
+            await self._empty_another(name, node)
         await self._cluster.sleep(action.seconds("lasts"))
         await self._check(node, action)
+
+    async def _empty_another(self, name: str, node: str) -> None:
+        """Replace the disk of a member that is neither `node` nor the master."""
+        leader = self._elected.leader(name)
+        if self._elected.whole(name) and self._elected.elected(name) == leader:
+            other = next(each for each in self._replicas.sets[name] if each not in (node, leader))
+            await self._replicas._empty_one(other, 0.1)
 
     def _flip(self, node: str, action: Action, runs: bool = False) -> None:
         disk = self._faults.disk(node)
