@@ -26,10 +26,8 @@ class EpochSession:
         self._key = key
         self._of = of
         self._opened = False
-        self._told = 0
-        """Up to where the slave knows the log to be confirmed."""
-        self._told_held = 0
-        """The last offset sent in a `Held` frame."""
+        self._told = self._told_held = 0
+        """Up to where the slave knows that the log is confirmed, and that the set holds it."""
         self._mark = 0
         """A slave that holds the log up to here has caught up with where it ended a moment ago."""
 

@@ -6,24 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from librt.strings import BytesWriter
 
 from bolide.client import DEAD_LETTER, ConsumeResult, ReceivedMessage, RetryLater
 from bolide.client.messages.begun import begun
 from bolide.client.messages.listener import Failed, ListenerCall
-from bolide.layout.record import decode_record
 from bolide.world.real import THE_WORLD
 from proof.kit.waiting import PATIENCE
 from tests.client.messages.escapes import ESCAPES
-from tests.layout.records import put_record
+from tests.client.messages.received import a_message
 
 Outcomes = Callable[[ReceivedMessage], Awaitable[object]]
-
-
-def a_message() -> ReceivedMessage:
-    w = BytesWriter()
-    put_record(w, "T", b"body", b"")
-    return ReceivedMessage(decode_record(w.getvalue(), 0), "b")
 
 
 async def a_turn() -> None:

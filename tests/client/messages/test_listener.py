@@ -17,7 +17,7 @@ from bolide.client.consuming.message_filter import check_filters, wanted_message
 from bolide.client.messages.listener import Failed, ListenerCall
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, around
 from bolide.world.real import THE_WORLD
-from tests.client.messages.test_begun import a_message
+from tests.client.messages.received import a_message
 
 
 @pytest.mark.parametrize("level", [DEAD_LETTER, 0, 1, 18])
