@@ -20,6 +20,7 @@ from bolide.remoting.headers.controller import ElectMasterRequestHeader
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import encode_answer
+from bolide.store.background.arrival import Arrival
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until, until_answered
 from tests.node.replication.controlled import ControlledSet, controlled
@@ -120,6 +121,22 @@ async def test_a_new_master_has_the_topics_of_its_messages_though_nobody_told_it
         await elect(of, 1)
         await of.leads(first)
         assert first.store.max_queue_offset("T", 0) == 10
+
+
+async def test_slave_asks_for_a_topic_when_a_message_arrives_in_a_queue_that_it_does_not_know(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first, second = await of.pair(all_ack_in_sync_state_set=True)
+        assert codes_of(await send(first, 1)) == OK
+        await until(lambda: "T" in second.parts.topics.table)
+        switching, tables = second._joining.switching, second.master_tables
+        assert switching is not None and tables is not None
+        await tables.stop()
+        tables._soon = False
+        known = second.parts.topics.table["T"].read_queue_nums
+        for queue, asks in ((known - 1, False), (known, True), (known, False)):
+            switching.arrived([Arrival("T", queue, 1, 0, 0, b"")], 0)
+            assert tables._soon is asks
+            tables._soon = False
 
 
 async def five_sends_that_wait(of: ControlledSet) -> tuple[BrokerNode, BrokerNode, asyncio.Task[list[Command]]]:

@@ -91,8 +91,8 @@ class Switching(Service):
         self._settling = Settling(options.controlled.unsettled_patience)
         self._begins = False
         """True while this broker becomes a master."""
-        self._unknown: dict[str, None] = {}
-        """Topics that were asked for because a message of them came."""
+        self._unknown: dict[tuple[str, int], None] = {}
+        """Queues for whose topic the master was asked because a message arrived in them."""
         self.look_at_set: Callable[[], None] = self._set_told_nobody
         """Called when the set of replicas in sync may have to change."""
         self.log_address: Callable[[str], Awaitable[str]] = nowhere
@@ -428,15 +428,18 @@ class Switching(Service):
         return (self.side or NoReplicas()).lag_ms(now)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """A message of a topic that is not in the table: the master has it there, so ask it soon, once."""
+        """Ask the master soon, once, if a message arrives in a queue that the table of topics does not have here."""
         if self._link is None:
             return
         table = self.node.topics.table
         for arrival in arrivals:
-            if arrival.topic not in table and arrival.topic not in self._unknown:
+            topic = table.get(arrival.topic)
+            if topic is not None and arrival.queue_id < topic.read_queue_nums:
+                continue
+            if (queue := (arrival.topic, arrival.queue_id)) not in self._unknown:
                 if len(self._unknown) >= MOST_UNKNOWN:
                     self._unknown.clear()
-                self._unknown[arrival.topic] = None
+                self._unknown[queue] = None
                 self.node.tables.look_soon()
 
     async def stop(self) -> None:
