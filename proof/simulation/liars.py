@@ -36,7 +36,7 @@ CLOSED: Final = "closed"
 CAPTURED: Final = "captured"
 LIVES: Final = (OPEN, CLOSED, CAPTURED)
 SHARE: Final = 0.2
-"""The part of the seeds with controllers that have an attacker."""
+"""The part of the seeds with controllers and whole members that have an attacker."""
 LIES: Final = {
     "controller": ("register", "move", "heartbeat", "set", "epochs", "elect", "apply", "join", "bytes"),
     "name server": ("register", "unregister", "heartbeat", "bytes"),

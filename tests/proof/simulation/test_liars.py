@@ -11,7 +11,7 @@ from proof.simulation.liars import CAPTURED, CLOSED, LIES, OPEN, POWERFUL
 from proof.simulation.plan import Action, Plan, Value
 from proof.simulation.rare_places import LIAR_FOLLOWED, LIAR_REFUSED
 from proof.simulation.run import Report, Run, run_plan
-from proof.simulation.swarm import controlled, draw
+from proof.simulation.swarm import CONTROLLED, ETCD, draw, kind_of
 from tests.proof.simulation.plans import plan, run_beside, sends
 
 
@@ -82,7 +82,7 @@ def test_other_bytes_that_the_set_holds_are_a_finding() -> None:
 
 
 def test_a_campaign_draws_every_kind_of_life_and_lie() -> None:
-    seeds = [seed for seed in range(20_000) if controlled(seed) and liars.life_of(seed)]
+    seeds = [seed for seed in range(20_000) if kind_of(seed) in (CONTROLLED, ETCD) and liars.life_of(seed)]
     plans = [draw(seed, 40.0) for seed in seeds]
     assert {each.cluster["liars"] for each in plans} == set(liars.LIVES)
     told = {(each.of["port"], each.of["how"]) for one in plans for each in one.actions if each.do == "lie"}
