@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         "--rare",
         type=int,
         metavar="TIMES",
-        help=f"fail if a rare place was reached fewer times (default: {LEAST} after {LONG} seeds with members, else 0)",
+        help=f"fail if a rare place was reached fewer times (default: {LEAST} after {LONG} seeds that can reach it)",
     )
     parser.add_argument("--corpus", action="store_true", help="run the old failures of corpus.toml")
     parser.add_argument("--only", default="", help="with --corpus: only names that contain this text")

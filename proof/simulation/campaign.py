@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from proof.kit.command_line import Pace, new_seed, teller
 from proof.simulation.plan import Plan
-from proof.simulation.rare_places import LEAST, LONG, table, too_rare
+from proof.simulation.rare_places import LEAST, LIAR_PLACES, MEMBER_PLACES, table, to_reach, too_rare
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
 from proof.simulation.swarm import draw, kind_of
@@ -40,7 +40,9 @@ class Outcome:
     two_in_sync: float = 0.0
     """Hours of plans whose masters answer a send when a second replica has it."""
     members: int = 0
-    """Seeds that damage single members of their sets: only they reach all rare places."""
+    """Seeds that damage single members of their sets."""
+    attacked: int = 0
+    """Seeds with an attacker."""
     rare: Counter[str] = field(default_factory=Counter)
     """Number of times that the runs reached each rare place."""
     missed: str = ""
@@ -62,6 +64,7 @@ class Outcome:
             self.two_in_sync += hours
         pace["faults"] += sum(action.fault for action in report.plan.actions)
         self.members += report.plan.members
+        self.attacked += bool(report.plan.cluster.get("liars"))
         self.rare.update(report.rare)
         if report.findings:
             self.failed.append(report.plan.seed)
@@ -115,9 +118,12 @@ def run(wanted: argparse.Namespace) -> Outcome:
     finally:
         tell(outcome.line())
     if outcome.rare:
-        tell(f"rare places, with {outcome.members} seeds that damage members:\n{table(outcome.rare)}")
-    least = wanted.rare if wanted.rare is not None else LEAST if outcome.members >= LONG else 0
-    outcome.missed = too_rare(outcome.rare, least)
+        seeds = f"{outcome.members} seeds that damage members and {outcome.attacked} with attackers"
+        tell(f"rare places, with {seeds}:\n{table(outcome.rare)}")
+    places = to_reach(outcome.members, outcome.attacked)
+    if wanted.rare is not None:
+        places = LIAR_PLACES * bool(outcome.attacked) + MEMBER_PLACES * (outcome.members > 0 or not outcome.attacked)
+    outcome.missed = too_rare(outcome.rare, LEAST if wanted.rare is None else wanted.rare, places)
     if outcome.missed:
         tell(f"FAILED: {outcome.missed}")
     tell(f"FAILED: seeds {', '.join(map(str, outcome.failed))}" if outcome.failed else "every promise was kept")

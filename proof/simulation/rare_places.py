@@ -7,13 +7,13 @@ logs nothing, so its last steps are not counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 LEAST: Final = 20
 """Times that a long campaign must have reached each place."""
 LONG: Final = 1_000
-"""Number of seeds of the kind `members` in a long campaign."""
+"""Number of seeds with damaged members, or with attackers, that make a campaign a long one for their places."""
 
 
 class Place(NamedTuple):
@@ -42,8 +42,11 @@ LIAR_REFUSED: Final = {
     port: f"an attacker is rejected at the port of a {port}" for port in ("controller", "name server", "broker", "log")
 }
 LIAR_FOLLOWED: Final = "a replica takes an attacker for its master"
-PLACES: Final = (FULL_STOP, FORMER, *(place.name for place in LOGGED), *LIAR_REFUSED.values(), LIAR_FOLLOWED)
-"""All places that a campaign must reach."""
+MEMBER_PLACES: Final = (FULL_STOP, FORMER, *(place.name for place in LOGGED))
+"""Places that a campaign with damaged members must reach."""
+LIAR_PLACES: Final = (*LIAR_REFUSED.values(), LIAR_FOLLOWED)
+"""Places that a campaign with attackers must reach."""
+PLACES: Final = (*MEMBER_PLACES, *LIAR_PLACES)
 
 
 class RarePlaces:
@@ -73,7 +76,12 @@ def table(counts: Mapping[str, int]) -> str:
     return "\n".join(f"  {counts.get(place, 0):6}  {place}" for place in PLACES)
 
 
-def too_rare(counts: Mapping[str, int], least: int) -> str:
+def to_reach(members: int, attacked: int) -> tuple[str, ...]:
+    """Return the places that a campaign must reach with so many seeds of each kind."""
+    return MEMBER_PLACES * (members >= LONG) + LIAR_PLACES * (attacked >= LONG)
+
+
+def too_rare(counts: Mapping[str, int], least: int, places: Iterable[str] = PLACES) -> str:
     """Return a sentence that names the places below `least`, or "" if no place is."""
-    missed = [f'"{place}" {counts.get(place, 0)}' for place in PLACES if counts.get(place, 0) < least]
+    missed = [f'"{place}" {counts.get(place, 0)}' for place in places if counts.get(place, 0) < least]
     return f"rare places were reached fewer than {least} times: {', '.join(missed)}" if missed else ""

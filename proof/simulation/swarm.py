@@ -35,7 +35,7 @@ KINDS: Final = (SINGLE, SETS, CONTROLLED, ETCD, MEMBERS)
 CONTROLLED_SHARE: Final = 0.4
 """Of the seeds with slaves: their sets are under a controller. Chance of its own decides it and draws its faults."""
 MEMBERS_SHARE: Final = 0.4
-"""Part of the seeds with a controller that damage single members."""
+"""Part of the seeds with a controller, but no attacker, that damage single members."""
 LATE_SHARE: Final = 0.15
 """Of the faults of etcd: a decision takes effect late, where the next ones were made without it."""
 ETCD_SHARE: Final = 0.5
@@ -95,7 +95,7 @@ def kind_of(seed: int) -> str:
     that have one, or `MEMBERS`: under either, with faults of members.
     """
     if controlled(seed):
-        if random.Random(f"members {seed}").random() < MEMBERS_SHARE:
+        if not liars.life_of(seed) and random.Random(f"members {seed}").random() < MEMBERS_SHARE:
             return MEMBERS
         return CONTROLLED if controllers_of(seed) == 1 else ETCD
     return SETS if slaves_of(seed) else SINGLE

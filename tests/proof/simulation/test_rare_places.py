@@ -8,7 +8,17 @@ import pytest
 
 from proof.simulation.__main__ import main
 from proof.simulation.plan import Action
-from proof.simulation.rare_places import FULL_STOP, LOGGED, PLACES, RarePlaces, too_rare
+from proof.simulation.rare_places import (
+    FULL_STOP,
+    LIAR_PLACES,
+    LOGGED,
+    LONG,
+    MEMBER_PLACES,
+    PLACES,
+    RarePlaces,
+    to_reach,
+    too_rare,
+)
 from proof.simulation.run import run_plan
 from tests.proof.simulation.plans import plan, sends
 
@@ -34,6 +44,12 @@ def test_places_below_the_least_are_named() -> None:
     counts = dict.fromkeys(PLACES, 20)
     assert too_rare(counts, 20) == ""
     assert too_rare({**counts, FULL_STOP: 19}, 20) == f'rare places were reached fewer than 20 times: "{FULL_STOP}" 19'
+
+
+def test_a_campaign_must_reach_the_places_of_its_seeds() -> None:
+    assert to_reach(LONG - 1, LONG - 1) == ()
+    assert to_reach(LONG, 0) == MEMBER_PLACES
+    assert to_reach(0, LONG) == LIAR_PLACES
 
 
 def test_an_election_after_a_full_stop_is_counted() -> None:
