@@ -91,7 +91,7 @@ class ControlledReplicas(Replicas):
         super().__init__(*given)
         self.members = Members(self._cluster, self._faults, self, self)
         self._held: dict[str, tuple[object, int]] = {}
-        """The disk of each machine, and the offset up to which its set has confirmed its log."""
+        """The disk of each machine, and the confirmed offset of its log."""
 
     async def begin(self, namesrvs: list[Any]) -> None:
         """Start the controller, then the first machine of each set, which is its first master, then the others."""
@@ -225,7 +225,7 @@ class ControlledReplicas(Replicas):
         return sync_set is not None and all(self._id_in(node, leader) in sync_set.members for node in self.sets[name])
 
     def _id_in(self, node: str, leader: str) -> int:
-        """Return the id of a machine in the epoch of this leader, or 0 if it is in another epoch or none."""
+        """Return the id of a machine that has joined the epoch of this leader, or 0 if it has not."""
         running = self._running(node)
         membership = None if running is None else running._joining._membership
         if membership is None or membership.standing.epoch != self._epoch(leader):

@@ -17,7 +17,7 @@ THEMES: Final = ("less", "bytes", "bytes", "bytes", "clones", "minority", "minor
 LESS: Final = ("restore", "restore", "repair", "rot", "fill", "clone", "")
 """Damage to one member while all members are down."""
 MASTER: Final = -1
-"""As the number of a member: the master at that time."""
+"""Number of a member that stands for the current master."""
 
 
 class MemberPlan:
@@ -102,7 +102,7 @@ class MemberPlan:
     def _bytes(self) -> None:
         for _ in range(self._chance.randint(1, 2)):
             runs = self._chance.random() < 0.5
-            empties = runs and self._chance.random() < 0.7  # and copies from the master, who has the damaged record
+            empties = runs and self._chance.random() < 0.7  # its source is the master, which has the damaged record
             self._do(
                 self._at(),
                 "rot",

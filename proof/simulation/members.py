@@ -39,7 +39,7 @@ Ask = Callable[[Callable[[Admin], Awaitable[Any]]], Awaitable[Any]]
 
 
 class Elected(Protocol):
-    """Whether sets are whole, and who leads them."""
+    """The state of the sets and their masters."""
 
     def whole(self, name: str) -> bool:
         """Return whether every machine of a set is in sync."""
@@ -76,7 +76,7 @@ class Members:
         self._copies: dict[str, Disk] = {}
 
     def figures(self) -> dict[str, int]:
-        """Counts for the reader."""
+        """Return counts for the report."""
         judged = self.core.judged if self.core is not None else 0
         return {"damaged": self.damaged, "set_aside": self.set_aside, "switched": self.switched, "cores": judged}
 
@@ -225,7 +225,7 @@ class Members:
             self._faults.lose(node, Action(0.0, "power", {"how": "power", "down": 1.0, "seed": 1}))
 
     async def _gray(self, name: str, node: str, action: Action) -> None:
-        """Freeze a member, or cut it off, for most of the time."""
+        """Freeze a member, or block its network, for most of the time."""
         begin, link = self._cluster.now, action.text("how") == "link"
         self._begins(f"{node} is {'cut off' if link else 'frozen'} {action.seconds('frozen'):g} s at a time")
         others = [other for other in self._cluster.hosts if other not in (node, "scenario")]

@@ -72,12 +72,12 @@ class RarePlaces:
 
 
 def table(counts: Mapping[str, int]) -> str:
-    """Return a line for each place, with its count."""
+    """Return one line per place, with its count."""
     return "\n".join(f"  {counts.get(place, 0):6}  {place}" for place in PLACES)
 
 
 def to_reach(members: int, attacked: int) -> tuple[str, ...]:
-    """Return the places that a campaign must reach with so many seeds of each kind."""
+    """Return the places that a campaign with these numbers of seeds must reach."""
     return MEMBER_PLACES * (members >= LONG) + LIAR_PLACES * (attacked >= LONG)
 
 

@@ -14,7 +14,7 @@ TABLES: Final = ("topics.json", "subscriptionGroup.json", "consumerOffset.json",
 
 
 def flip_in_log(disk: Disk, place: float, *, cold: bool = False, newest: bool = False) -> str:
-    """Flip a bit in a body, that of the record at `place` from 0 to 1. Return a text for the trace, "" without a body.
+    """Flip a bit in the body of the record at `place` (0 to 1). Return a text for the trace, or "" without a body.
 
     With `cold` the file is not the newest one and is evicted from memory, so that a reader gets it from the disk.
     With `newest` the body is in the newest file.

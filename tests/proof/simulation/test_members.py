@@ -45,13 +45,13 @@ def test_an_older_store_is_refused_and_joins_as_a_new_member() -> None:
     assert report.rare["a copy of a store is refused"] == 1
 
 
-def test_a_copy_that_runs_beside_its_original_is_refused() -> None:
+def test_a_copy_is_refused_while_its_original_runs() -> None:
     report = held(members(broken(10.0, "clone", lasts=8.0)))
     assert report.rare["a copy of a store is refused"] == 1
     assert report.figures["set_aside"] == 0
 
 
-def test_the_original_of_a_copy_that_took_its_place_joins_as_a_new_member() -> None:
+def test_the_original_of_a_copy_that_replaced_it_joins_as_a_new_member() -> None:
     report = held(members(broken(10.0, "clone", instead=True, lasts=8.0)))
     assert report.figures["set_aside"] == 1
 
@@ -72,7 +72,7 @@ def test_the_shortened_member_that_starts_first_is_not_elected() -> None:
     assert report.figures["elections"] == 1
 
 
-def test_a_master_whose_disk_hangs_resigns_and_the_others_go_on() -> None:
+def test_a_master_whose_disk_hangs_resigns_and_the_others_accept_messages() -> None:
     hang = broken(8.0, "hang", member=-1, calls="sync", lasts=45.0)
     tried = members(hang, seconds=60.0, core=True)
     report = held(tried)
