@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -82,6 +83,10 @@ def bolide(
     output.errors_as_json(False)  # a verb with --json asks for it when its own options are read
 
 
+VALUES: Final[dict[object, str]] = {str: "TEXT", list[str]: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH"}
+"""Names of values in the help, by type."""
+
+
 def command() -> TyperGroup:
     """All commands; the help shows flags, which take no value, without a type, and names of values as words."""
     if os.environ.get("NO_COLOR"):
@@ -97,9 +102,9 @@ def command() -> TyperGroup:
                 parameter.metavar = ""
             elif not isinstance(parameter, TyperOption | TyperArgument):
                 continue
-            elif parameter.metavar is None and parameter.type_descriptor.annotation is str:
+            elif parameter.metavar is None and (word := VALUES.get(parameter.type_descriptor.annotation)):
                 if isinstance(parameter, TyperOption):
-                    parameter.metavar = "TEXT"
+                    parameter.metavar = word
                 else:
                     vars(parameter).update(display_type_rich=lambda ctx: "")
     return whole

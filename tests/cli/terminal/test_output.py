@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -206,3 +207,12 @@ def test_one_long_name_keeps_the_other_values_on_the_screen(
     output.pairs("Broker b", {"commitLogDiskRatio_/" + "x" * 90: "0.21", "brokerRole": "SYNC_MASTER"}, False)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "SYNC_MASTER" in line]
     assert len(line.rstrip()) <= 80
+
+
+@pytest.mark.parametrize("verb", ["consume", "broker", "message find", "cluster config", "store repair"])
+def test_help_names_values_by_words(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.command()([*verb.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert any(word in shown for word in ("TEXT", "NUMBER", "PATH"))
+    assert re.findall(r"<(?:str|int|float|file|path|list)[^>]*>", shown) == []
