@@ -139,8 +139,9 @@ class MemberPlan:
         self._seconds = max(self._seconds, lasts + 30.0)
         at = self._chance.uniform(5.0, 20.0)
         if self._chance.random() < 0.6:
-            calls = self._chance.choice(("sync", "sync", "write"))
-            self._do(at, "hang", member=self._member(), calls=calls, lasts=lasts, ever=self._chance.random() < 0.4)
+            calls = self._chance.choice(("sync", "sync", "sync", "write"))
+            member = self._chance.choice((MASTER, self._member()))
+            self._do(at, "hang", member=member, calls=calls, lasts=lasts, ever=self._chance.random() < 0.4)
         else:
             frozen = round(self._chance.uniform(2.0, 12.0), 1)
             how = self._chance.choice(("freeze", "freeze", "link"))
