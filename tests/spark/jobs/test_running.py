@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from bolide.spark import spark_versions
+from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
-from bolide.spark.jobs.running import COUNTED, Seen
+from bolide.spark.jobs.running import COUNTED, OFFSETS_PER_BATCH, Seen, topic_stream
 
 OURS = """[PYTHON_DATA_SOURCE_ERROR] Failed when partitions: Traceback (most recent call last):
   File "source.py", line 1, in partitions
@@ -49,3 +51,40 @@ def test_progress_counts_what_the_total_counts(total: int, known: bool, done: in
     query.recentProgress.append(report(1, 5000, 500))
     seen.look(query)
     assert (seen.done, seen.passed, seen.batches) == (done, 2000, 2)
+
+
+class Reader:
+    """Stands in for a session whose streams are only described."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, str] = {}
+        self.readStream = self
+
+    def format(self, name: str) -> Reader:
+        return self
+
+    def options(self, **given: str) -> Reader:
+        self.given = given
+        return self
+
+    def load(self) -> Reader:
+        return self
+
+
+@pytest.mark.parametrize(("newer", "follow"), [(True, False), (True, True), (False, True)])
+def test_batches_are_limited_where_more_of_them_follow(
+    newer: bool, follow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_versions, "PASSES_LIMITS", newer)
+    spark: Any = Reader()
+    topic_stream(spark, {"subscribe": "T"}, follow)
+    assert spark.given["maxoffsetspertrigger"] == str(OFFSETS_PER_BATCH)
+
+
+def test_a_run_that_spark_ends_after_one_batch_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_versions, "PASSES_LIMITS", False)
+    spark: Any = Reader()
+    topic_stream(spark, {"subscribe": "T"})
+    assert spark.given == {"subscribe": "T", "startingoffsets": "earliest"}
+    with pytest.raises(OptionError, match="maxOffsetsPerTrigger would end this job after one batch"):
+        topic_stream(spark, {"subscribe": "T", "maxOffsetsPerTrigger": "25"})

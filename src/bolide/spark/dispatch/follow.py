@@ -169,13 +169,16 @@ def follow_store(
         from pyspark.errors import PySparkException
 
         from bolide.spark.failures import job_failed
+        from bolide.spark.spark_versions import PASSES_LIMITS
         from bolide.spark.store.store_source import RocketMQStoreDataSource
 
         spark.dataSource.register(RocketMQStoreDataSource)
         start = "earliest" if follower.state.end_offset < 0 else str(follower.state.end_offset)
+        # Spark 4.0 and 4.1 end a run without `follow` after one batch, which must then have everything.
+        limit = {"maxBytesPerTrigger": str(BYTES_PER_BATCH)} if follow or PASSES_LIMITS else {}
         frame = (
             spark.readStream.format("rocketmq-store")
-            .options(table=STRETCHES, startingOffsets=start, maxBytesPerTrigger=str(BYTES_PER_BATCH), durable=durable)
+            .options(table=STRETCHES, startingOffsets=start, durable=durable, **limit)
             .option("corruptRecords", "skip" if skip_corrupt else "fail")
             .load(str(root))
         )

@@ -63,7 +63,7 @@ def archive(
     by the first run only; `earliest` here) and so on. `out` is a folder, or for Iceberg the name of a table. The
     checkpoint is `out`/_checkpoint unless given. Raises OptionError and JobFailed.
     """
-    messages = topic_stream(spark, options).selectExpr("*", DAY_OF)
+    messages = topic_stream(spark, options, follow).selectExpr("*", DAY_OF)
     place = checkpoint_of(out, table_format, checkpoint)
     return run_query(_sink(spark, messages, out, table_format), place, "archive", progress, follow)
 

@@ -30,7 +30,7 @@ def feed(
     an unfinished batch is repeated with its number. Raises ConfigError for an unknown sink, JobFailed.
     """
     plugins.find(plugins.SINKS, sink)  # an unknown one is refused before Spark starts
-    messages = topic_stream(spark, options)
+    messages = topic_stream(spark, options, follow)
 
     def hand_over(rows: DataFrame, batch: int) -> None:
         write_batch(rows, batch, sink, sink_options)

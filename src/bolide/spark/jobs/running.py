@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import one_at_a_time
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
@@ -42,12 +43,23 @@ class JobResult:
     checkpoint: str
 
 
-def topic_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The topics of a job as a stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time."""
+def topic_stream(spark: SparkSession, options: Mapping[str, str], follow: bool = False) -> DataFrame:
+    """The topics of a job as a stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time.
+
+    Spark 4.0 and 4.1 end a run without `follow` after one batch, which must have everything. Raises OptionError for
+    a limit there.
+    """
+    from bolide.spark.spark_versions import PASSES_LIMITS
+
     given = {name.lower(): value for name, value in options.items()}
     if not any(form.lower() in given for form in forms_of("starting")):
         given["startingoffsets"] = "earliest"
-    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    if follow or PASSES_LIMITS:
+        given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    elif "maxoffsetspertrigger" in given:
+        raise OptionError(
+            "maxOffsetsPerTrigger would end this job after one batch: leave it out, or use Spark 4.2 or newer"
+        )
     return spark.readStream.format("rocketmq").options(**given).load()
 
 
