@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import signal
 import threading
@@ -68,6 +69,31 @@ def test_a_result_that_comes_in_spite_of_the_cancellation_is_taken_back() -> Non
     with pytest.raises(Interrupted):
         loop_thread().run(work, lost.append)
     wait_until(lambda: lost == [42], "the result to be taken back")
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_a_signal_that_does_not_wake_the_caller_interrupts_it() -> None:
+    """As one that arrives between the last look at signals and the sleep of the thread."""
+    ended = threading.Event()
+
+    async def work() -> None:
+        _thread.interrupt_main(signal.SIGALRM)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(Interrupted):
+        loop_thread().run(work)
+    wait_until(ended.is_set, "the work to be cancelled")
+
+
+def test_a_timeout_that_the_work_raises_reaches_the_caller() -> None:
+    async def work() -> None:
+        raise TimeoutError("the work's own")
+
+    with pytest.raises(TimeoutError, match="the work's own"):
+        loop_thread().run(work)
 
 
 class InterruptsPolls(Interceptor):

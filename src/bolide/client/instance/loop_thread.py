@@ -23,6 +23,8 @@ log = logging.getLogger("bolide.client")
 T = TypeVar("T")
 
 EXIT_PATIENCE: Final = 5.0
+LOOK_S: Final = 0.5
+"""How often a blocked call lets Python run the handlers of signals that did not wake it."""
 
 
 class LoopThread:
@@ -101,7 +103,7 @@ class LoopThread:
 
         try:
             # An interrupt may come before there is a future: the task is cancelled by the loop's thread.
-            return asyncio.run_coroutine_threadsafe(running(), self._loop).result()
+            return received(asyncio.run_coroutine_threadsafe(running(), self._loop))
         except BaseException:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and its clients are closed
                 self._loop.call_soon_threadsafe(take_back)
@@ -127,7 +129,7 @@ class LoopThread:
                 future.set_exception(error)
 
         self._loop.call_soon_threadsafe(do)
-        return future.result()
+        return received(future)
 
     def submit(self, work: Callable[[], asyncio.Future[T]]) -> concurrent.futures.Future[T]:
         """Start something on the loop without waiting; what it raises at once is in the future as well."""
@@ -151,6 +153,17 @@ class LoopThread:
             except StopAsyncIteration:
                 return
             yield item
+
+
+def received(future: concurrent.futures.Future[T]) -> T:
+    """Wait for a future and return its result. A signal that comes just before the thread sleeps does not wake it, so
+    its handler, such as Ctrl-C's, runs up to `LOOK_S` later."""
+    while True:
+        try:
+            return future.result(LOOK_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
