@@ -68,7 +68,7 @@ spark-long: venv-test
 # The tests of the Spark rooms, without Java's brokers, with each older PySpark. CI runs one: ARGS=--one.
 spark-matrix: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && export BOLIDE_IMPL=compiled WORKERS=$(WORKERS) && \
-	exec $(BIN)/python tools/spark_matrix.py $(ARGS) -m "not java and not long" tests/spark
+	exec $(BIN)/python tools/spark_matrix.py $(ARGS) tests/spark
 
 # RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
 rocketmq-tests: venv-test

@@ -83,6 +83,7 @@ def test_typed_bodies(spark: Any, rocketmq: Target, topic: str) -> None:
     assert ids.agg({"id": "max"}).first()[0] == 19
 
 
+@pytest.mark.limits
 def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topic: str, tmp_path: Path) -> None:
     def run() -> list[Any]:
         query = (
