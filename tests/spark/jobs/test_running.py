@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from bolide.spark import spark_versions
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
-from bolide.spark.jobs.running import COUNTED, OFFSETS_PER_BATCH, Seen, topic_stream
+from bolide.spark.jobs.running import COUNTED, OFFSETS_PER_BATCH, Seen, stream_options
 
 OURS = """[PYTHON_DATA_SOURCE_ERROR] Failed when partitions: Traceback (most recent call last):
   File "source.py", line 1, in partitions
@@ -53,38 +52,14 @@ def test_progress_counts_what_the_total_counts(total: int, known: bool, done: in
     assert (seen.done, seen.passed, seen.batches) == (done, 2000, 2)
 
 
-class Reader:
-    """Stands in for a session whose streams are only described."""
-
-    def __init__(self) -> None:
-        self.given: dict[str, str] = {}
-        self.readStream = self
-
-    def format(self, name: str) -> Reader:
-        return self
-
-    def options(self, **given: str) -> Reader:
-        self.given = given
-        return self
-
-    def load(self) -> Reader:
-        return self
+def test_a_job_begins_with_the_oldest_message_in_batches_that_show_progress() -> None:
+    made = stream_options({"subscribe": "T"}, one_batch=False)
+    assert made == {"subscribe": "T", "startingoffsets": "earliest", "maxoffsetspertrigger": str(OFFSETS_PER_BATCH)}
+    given = {"startingOffsetsByTimestamp": "{}", "maxOffsetsPerTrigger": "25"}
+    assert stream_options(given, one_batch=False) == {name.lower(): value for name, value in given.items()}
 
 
-@pytest.mark.parametrize(("newer", "follow"), [(True, False), (True, True), (False, True)])
-def test_batches_are_limited_where_more_of_them_follow(
-    newer: bool, follow: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_versions, "PASSES_LIMITS", newer)
-    spark: Any = Reader()
-    topic_stream(spark, {"subscribe": "T"}, follow)
-    assert spark.given["maxoffsetspertrigger"] == str(OFFSETS_PER_BATCH)
-
-
-def test_a_run_that_spark_ends_after_one_batch_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_versions, "PASSES_LIMITS", False)
-    spark: Any = Reader()
-    topic_stream(spark, {"subscribe": "T"})
-    assert spark.given == {"subscribe": "T", "startingoffsets": "earliest"}
+def test_a_job_that_spark_ends_after_one_batch_has_no_limit() -> None:
+    assert stream_options({"subscribe": "T"}, one_batch=True) == {"subscribe": "T", "startingoffsets": "earliest"}
     with pytest.raises(OptionError, match="maxOffsetsPerTrigger would end this job after one batch"):
-        topic_stream(spark, {"subscribe": "T", "maxOffsetsPerTrigger": "25"})
+        stream_options({"maxOffsetsPerTrigger": "25"}, one_batch=True)

@@ -44,23 +44,29 @@ class JobResult:
 
 
 def topic_stream(spark: SparkSession, options: Mapping[str, str], follow: bool = False) -> DataFrame:
-    """The topics of a job as a stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time.
-
-    Spark 4.0 and 4.1 end a run without `follow` after one batch, which must have everything. Raises OptionError for
-    a limit there.
-    """
+    """The topics of a job as a stream. Raises OptionError, as `stream_options` does."""
     from bolide.spark.spark_versions import PASSES_LIMITS
 
+    given = stream_options(options, one_batch=not follow and not PASSES_LIMITS)
+    return spark.readStream.format("rocketmq").options(**given).load()
+
+
+def stream_options(options: Mapping[str, str], one_batch: bool) -> dict[str, str]:
+    """The options of a job's stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time.
+
+    With `one_batch` Spark ends the job after its first batch, as 4.0 and 4.1 do, so that batch must have everything.
+    Raises OptionError for a limit there.
+    """
     given = {name.lower(): value for name, value in options.items()}
     if not any(form.lower() in given for form in forms_of("starting")):
         given["startingoffsets"] = "earliest"
-    if follow or PASSES_LIMITS:
+    if not one_batch:
         given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
     elif "maxoffsetspertrigger" in given:
         raise OptionError(
             "maxOffsetsPerTrigger would end this job after one batch: leave it out, or use Spark 4.2 or newer"
         )
-    return spark.readStream.format("rocketmq").options(**given).load()
+    return given
 
 
 def counted(rows: DataFrame) -> DataFrame:
