@@ -31,6 +31,7 @@ def copy(spark: Any, broker: Broker, checkpoint: Path, **options: str) -> Any:
     return query.exception()
 
 
+@pytest.mark.limits
 @pytest.mark.parametrize("mode", ["at-least-once", "exactly-once"])
 def test_a_stream_writes_and_a_replayed_batch_adds_what_its_mode_allows(
     spark: Any, bolide_broker: Broker, tmp_path: Path, mode: str
