@@ -15,7 +15,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.types import StructType
+
+if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:  # 4.2 and newer
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
         ReadLimit,
@@ -24,53 +26,43 @@ if TYPE_CHECKING:
         ReadMinRows,
         SupportsTriggerAvailableNow,
     )
-    from pyspark.sql.types import StructType
 else:
-    if find_spec("pyspark.sql.streaming.datasource") is not None:  # 4.2 and newer
-        from pyspark.sql.streaming.datasource import (
-            ReadAllAvailable,
-            ReadLimit,
-            ReadMaxBytes,
-            ReadMaxRows,
-            ReadMinRows,
-            SupportsTriggerAvailableNow,
-        )
-    else:
 
-        class SupportsTriggerAvailableNow:
-            """Older Sparks do not ask for it."""
+    class SupportsTriggerAvailableNow:
+        """Older Sparks do not use it."""
 
-        class ReadLimit:
-            """How much one batch reads."""
+    class ReadLimit:
+        """A bound on the size of one batch."""
 
-        @dataclass
-        class ReadAllAvailable(ReadLimit):
-            """Everything."""
+    @dataclass
+    class ReadAllAvailable(ReadLimit):
+        """No bound."""
 
-        @dataclass
-        class ReadMaxRows(ReadLimit):
-            """At most so many rows."""
+    @dataclass
+    class ReadMaxRows(ReadLimit):
+        """A maximum number of rows."""
 
-            max_rows: int
+        max_rows: int
 
-        @dataclass
-        class ReadMinRows(ReadLimit):
-            """At least so many rows."""
+    @dataclass
+    class ReadMinRows(ReadLimit):
+        """A minimum number of rows."""
 
-            min_rows: int
+        min_rows: int
 
-        @dataclass
-        class ReadMaxBytes(ReadLimit):
-            """At most so many bytes."""
+    @dataclass
+    class ReadMaxBytes(ReadLimit):
+        """A maximum number of bytes."""
 
-            max_bytes: int
+        max_bytes: int
 
-    if hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.1 and newer
-        from pyspark.sql.datasource import DataSourceStreamArrowWriter
-    else:
 
-        class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
-            """A stream's writer that receives Arrow batches, as 4.0 gives them to any Arrow writer."""
+if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.1 and newer
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+else:
+
+    class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
+        """A stream's writer that receives Arrow batches, as 4.0 gives them to any Arrow writer."""
 
 
 __all__ = [
