@@ -65,7 +65,7 @@ spark-long: venv-test
 	$(BIN)/python -m proof.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --again -m spark $(ARGS)
 
-# The tests of the Spark rooms, without Java's brokers, with each older PySpark. CI runs one: ARGS=--one.
+# The tests of the Spark rooms, without Java's brokers, with each older PySpark.
 spark-matrix: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && export BOLIDE_IMPL=compiled WORKERS=$(WORKERS) && \
 	exec $(BIN)/python tools/spark_matrix.py $(ARGS) tests/spark

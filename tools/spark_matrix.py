@@ -1,9 +1,9 @@
 """Runs the tests of the Spark rooms with each supported PySpark that is older than the one in requirements.lock.
 
-    .venv/bin/python tools/spark_matrix.py [--one] [arguments for pytest]
+    .venv/bin/python tools/spark_matrix.py [arguments for pytest]
 
-`make spark-matrix` runs all of them, `--one` the one that the hash of the commit chooses, as CI does. Each PySpark is
-installed in a folder of its own, .spark/4.1.4, which precedes the environment's packages. Exit code 1 if a suite fails.
+`make spark-matrix` runs it. Each PySpark is installed in a separate folder, such as .spark/4.1.4, which precedes the
+environment's packages. Exit code 1 if a suite fails.
 """
 
 from __future__ import annotations
@@ -55,19 +55,9 @@ def run_suite(version: str, arguments: list[str]) -> int:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
 
 
-def of_this_commit() -> str:
-    """The version whose turn it is."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return VERSIONS[int(head.stdout, 16) % len(VERSIONS)]
-
-
 def main(arguments: list[str]) -> int:
     """Run from anywhere; see the top of the file."""
-    versions: tuple[str, ...] = VERSIONS
-    if "--one" in arguments:
-        arguments.remove("--one")
-        versions = (of_this_commit(),)
-    failed = [version for version in versions if run_suite(version, arguments)]
+    failed = [version for version in VERSIONS if run_suite(version, arguments)]
     if failed:
         print(f"bolide: the Spark tests failed with PySpark {' and '.join(failed)}", flush=True)
     return 1 if failed else 0
