@@ -7,17 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.our_client.java_cluster import JavaCluster
+from tests.interop.our_client.versions import each_version
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param(version, marks=pytest.mark.xdist_group(f"our-client-{version}"))
-        for version in (OLD_BROKER_VERSION, BROKER_VERSION)
-    ],
-)
+@pytest.fixture(scope="session", params=each_version("our-client"))
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaCluster]:
     """The pair of one version."""
     found = JavaCluster(tmp_path_factory.mktemp(f"java-{request.param}"), request.param)

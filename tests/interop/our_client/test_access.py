@@ -19,6 +19,7 @@ from proof.kit.our_processes import OurNameServer
 from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Admin, Producer, PushConsumer, TransactionProducer
 from tests.interop.our_client.receiving import bodies, received
+from tests.interop.our_client.versions import each_version
 from tests.interop.signed import SETTINGS
 
 pytestmark = pytest.mark.java
@@ -62,13 +63,7 @@ class Seen:
             self.others.add((call.code, answer.code))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(version, marks=pytest.mark.xdist_group(f"our-client-access-{version}"))
-        for version in (OLD_BROKER_VERSION, BROKER_VERSION)
-    ],
-)
+@pytest.fixture(scope="module", params=each_version("our-client-access"))
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name server of a Java broker that demands keys."""
     folder = tmp_path_factory.mktemp(f"guarded-{request.param}")
