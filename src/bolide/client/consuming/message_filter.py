@@ -50,6 +50,8 @@ def wanted_messages(
 def _wants(wants: FilterMessageHook, message: ReceivedMessage) -> bool:
     try:
         wanted: object = wants(message)
+        if isinstance(wanted, bool):  # nearly always, and the next look takes longer than the filter
+            return wanted
         if inspect.isawaitable(wanted):
             if inspect.iscoroutine(wanted):
                 wanted.close()

@@ -150,10 +150,13 @@ async def in_thread(threads: Executor, work: Callable[..., T], *arguments: Any) 
 def _waited(outcome: Any, loop: asyncio.AbstractEventLoop) -> Any:
     """The result of an awaitable, for which the loop runs it and this thread waits; anything else as it is."""
 
+    if isinstance(outcome, bool) or not inspect.isawaitable(outcome):
+        return outcome
+
     async def awaited() -> Any:
         return await outcome
 
-    return asyncio.run_coroutine_threadsafe(awaited(), loop).result() if inspect.isawaitable(outcome) else outcome
+    return asyncio.run_coroutine_threadsafe(awaited(), loop).result()
 
 
 def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False) -> Failed:
