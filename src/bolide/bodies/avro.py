@@ -1,0 +1,127 @@
+"""Avro bodies: a datum without a header, or behind the schema id of a registry.
+
+fastavro decodes a body in compiled code that nothing can stop. So a schema is refused if its data may nest as deeply as
+a body says, or if an array's items may take no bytes, of which a short body could hold any number.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from datetime import date, time
+from decimal import Decimal
+from typing import Any, Final
+
+from bolide.bodies.registry import AVRO, RegisteredSchema, Registry, SchemaError, UnfitBody
+
+_CONTAINERS: Final = {"array": "items", "map": "values"}
+
+
+def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
+    """The schema in fastavro's form; `references` are the schemas that it names. Raises SchemaError."""
+    try:
+        from fastavro import parse_schema
+    except ImportError:
+        raise SchemaError('Avro needs fastavro on every machine: pip install "bolide[avro]"') from None
+    named: dict[str, Any] = {}
+    try:
+        for _, inner in references:
+            parse_schema(json.loads(inner), named_schemas=named)
+        schema = parse_schema(json.loads(text), named_schemas=named)
+    except Exception as error:  # fastavro's errors have no common base class
+        raise SchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
+    _check(schema, {}, (), named)
+    return schema
+
+
+class AvroDecoder:
+    """Decodes the bodies of one read. `reader` is the schema that data is resolved to; None keeps the writer's."""
+
+    def __init__(self, writer: Any, reader: Any = None, registry: Registry | None = None) -> None:
+        """`writer` is the schema of all bodies; with a registry each body names its own, and `writer` is not used."""
+        self._writer = writer
+        self._reader = reader
+        self._registry = registry
+        self._parsed: dict[int | str, Any] = {}
+
+    def decode(self, body: bytes) -> Any:
+        """The datum. Raises UnfitBody if the body holds none, RegistryError if the registry cannot say what it is."""
+        from fastavro import schemaless_reader
+
+        writer = self._writer
+        if self._registry is not None:
+            written = self._registry.read(body)
+            writer, body = self._schema_of(written.schema), written.payload
+        stream = io.BytesIO(body)
+        try:
+            datum: Any = schemaless_reader(stream, writer, self._reader)
+        except Exception as error:  # any error of the decoder means that the body is bad
+            raise UnfitBody(f"it is no datum of its schema ({type(error).__name__}: {error})") from None
+        if stream.tell() != len(body):
+            raise UnfitBody(f"{len(body) - stream.tell()} bytes are left after its datum")
+        return datum
+
+    def _schema_of(self, schema: RegisteredSchema) -> Any:
+        found = self._parsed.get(schema.id)
+        if found is None:
+            if schema.kind != AVRO:
+                raise UnfitBody(f"it is written with schema {schema.id}, which is {schema.kind}")
+            try:
+                found = self._parsed[schema.id] = parsed_avro(schema.text, schema.references)
+            except SchemaError as error:
+                raise UnfitBody(f"schema {schema.id} cannot be used: {error}") from None
+        return found
+
+
+def encoder(schema: Any) -> Callable[[Any], bytes]:
+    """A function that writes a datum of this schema. It raises UnfitBody for values that do not fit."""
+    from fastavro import schemaless_writer
+
+    def encode(datum: Any) -> bytes:
+        stream = io.BytesIO()
+        try:
+            schemaless_writer(stream, schema, datum, strict=True)
+        except Exception as error:  # fastavro's errors have no common base class
+            raise UnfitBody(f"it does not fit the schema ({type(error).__name__}: {error})") from None
+        return stream.getvalue()
+
+    return encode
+
+
+def printable(value: Any) -> str:
+    """A value that JSON has no form for: bytes in hexadecimal digits, times as ISO 8601, decimals as they are read."""
+    if isinstance(value, bytes):
+        return value.hex(" ")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return str(value) if not isinstance(value, Decimal) else f"{value:f}"
+
+
+def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: dict[str, Any]) -> bool:
+    """Whether a datum may take no bytes. Raises SchemaError for what a body could turn against its reader."""
+    if isinstance(schema, list):
+        for one in schema:
+            _check(one, known, above, named)
+        return False  # the number of the branch
+    if isinstance(schema, str):
+        if schema in above:
+            raise SchemaError(f"{schema} contains itself, so a body could nest without end")
+        if schema not in known and schema in named:
+            return _check(named[schema], known, above, named)
+        return known.get(schema, schema == "null")
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        name = schema["name"]
+        fields = [_check(field["type"], known, (*above, name), named) for field in schema["fields"]]
+        known[name] = all(fields)
+        return known[name]
+    if kind in _CONTAINERS:
+        empty = _check(schema[_CONTAINERS[kind]], known, above, named)
+        if empty and kind == "array":
+            raise SchemaError("it has an array of items of no bytes, so a body could hold any number of them")
+        return False
+    if kind in ("fixed", "enum"):
+        known[schema["name"]] = kind == "fixed" and schema["size"] == 0
+        return known[schema["name"]]
+    return _check(kind, known, above, named)

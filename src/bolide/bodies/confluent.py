@@ -1,0 +1,250 @@
+"""Registries with Confluent's API, such as Confluent's own, Karapace and Apicurio's compatible one.
+
+A body begins with a zero byte and the schema's id (four bytes, big endian). Protobuf bodies name their message next: a
+count and as many positions, as zigzag varints, where a single 0 stands for the first message (Confluent's
+documentation, "Wire format").
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from typing import Any, Final
+
+from bolide.bodies.registry import (
+    AVRO,
+    JSON,
+    PROTOBUF,
+    FramedBody,
+    RegisteredSchema,
+    RegistryAddress,
+    RegistryError,
+    UnfitBody,
+)
+
+MAGIC: Final = 0
+HEAD: Final = 5
+"""Bytes before the payload: the magic byte and the id."""
+TIMEOUT_S: Final = 10.0
+TRIES: Final = 3
+PAUSE_S: Final = 0.5
+"""Seconds before the second try; twice as many before the third."""
+UNKNOWN_S: Final = 60.0
+"""Seconds in which an id that the registry does not know is not asked for again."""
+MOST_ANSWER: Final = 8 << 20
+"""Bytes of an answer."""
+MOST_REFERENCES: Final = 100
+MOST_POSITIONS: Final = 32
+_NOT_FOUND: Final = (40401, 40402, 40403)
+"""Error codes of an unknown subject, version and schema; any other 404 comes from another kind of server."""
+_KINDS: Final = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBUF}
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it would carry the user's password to another host."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+class ConfluentRegistry:
+    """Asks a registry for schemas and remembers them; schemas of an id never change. Threads may share it."""
+
+    def __init__(self, where: RegistryAddress, sleep: Callable[[float], None] = time.sleep) -> None:
+        """`sleep` waits between two tries, in seconds. Raises RegistryError for an invalid address."""
+        parts = urllib.parse.urlsplit(where.address)
+        if not parts.hostname or parts.query or parts.fragment:
+            raise RegistryError(f"the registry's address {parts.hostname or where.address!r} is not http://HOST:PORT")
+        user, password = where.user or parts.username or "", where.password or parts.password or ""
+        self._address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if user:
+            pair = (
+                f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}"
+                if not where.user
+                else f"{user}:{password}"
+            )
+            self._headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        handlers: list[Any] = [_NoRedirects()]
+        if parts.scheme == "https":
+            try:
+                context = ssl.create_default_context(cafile=where.cert_path or None)
+            except OSError as error:
+                raise RegistryError(f"the registry's certificates {where.cert_path} cannot be read: {error}") from None
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._open = urllib.request.build_opener(*handlers).open
+        self._sleep = sleep
+        self._schemas: dict[int, RegisteredSchema] = {}
+        self._unknown: dict[int, float] = {}
+        self._lock = threading.Lock()
+
+    def read(self, body: bytes) -> FramedBody:
+        """Takes a body apart. Raises UnfitBody if it names no schema, RegistryError if the registry cannot say."""
+        if len(body) < HEAD or body[0] != MAGIC:
+            raise UnfitBody("it does not begin with a zero byte and the id of a schema")
+        schema = self._by_id(int.from_bytes(body[1:HEAD], "big"))
+        if schema.kind != PROTOBUF:
+            return FramedBody(schema, body[HEAD:])
+        message, at = _positions(body, HEAD)
+        return FramedBody(schema, body[at:], message)
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The newest schema of a subject. Raises RegistryError."""
+        answer = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
+        if answer is None:
+            raise RegistryError(f"the registry {self._address} has no subject {subject}")
+        number = answer.get("id")
+        if type(number) is not int:
+            raise RegistryError(f"the registry {self._address} answers no id for the subject {subject}")
+        return self._by_id(number)
+
+    def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
+        """A body that names its schema."""
+        head = bytes([MAGIC]) + int(schema.id).to_bytes(4, "big")
+        if schema.kind != PROTOBUF:
+            return head + payload
+        if message == (0,):
+            return head + b"\0" + payload
+        return head + b"".join(map(_zigzag, (len(message), *message))) + payload
+
+    def _by_id(self, number: int) -> RegisteredSchema:
+        found = self._schemas.get(number)
+        if found is not None:
+            return found
+        with self._lock:  # one thread asks, the others find its answer
+            if number not in self._schemas:
+                self._schemas[number] = self._fetched(number)
+            return self._schemas[number]
+
+    def _fetched(self, number: int) -> RegisteredSchema:
+        if self._unknown.get(number, 0.0) > time.monotonic():
+            raise UnfitBody(f"the registry has no schema {number}")
+        answer = self._ask(f"/schemas/ids/{number}")
+        if answer is None:
+            if len(self._unknown) > 10_000:  # ids that senders made up
+                self._unknown.clear()
+            self._unknown[number] = time.monotonic() + UNKNOWN_S
+            raise UnfitBody(f"the registry has no schema {number}")
+        kind = self._kind(answer)
+        if kind == PROTOBUF:
+            answer = self._ask(f"/schemas/ids/{number}?format=serialized") or {}
+        references: dict[str, str] = {}
+        self._follow(answer, kind, references, 0)
+        return RegisteredSchema(number, kind, self._text(answer), tuple(references.items()))
+
+    def _follow(self, answer: dict[str, Any], kind: str, found: dict[str, str], depth: int) -> None:
+        """Add the schemas that this one refers to, innermost first."""
+        for each in answer.get("references") or ():
+            name, subject, version = (each.get(key) for key in ("name", "subject", "version"))
+            if name in found:
+                continue
+            if depth > 32 or len(found) >= MOST_REFERENCES:
+                raise RegistryError(
+                    f"a schema of the registry {self._address} refers to more than {MOST_REFERENCES} others"
+                )
+            path = f"/subjects/{urllib.parse.quote(str(subject), safe='')}/versions/{version}"
+            inner = self._ask(path + ("?format=serialized" if kind == PROTOBUF else ""))
+            if inner is None:
+                raise RegistryError(
+                    f"the registry {self._address} lacks {subject} version {version}, which a schema refers to"
+                )
+            self._follow(inner, kind, found, depth + 1)
+            found[str(name)] = self._text(inner)
+
+    def _kind(self, answer: dict[str, Any]) -> str:
+        named = answer.get("schemaType") or "AVRO"
+        if named not in _KINDS:
+            raise RegistryError(f"the registry {self._address} has a schema of type {named}, which is not known here")
+        return _KINDS[named]
+
+    def _text(self, answer: dict[str, Any]) -> str:
+        text = answer.get("schema")
+        if not isinstance(text, str):
+            raise RegistryError(f"the registry {self._address} answers without a schema")
+        return text
+
+    def _ask(self, path: str) -> dict[str, Any] | None:
+        """The answer's object; None if the registry has no such thing. Raises RegistryError."""
+        reason = ""
+        for attempt in range(TRIES):
+            if attempt:
+                self._sleep(PAUSE_S * attempt)
+            try:
+                request = urllib.request.Request(self._address + path, headers=self._headers)
+                with self._open(request, timeout=TIMEOUT_S) as answer:
+                    text = answer.read(MOST_ANSWER + 1)
+            except urllib.error.HTTPError as error:
+                with error:
+                    told = _object(error.read(MOST_ANSWER))
+                if error.code == 404 and told.get("error_code") in _NOT_FOUND:
+                    return None
+                reason = f"answers {error.code} {error.reason}"
+                if error.code < 500 and error.code != 429:
+                    break
+                continue
+            except (OSError, http.client.HTTPException) as error:
+                reason = f"cannot be reached: {getattr(error, 'reason', error) or type(error).__name__}"
+                continue
+            if len(text) > MOST_ANSWER:
+                raise RegistryError(f"the registry {self._address} answers with more than {MOST_ANSWER} bytes")
+            found = _object(text)
+            if not found:
+                raise RegistryError(f"{self._address} does not answer as a schema registry does")
+            return found
+        raise RegistryError(f"the registry {self._address} {reason}")
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The JSON object; an empty one if the text is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _positions(body: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """The message's positions, and where the payload begins. Raises UnfitBody."""
+    count, at = _unzigzag(body, at)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= MOST_POSITIONS:
+        raise UnfitBody("the positions of its message are damaged")
+    found = []
+    for _ in range(count):
+        position, at = _unzigzag(body, at)
+        if position < 0:
+            raise UnfitBody("the positions of its message are damaged")
+        found.append(position)
+    return tuple(found), at
+
+
+def _unzigzag(body: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if at >= len(body):
+            break
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+    raise UnfitBody("the positions of its message are damaged")
+
+
+def _zigzag(value: int) -> bytes:
+    value <<= 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

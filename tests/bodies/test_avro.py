@@ -1,0 +1,64 @@
+"""Avro data by a schema, by the schemas of a registry, and resolved to a reader's schema."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bolide.bodies.avro import AvroDecoder, parsed_avro
+from bolide.bodies.confluent import ConfluentRegistry
+from bolide.bodies.registry import RegistryAddress, SchemaError, UnfitBody
+from tests.bodies.avro_data import NEW, OLD, datum
+from tests.bodies.registry_server import registry
+
+
+def test_data_of_an_older_schema_is_read_as_the_newer() -> None:
+    decode = AvroDecoder(parsed_avro(json.dumps(OLD)), parsed_avro(json.dumps(NEW))).decode
+    assert decode(datum(OLD, {"id": 7})) == {"id": 7, "note": "none"}
+
+
+def test_each_body_has_the_schema_that_it_names() -> None:
+    with registry() as served:
+        old, new = (served.add("orders-value", json.dumps(schema)) for schema in (OLD, NEW))
+        other = served.add("else", "{}", "JSON")
+        broken = served.add("broken", '{"type": "lnog"}')
+        asking = ConfluentRegistry(RegistryAddress(served.address))
+        decode = AvroDecoder(None, parsed_avro(json.dumps(NEW)), asking).decode
+
+        def framed(number: int, payload: bytes) -> bytes:
+            return b"\0" + number.to_bytes(4, "big") + payload
+
+        for _ in range(2):
+            assert decode(framed(old, datum(OLD, {"id": 7}))) == {"id": 7, "note": "none"}
+            assert decode(framed(new, datum(NEW, {"id": 8, "note": "x"}))) == {"id": 8, "note": "x"}
+        for body, why in (
+            (framed(other, b"{}"), "which is json"),
+            (framed(broken, b""), "schema 4 cannot be used"),
+            (framed(old, b""), "no datum of its schema"),
+            (framed(old, b"\x02\x02"), "1 bytes are left"),
+        ):
+            with pytest.raises(UnfitBody, match=why):
+                decode(body)
+        assert len(served.asked) == 4
+
+
+def test_a_type_of_another_schema() -> None:
+    place = '{"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]}'
+    order = {"type": "record", "name": "shop.Order", "fields": [{"name": "place", "type": "Place"}]}
+    decode = AvroDecoder(parsed_avro(json.dumps(order), (("shop.Place", place),))).decode
+    assert decode(b"\x06abc") == {"place": {"city": "abc"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ('{"type": "lnog"}', "it is not an Avro schema"),
+        ("{", "it is not an Avro schema"),
+        ('{"type": "record", "name": "T", "fields": [{"name": "of", "type": ["null", "T"]}]}', "T contains itself"),
+        ('{"type": "array", "items": "null"}', "items of no bytes"),
+    ],
+)
+def test_a_schema_that_cannot_be_used(schema: str, why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        parsed_avro(schema)
