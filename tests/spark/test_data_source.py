@@ -10,6 +10,8 @@ import pytest
 
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests.bodies.avro_data import NEW, datum
+from tests.bodies.registry_server import registry
 from tests.spark.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -81,6 +83,20 @@ def test_typed_bodies(spark: Any, rocketmq: Target, topic: str) -> None:
     given = spark.read.format("rocketmq").schema("id INT").options(**rocketmq.options(topic))
     ids = given.option("body.format", "json").option("body.onBadRecord", "drop").load()
     assert ids.agg({"id": "max"}).first()[0] == 19
+
+
+def test_bodies_of_a_registry(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic, queues=1)
+    with registry() as served:
+        number = served.add("orders-value", json.dumps(NEW))
+        head = b"\0" + number.to_bytes(4, "big")
+        rocketmq.send([Message(topic, head + datum(NEW, {"id": id, "note": f"n{id}"})) for id in range(20)])
+        more = {"body.format": "avro", "body.registry": served.address, "body.subject": "orders-value"}
+        frame = load(spark, rocketmq, topic, **more, **{"body.column": "value"}).where("value.id > 17")
+        assert sorted(map(tuple, frame.select("value.*").collect())) == [(18, "n18"), (19, "n19")]
+        json_more = {**more, "body.format": "json"}
+        with pytest.raises(Exception, match="the subject orders-value is avro"):
+            load(spark, rocketmq, topic, **json_more)
 
 
 @pytest.mark.limits

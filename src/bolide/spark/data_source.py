@@ -66,11 +66,10 @@ class RocketMQDataSource(DataSource):
 
     def _checked(self, schema: StructType, streaming: bool) -> SourceOptions:
         options = read_options(self.options, streaming)
-        check_read_schema(schema, options.extra_columns(), bool(options.body.kind))
-        if options.body.kind == "avro":
-            from bolide.spark.body.avro_body import parsed_schema  # as above
-
-            parsed_schema(options.body.schema)
+        body = options.body
+        check_read_schema(schema, {*options.extra_columns(), body.column}, bool(body.kind) and not body.column)
+        if body.column in schema.names and schema[body.column].dataType.typeName() != "struct":
+            raise OptionError(f"the column {body.column} holds the fields of the body: give it the type STRUCT<…>")
         if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:
             raise OptionError("a schema and option columns contradict each other: give one of them")
         return options

@@ -74,7 +74,7 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ({"columns": "topic, colour"}, "columns names colour, which is not a column"),
         ({"columns": "property."}, "columns names property., which is not a column"),
         ({"body.schema": "id BIGINT"}, "body.schema needs option body.format"),
-        ({"body.format": "xml"}, "body.format must be json or avro"),
+        ({"body.format": "xml"}, "body.format must be json, avro or protobuf"),
         ({"body.format": "json", "body.onBadRecord": "ignore"}, "body.onBadRecord must be fail, drop or column"),
         ({"body.format": "json", "body.schema": "id"}, "'id' is not a column"),
         *(

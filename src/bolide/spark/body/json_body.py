@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from bolide.bodies.registry import JSON, Registry, UnfitBody
 from bolide.layout.property_columns import every, slices
 from bolide.spark.errors import OptionError
 
@@ -29,7 +30,9 @@ _BRACE: Final = ord("{")
 class JsonBodies:
     """Reads JSON objects into these columns; a missing field is null, one without a column is skipped."""
 
-    def __init__(self, fields: list[pa.Field[Any]]) -> None:
+    def __init__(self, fields: list[pa.Field[Any]], registry: Registry | None = None) -> None:
+        """With a registry, the object follows the id of its schema."""
+        self._registry = registry
         for field in fields:
             _check(field.type, field.name)
         self._schema = pa.schema(fields)
@@ -43,6 +46,8 @@ class JsonBodies:
     def decode(self, bodies: Any) -> tuple[list[Any], dict[int, str]]:
         """The fields of these bodies, and why bad ones are bad."""
         bad: dict[int, str] = {}
+        if self._registry is not None:
+            bodies = _payloads(bodies, self._registry, bad)
         text = self._numbered(bodies, bad)
         good = np.setdiff1d(np.arange(len(bodies)), np.fromiter(bad, np.int64, len(bad)))
         tables: list[Any] = []
@@ -68,7 +73,7 @@ class JsonBodies:
             for row in odd.tolist():
                 plain[row] = plain[row].lstrip(b" \t\r\n")
                 if not plain[row].startswith(b"{"):
-                    bad[row] = "it is not a JSON object"
+                    bad.setdefault(row, "it is not a JSON object")
                     plain[row] = b"{}"
             raw, ends = _contents(pa.array(plain, pa.binary()))
         # Elements of two: the brace, and what follows it.
@@ -112,6 +117,21 @@ class JsonBodies:
         if found.null_count or not np.array_equal(found.to_numpy(), rows):
             return None, "it is not exactly one JSON object"
         return table, ""
+
+
+def _payloads(bodies: Any, registry: Registry, bad: dict[int, str]) -> Any:
+    """Bodies without their schema ids; a bad body becomes empty. Raises RegistryError."""
+    found: list[bytes] = []
+    for row, body in enumerate(bodies.to_pylist()):
+        try:
+            written = registry.read(body)
+            if written.schema.kind != JSON:
+                raise UnfitBody(f"it is written with schema {written.schema.id}, which is {written.schema.kind}")
+            found.append(written.payload)
+        except UnfitBody as error:
+            bad[row] = str(error)
+            found.append(b"")
+    return pa.array(found, pa.binary())
 
 
 def _contents(values: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bolide.bodies.registry import AVRO, PROTOBUF
+from bolide.bodies.registry_address import registry_at
 from bolide.spark.body.body_format import CORRUPT_RECORD, DROP, FAIL, BodyFormat
 from bolide.spark.errors import BadBody
 
@@ -28,9 +31,11 @@ class Decoder(Protocol):
 class BodyReader:
     """Makes the columns of one read from its bodies, with `body.onBadRecord`."""
 
-    def __init__(self, decoder: Decoder, names: Sequence[str], on_bad_record: str) -> None:
+    def __init__(self, decoder: Decoder, names: Sequence[str], on_bad_record: str, whole: Any = None) -> None:
+        """If one struct column holds the decoder's columns, `whole` is its Arrow field."""
         self._decoder = decoder
         self._names: Final = [name for name in names if name != CORRUPT_RECORD]
+        self._whole = whole
         self._shows_bad = CORRUPT_RECORD in names
         self._on_bad_record = on_bad_record
 
@@ -40,6 +45,8 @@ class BodyReader:
         `place` returns where the message of a row is. Raises BadBody.
         """
         arrays, bad = self._decoder.decode(bodies)
+        if self._whole is not None:
+            arrays = [_struct(arrays, self._whole.type, bad, len(bodies))]
         made = dict(zip(self._names, arrays, strict=True))
         if bad and self._on_bad_record == FAIL:
             row = min(bad)
@@ -75,16 +82,41 @@ def typed_columns(
     return {name: array.take(take) for name, array in made.items()}, None if kept is None else keep
 
 
+def _struct(arrays: Sequence[Any], kind: Any, bad: Mapping[int, str], count: int) -> Any:
+    """One array of structs, null in bad rows."""
+    mask = np.zeros(count, np.bool_)
+    mask[list(bad)] = True
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    return pa.StructArray.from_arrays(list(arrays), fields=fields, mask=pa.array(mask))
+
+
 def body_reader(body: BodyFormat, schema: pa.Schema, names: Sequence[str]) -> BodyReader:
     """The reader of bodies of this format into the columns `names` of the schema. Raises OptionError."""
-    fields = [schema.field(name) for name in names if name != CORRUPT_RECORD]
-    decoder: Decoder
-    if body.kind == "avro":
+    fields: list[Any] = [schema.field(name) for name in names if name != CORRUPT_RECORD]
+    whole: Any = None
+    if body.column and fields:
+        whole = fields[0]
+        fields = [whole.type.field(number) for number in range(whole.type.num_fields)]
+    return BodyReader(_decoder(body, fields), names, body.on_bad_record, whole)
+
+
+def _decoder(body: BodyFormat, fields: list[Any]) -> Decoder:
+    registry = None if body.registry is None else registry_at(body.registry)
+    if body.kind == AVRO:
+        from bolide.bodies.avro import AvroDecoder, parsed_avro
         from bolide.spark.body.avro_body import AvroBodies
 
-        decoder = AvroBodies(body.schema, fields)
-    else:
-        from bolide.spark.body.json_body import JsonBodies
+        reader = parsed_avro(body.schema, body.references)
+        writer = parsed_avro(body.writer_schema) if body.writer_schema else reader
+        resolved = reader if registry is not None or body.writer_schema else None
+        return AvroBodies(AvroDecoder(writer, resolved, registry), fields)
+    if body.kind == PROTOBUF:
+        from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes
+        from bolide.spark.body.protobuf_body import ProtobufBodies
 
-        decoder = JsonBodies(fields)
-    return BodyReader(decoder, names, body.on_bad_record)
+        types = ProtobufTypes.of_set(base64.b64decode(body.schema))
+        descriptor = types.named(body.message)
+        return ProtobufBodies(ProtobufDecoder(types, descriptor, registry), descriptor, fields)
+    from bolide.spark.body.json_body import JsonBodies
+
+    return JsonBodies(fields, registry)

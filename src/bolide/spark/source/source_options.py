@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bolide.spark.body.body_format import BodyFormat, read_body_format
+from bolide.spark.body.body_format import BODY_OPTIONS, BodyFormat, read_body_format
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
 from bolide.spark.source.bad_records import BAD_RECORD, BadRecords, read_bad_records
@@ -83,7 +83,7 @@ KNOWN: Final = {
         "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "endingOffsets", "endingTimestamp",
         "endingOffsetsByTimestamp", "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
         "maxRecordsPerPartition", "failOnDataLoss", "commitOffsets", "tags", "sql", "keys", "storedFrom", "storedTo",
-        "offsetFrom", "offsetTo", "columns", "body.format", "body.schema", "body.onBadRecord", "badRecords",
+        "offsetFrom", "offsetTo", "columns", *BODY_OPTIONS, "badRecords",
         "deadLetterPath", "pullBatchSize", "pullsInFlight", "retryTimeoutMs", "discoveryIntervalMs", *CONNECTION,
     )
 }  # fmt: skip

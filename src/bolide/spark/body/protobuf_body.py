@@ -1,0 +1,31 @@
+"""Protobuf bodies as columns. Bodies are decoded one by one; Protobuf's runtime does that in compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from bolide.bodies.protobuf import ProtobufDecoder, plain_of
+from bolide.bodies.registry import UnfitBody
+
+
+class ProtobufBodies:
+    """Reads messages into these columns, which are fields of the message."""
+
+    def __init__(self, decoder: ProtobufDecoder, descriptor: Any, fields: list[pa.Field[Any]]) -> None:
+        self._decode = decoder.decode
+        self._fields = fields
+        self._plain = plain_of(descriptor)
+
+    def decode(self, bodies: Any) -> tuple[list[Any], dict[int, str]]:
+        """The fields of these bodies, and why bad ones are bad. Raises RegistryError."""
+        bad: dict[int, str] = {}
+        data: list[Any] = []
+        for row, body in enumerate(bodies.to_pylist()):
+            try:
+                data.append(self._plain(self._decode(body)))
+            except UnfitBody as error:
+                bad[row] = str(error)
+                data.append({})
+        return [pa.array([one.get(field.name) for one in data], field.type) for field in self._fields], bad
