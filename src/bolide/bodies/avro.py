@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
-from datetime import date, time
-from decimal import Decimal
 from typing import Any, Final
 
 from bolide.bodies.registry import AVRO, RegisteredSchema, Registry, SchemaError, UnfitBody
@@ -72,30 +69,6 @@ class AvroDecoder:
             except SchemaError as error:
                 raise UnfitBody(f"schema {schema.id} cannot be used: {error}") from None
         return found
-
-
-def encoder(schema: Any) -> Callable[[Any], bytes]:
-    """A function that writes a datum of this schema. It raises UnfitBody for values that do not fit."""
-    from fastavro import schemaless_writer
-
-    def encode(datum: Any) -> bytes:
-        stream = io.BytesIO()
-        try:
-            schemaless_writer(stream, schema, datum, strict=True)
-        except Exception as error:  # fastavro's errors have no common base class
-            raise UnfitBody(f"it does not fit the schema ({type(error).__name__}: {error})") from None
-        return stream.getvalue()
-
-    return encode
-
-
-def printable(value: Any) -> str:
-    """A value that JSON has no form for: bytes in hexadecimal digits, times as ISO 8601, decimals as they are read."""
-    if isinstance(value, bytes):
-        return value.hex(" ")
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    return str(value) if not isinstance(value, Decimal) else f"{value:f}"
 
 
 def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: dict[str, Any]) -> bool:

@@ -19,7 +19,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bolide.client.messages.errors import ResponseError, TopicNotFound
-from bolide.console.avro import AvroSchemas
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields, form_of
@@ -27,6 +26,7 @@ from bolide.console.pages import access, brokers, dead_letters, groups, login, m
 from bolide.console.render import environment, link
 from bolide.console.roles import AccessControl
 from bolide.console.sessions import COOKIE, Sessions, browser_id
+from bolide.console.topic_schemas import TopicSchemas
 from bolide.console.visit import Page, Visit, give_cookie
 from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
@@ -65,12 +65,12 @@ PAGES: Final[Sequence[Page]] = (
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
     """`namesrv` as clients take it. `host_names`: the names under which browsers may ask for the console; None for any.
-    A name of its own protects a console without users from pages that point their name at its address. `avro`: the
+    A name of its own protects a console without users from pages that point their name at its address. `schemas`: the
     schemas by which bodies are shown. `certificate_end`: ms since 1970 at which the console's own certificate ends."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
-    avro: AvroSchemas = field(default_factory=AvroSchemas)
+    schemas: TopicSchemas = field(default_factory=TopicSchemas)
     certificate_end: int | None = None
     clock: Callable[[], float] = time.monotonic
     wall_ms: Callable[[], int] = now_ms
@@ -166,7 +166,7 @@ class Console:
             Fields(request.query_params.multi_items()),
             form,
             self.name_servers,
-            self.options.avro,
+            self.options.schemas,
         )
 
     async def _answer(self, page: Page, visit: Visit) -> Response:

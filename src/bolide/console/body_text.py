@@ -1,20 +1,22 @@
-"""A body as people read it: text, JSON, Avro or hexadecimal digits, of at most so many bytes."""
+"""A body as people read it: text, JSON, decoded by a schema, or hexadecimal digits, of at most so many bytes."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from bolide.bodies.decoding import as_text
+from bolide.bodies.registry import RegistryError, UnfitBody
 from bolide.client.messages.received import ReceivedMessage
-from bolide.console.avro import avro_text
 from bolide.console.render import as_json
+from bolide.console.topic_schemas import BodySchema
 from bolide.errors import BolideError
 
 MOST: Final = 64 * 1024
 """Bytes of a body that a page shows."""
 FORMS: Final = ("text", "json", "hex")
-AVRO: Final = "avro"
+DECODED: Final = "decoded"
 """A form of bodies whose topic has a schema."""
 PREVIEW: Final = 120
 """Characters of a body in a list."""
@@ -23,7 +25,7 @@ LINE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class BodyText:
-    """A body in one of the `FORMS`, or in AVRO. `note` says what is not as it was sent."""
+    """A body in one of the `FORMS`, or DECODED. `note` says what is not as it was sent."""
 
     form: str
     text: str
@@ -31,21 +33,23 @@ class BodyText:
     note: str = ""
 
 
-def body_text(message: ReceivedMessage, form: str, schema: Any = None) -> BodyText:
-    """The body in this form; "" picks the one that fits. `schema` is the Avro schema of its topic, if that has one."""
+def body_text(message: ReceivedMessage, form: str, schema: BodySchema | None = None) -> BodyText:
+    """The body in this form; "" picks the one that fits. `schema` decodes it, and may ask a
+    registry."""
     try:
         body = message.body
     except BolideError as error:
         return BodyText("hex", hex_lines(message.record.body[:MOST]), len(message.record.body), str(error))
     note = f"the first {MOST:,} bytes of {len(body):,}" if len(body) > MOST else ""
-    if schema is not None and form in ("", AVRO):
+    if schema is not None and form in ("", DECODED):
         try:
             if len(body) > MOST:
-                raise ValueError(f"{len(body):,} bytes are too long to be read as Avro here: shown as text")
-            return BodyText(AVRO, avro_text(schema, body), len(body))
-        except ValueError as error:
-            note = "; ".join(filter(None, (str(error), note)))
-            form = "text"
+                raise UnfitBody(f"{len(body):,} bytes are too long to be decoded here")
+            return BodyText(DECODED, as_text(schema.decode(body), indent=2), len(body))
+        except (UnfitBody, RegistryError) as error:
+            if schema.certain or form == DECODED or isinstance(error, RegistryError):
+                note = "; ".join(filter(None, (f"{error}: shown as text", note)))
+            form = "text" if schema.certain or form == DECODED else ""
     if form not in FORMS:
         form = _fitting(body)
     if form == "hex":

@@ -18,10 +18,11 @@ from typing import Final
 import uvicorn
 from uvicorn.logging import DefaultFormatter
 
+from bolide.bodies.registry import RegistryAddress
 from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
-from bolide.console.avro import AvroSchemas
 from bolide.console.connections import YieldingConnection
 from bolide.console.roles import AccessControl
+from bolide.console.topic_schemas import TopicSchemas
 from bolide.errors import BolideError, ConfigError
 from bolide.transport.certificates import certificate_end
 from bolide.world.lines import LinesHandler, lines_to
@@ -37,8 +38,8 @@ ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 @dataclass(frozen=True, slots=True)
 class Listening:
     """`host` and `port` to serve on; port 0 picks a free one. With `certificate` and `key`, files in PEM, it speaks
-    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users. `avro` is a folder of
-    schemas, a file TOPIC.avsc each."""
+    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users. `schemas` is a folder of
+    files TOPIC.avsc and TOPIC.desc; `registry` holds the schemas that other bodies name."""
 
     host: str
     port: int
@@ -46,7 +47,8 @@ class Listening:
     certificate: str | None = None
     key: str | None = None
     without_login: bool = False
-    avro: Path | None = None
+    schemas: Path | None = None
+    registry: RegistryAddress | None = None
 
     @property
     def on_loopback(self) -> bool:
@@ -95,10 +97,10 @@ class Server(uvicorn.Server):
 def run_console(listening: Listening) -> int:
     """Serve until a signal. Raises `ConfigError` if it must not listen, or cannot, or a schema is invalid."""
     _log_in_thread()
-    avro = AvroSchemas() if listening.avro is None else AvroSchemas.read(listening.avro)
+    schemas = TopicSchemas.read(listening.schemas, listening.registry)
     asyncio.run(_checked(listening))
     names = LOOPBACK_NAMES if listening.on_loopback else None
-    console = Console(ConsoleOptions(listening.namesrv, names, avro, _end_of(listening.certificate)))
+    console = Console(ConsoleOptions(listening.namesrv, names, schemas, _end_of(listening.certificate)))
     config = uvicorn.Config(
         console.app(),
         http=YieldingConnection,

@@ -11,11 +11,11 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from bolide.console.avro import AvroSchemas
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields
 from bolide.console.sessions import COOKIE, Notice, Sessions
+from bolide.console.topic_schemas import TopicSchemas
 from bolide.errors import BolideError
 from bolide.version import VERSION
 
@@ -38,7 +38,7 @@ class Visit:
     query: Fields
     form: Fields
     name_servers: str
-    avro: AvroSchemas
+    schemas: TopicSchemas
 
     @property
     def here(self) -> str:

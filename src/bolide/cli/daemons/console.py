@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from bolide.cli.contexts.decoding import RegistryOption, registry_of
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.daemons.serve import listen_flags
 from bolide.cli.terminal.output import boundary
@@ -24,9 +25,10 @@ def console(
         None, help="Certificate of the console, a file in PEM: it speaks TLS.", exists=True
     ),
     key: Path | None = typer.Option(None, help="The certificate's key, a file in PEM.", exists=True),
-    avro: Path | None = typer.Option(
-        None, help="Folder of Avro schemas, a file TOPIC.avsc each: bodies are shown by them.", exists=True
+    schemas: Path | None = typer.Option(
+        None, help="Folder of schemas for bodies: TOPIC.avsc (Avro) or TOPIC.desc (Protobuf).", exists=True
     ),
+    registry: str = RegistryOption,
     without_login: bool = typer.Option(
         False, "--without-login", help="Serve other machines also where the cluster has no users to log in."
     ),
@@ -46,6 +48,7 @@ def console(
             None if certificate is None else str(certificate),
             None if key is None else str(key),
             without_login,
-            avro,
+            schemas,
+            registry_of(registry),
         )
         raise typer.Exit(run_console(listening))

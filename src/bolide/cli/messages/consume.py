@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from bolide.cli.contexts.decoding import MessageOption, RegistryOption, SchemaOption, decoder_of
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.closed_pipe import unread, when_closed
@@ -20,6 +23,7 @@ from bolide.cli.terminal.moment import FORMS, start_of
 from bolide.cli.terminal.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
+    from bolide.bodies.decoding import Decode
     from bolide.client import PullConsumer, ReceivedMessage, StartFrom
 
 ONLOOKERS: Final = "bolide-cli-onlooker"
@@ -53,12 +57,16 @@ def consume(
     broadcast: bool = typer.Option(False, "--broadcast", help="With --group: read all queues, not a share of them."),
     count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after this many messages; 0: run until Ctrl-C."),
     idle: float = typer.Option(0.0, min=0.0, help="Stop if no message arrives for this many seconds; 0: wait."),
+    schema: Path | None = SchemaOption,
+    message: str = MessageOption,
+    registry: str = RegistryOption,
     as_json: bool = JsonFlag,
 ) -> None:
     """Print messages as they arrive."""
     if broadcast and not group:
         output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
-    printing = Printing(count, as_json)
+    with boundary():
+        printing = Printing(count, as_json, decoder_of(schema, message, registry))
     from bolide.client.messages.arguments import check_topic  # the daemons share this command line and need no client
 
     with boundary():
@@ -89,13 +97,14 @@ class Reading:
 class Printing:
     """Prints messages until there are enough, or the reader has closed the pipe."""
 
-    def __init__(self, count: int, as_json: bool) -> None:
+    def __init__(self, count: int, as_json: bool, decode: Decode | None = None) -> None:
         self.seen = 0
         self.closed = False
         self.done = asyncio.Event()
         self.heard = asyncio.Event()
         self._count = count
         self._as_json = as_json
+        self._decode = decode
         self._unread_until = inf
 
     def stop(self) -> None:
@@ -108,12 +117,15 @@ class Printing:
         self.closed = True
         self.done.set()
 
-    def show(self, message: ReceivedMessage) -> bool:
-        """Print one message; False if printing has ended: then the message is not consumed."""
+    async def show(self, message: ReceivedMessage) -> bool:
+        """Print one message; False if printing has ended: then the message is not consumed. Raises RegistryError."""
+        if self.done.is_set():
+            return False
+        value = None if self._decode is None else await self._decoded(message, self._decode)
         if self.done.is_set():
             return False
         try:
-            print_message(message, self._as_json)
+            print_message(message, self._as_json, value)
         except BrokenPipeError:
             self.close()
             return False
@@ -122,6 +134,17 @@ class Printing:
         if self.seen == self._count:
             self.done.set()
         return True
+
+    async def _decoded(self, message: ReceivedMessage, decode: Decode) -> str | None:
+        """The decoded body as JSON; None, and a note, if it cannot be decoded."""
+        from bolide.bodies.decoding import as_text
+        from bolide.bodies.registry import UnfitBody
+
+        try:
+            return as_text(await asyncio.to_thread(decode, message.body))  # it may call a registry
+        except UnfitBody as error:
+            output.note(f"the body of {message.message_id} is not decoded: {error}")
+            return None
 
     async def taken(self) -> bool:
         """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
@@ -180,7 +203,7 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
     from bolide.client import PushConsumer
 
     async def listen(message: ReceivedMessage) -> None:
-        if not printing.show(message) or not await printing.taken():
+        if not await printing.show(message) or not await printing.taken():
             # Cancel the worker that calls this, as a stop does: the message is neither consumed nor sent back, which
             # would count as an attempt, and the group's next member gets it.
             worker = asyncio.current_task()
@@ -244,7 +267,7 @@ async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) ->
         elif reading.idle and loop.time() - last >= reading.idle:
             return
         for message in messages:
-            if not printing.show(message):
+            if not await printing.show(message):
                 return
 
 
@@ -280,10 +303,11 @@ def message_fields(message: Any) -> dict[str, Any]:
     }
 
 
-def print_message(message: Any, as_json: bool) -> None:
-    """One message on standard output: its JSON, or its body as a line."""
+def print_message(message: Any, as_json: bool, value: str | None = None) -> None:
+    """One message on standard output: its JSON, or its body as a line. `value` is its decoded body as JSON."""
     if as_json:
-        output.print_json_line(message_fields(message))
+        decoded = {} if value is None else {"value": json.loads(value)}
+        output.print_json_line(message_fields(message) | decoded)
         return
-    text = message.body.decode("utf-8", "backslashreplace")
+    text = message.body.decode("utf-8", "backslashreplace") if value is None else value
     print(output.printable(text) if sys.stdout.isatty() else text, flush=True)

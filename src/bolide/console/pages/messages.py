@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.trace import TraceContext
-from bolide.console.body_text import AVRO, FORMS, body_text, preview
+from bolide.console.body_text import DECODED, FORMS, body_text, preview
 from bolide.console.cluster import MOST_SKIPPED, Older
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
@@ -84,7 +85,7 @@ async def message(visit: Visit) -> Response:
     """One message, by the broker's id."""
     found = await _stored(visit, visit.query.text("id"), visit.query.text("topic"))
     steps, untold = await _trace(visit, found)
-    form, schema = visit.query.text("view"), visit.avro.of(found)
+    form, schema = visit.query.text("view"), visit.schemas.of(found)
     drawn: Picture | None = picture(steps)
     groups: list[str] = []
     try:
@@ -98,8 +99,8 @@ async def message(visit: Visit) -> Response:
     return visit.page(
         "message.html",
         message=found,
-        body=body_text(found, form, schema),
-        forms=FORMS if schema is None else (AVRO, *FORMS),
+        body=await asyncio.to_thread(body_text, found, form, schema),  # it may call a registry,
+        forms=FORMS if schema is None else (DECODED, *FORMS),
         own=sorted(own.items()),
         system=sorted(system.items()),
         picture=drawn,

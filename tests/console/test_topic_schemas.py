@@ -1,4 +1,4 @@
-"""Avro bodies in the console, and the schemas that are refused."""
+"""Bodies that the console decodes by a schema, and the schemas that are refused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from fastavro import schemaless_writer
 
+from bolide.bodies.decoding import decoder_of_file
 from bolide.client import DEAD_LETTER, Message, MessageQueue, ReceivedMessage, RetryLater, TopicNotFound
-from bolide.console.avro import AvroSchemas, avro_text
 from bolide.console.body_text import MOST
 from bolide.console.render import link
+from bolide.console.topic_schemas import TopicSchemas
 from bolide.errors import ConfigError
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
@@ -56,10 +57,10 @@ def order() -> bytes:
     return out.getvalue()
 
 
-def schemas(folder: Path, **of: Any) -> AvroSchemas:
+def schemas(folder: Path, **of: Any) -> TopicSchemas:
     for topic, schema in of.items():
         (folder / f"{topic}.avsc").write_text(json.dumps(schema))
-    return AvroSchemas.read(folder)
+    return TopicSchemas.read(folder)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def browser(broker: Broker, tmp_path: Path) -> Iterator[Browser]:
-    with browsing(broker, avro=schemas(tmp_path, orders=ORDER, hopeless=ORDER)) as browser:
+    with browsing(broker, schemas=schemas(tmp_path, orders=ORDER, hopeless=ORDER)) as browser:
         yield browser
 
 
@@ -84,16 +85,16 @@ def shown(browser: Browser, broker: Broker, topic: str, body: bytes, view: str =
 def test_a_body_is_shown_by_its_topics_schema(broker: Broker, browser: Browser) -> None:
     page = shown(browser, broker, "orders", order())
     assert " ".join(json.dumps(SHOWN, indent=2, ensure_ascii=False).split()) in text_of(page)
-    assert ">Avro</a>" in page and "<b>" not in page
+    assert ">Decoded</a>" in page and "<b>" not in page
     assert "12.50" not in shown(browser, broker, "orders", order(), "hex")
-    assert ">Avro</a>" not in shown(browser, broker, "plain", order(), "avro")
+    assert ">Decoded</a>" not in shown(browser, broker, "plain", order(), "decoded")
 
 
 def test_what_is_no_datum_is_text_with_the_reason(broker: Broker, browser: Browser) -> None:
     for body, reason in (
         (b"no datum", "it is no datum of its schema ("),
         (order() + b"xx", "2 bytes are left after its datum: shown as text"),
-        (b"y" * (MOST + 1), "65,537 bytes are too long to be read as Avro here: shown as text"),
+        (b"y" * (MOST + 1), "65,537 bytes are too long to be decoded here: shown as text"),
     ):
         assert reason in text_of(shown(browser, broker, "orders", body))
 
@@ -142,8 +143,8 @@ EMPTY = {"type": "record", "name": "E", "fields": [{"name": "nothing", "type": "
         ({"type": "array", "items": "null"}, "items of no bytes"),
         ({"type": "array", "items": EMPTY}, "items of no bytes"),
         ({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}, "items of no bytes"),
-        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "nope"}]}, "is not an Avro schema"),
-        ("nonsense", "is not an Avro schema"),
+        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "nope"}]}, "it is not an Avro schema"),
+        ("nonsense", "it is not an Avro schema"),
     ],
 )
 def test_a_schema_that_a_body_could_turn_against_the_console(tmp_path: Path, schema: Any, why: str) -> None:
@@ -155,10 +156,10 @@ def test_a_schema_that_a_body_could_turn_against_the_console(tmp_path: Path, sch
 def test_a_name_that_is_used_twice_is_no_cycle(tmp_path: Path) -> None:
     inner = {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}
     both = {"type": "record", "name": "L", "fields": [{"name": "a", "type": inner}, {"name": "b", "type": "P"}]}
-    assert schemas(tmp_path, both=both, maps={"type": "map", "values": "null"}) is not None
-    assert json.loads(avro_text({**both}, b"\x02\x04")) == {"a": {"x": 1}, "b": {"x": 2}}
+    schemas(tmp_path, both=both, maps={"type": "map", "values": "null"})
+    assert decoder_of_file(tmp_path / "both.avsc")(b"\x02\x04") == {"a": {"x": 1}, "b": {"x": 2}}
 
 
 def test_a_folder_without_a_schema_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"has no file TOPIC\.avsc"):
-        AvroSchemas.read(tmp_path)
+    with pytest.raises(ConfigError, match=r"has no file TOPIC\.avsc or TOPIC\.desc"):
+        TopicSchemas.read(tmp_path)

@@ -1,0 +1,99 @@
+"""Bodies as values that JSON can show, by a schema file or by the registry that they name a schema of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from bolide.bodies.avro import AvroDecoder, parsed_avro
+from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, descriptor_set, plain_of
+from bolide.bodies.registry import AVRO, JSON, FramedBody, Registry, SchemaError, UnfitBody
+
+Decode = Callable[[bytes], Any]
+"""Decodes a body. It raises UnfitBody, and RegistryError if the registry cannot say what the body is."""
+AVRO_SUFFIX: Final = ".avsc"
+PROTOBUF_SUFFIX: Final = ".desc"
+MOST_SCHEMA: Final = 8 << 20
+"""Bytes of a schema file."""
+
+
+def decoder_of_file(file: Path, message: str = "") -> Decode:
+    """Decodes bodies by an Avro schema (`.avsc`) or a Protobuf descriptor set (`.desc`). Raises SchemaError.
+
+    `message` is the full name of a Protobuf message; it may be empty if the descriptor set's last file has one message.
+    """
+    try:
+        if file.stat().st_size > MOST_SCHEMA:
+            raise SchemaError(f"{file} is longer than {MOST_SCHEMA} bytes")
+        data = file.read_bytes()
+    except OSError as error:
+        raise SchemaError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        if file.suffix == AVRO_SUFFIX:
+            return AvroDecoder(parsed_avro(data.decode("utf-8"))).decode
+        if file.suffix == PROTOBUF_SUFFIX:
+            types = ProtobufTypes.of_set(data)
+            return _protobuf(types, types.named(message))
+    except (SchemaError, UnicodeDecodeError) as error:
+        raise SchemaError(f"{file} cannot be used: {error}") from None
+    raise SchemaError(f"{file} ends neither in {AVRO_SUFFIX} (Avro) nor in {PROTOBUF_SUFFIX} (Protobuf)")
+
+
+class RegistryDecoder:
+    """Decodes bodies of any format, each by the schema that it names."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._decoders: dict[tuple[int | str, tuple[int, ...]], Decode] = {}
+
+    def decode(self, body: bytes) -> Any:
+        """The body's value. Raises UnfitBody, and RegistryError if the registry cannot say what it is."""
+        framed = self._registry.read(body)
+        key = (framed.schema.id, framed.message)
+        found = self._decoders.get(key)
+        if found is None:
+            try:
+                found = self._decoders[key] = _decoder_of(framed)
+            except SchemaError as error:
+                raise UnfitBody(f"schema {framed.schema.id} cannot be used: {error}") from None
+        return found(framed.payload)
+
+
+def as_text(value: Any, indent: int | None = None) -> str:
+    """A decoded value as JSON: bytes in hexadecimal digits, times as ISO 8601, decimals in full."""
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=printable)
+
+
+def printable(value: Any) -> str:
+    """A value that JSON has no form for."""
+    if isinstance(value, bytes):
+        return value.hex(" ")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _decoder_of(framed: FramedBody) -> Decode:
+    schema = framed.schema
+    if schema.kind == AVRO:
+        return AvroDecoder(parsed_avro(schema.text, schema.references)).decode
+    if schema.kind == JSON:
+        return _json
+    types = ProtobufTypes.of_set(descriptor_set(schema))
+    return _protobuf(types, types.at(framed.message))
+
+
+def _protobuf(types: ProtobufTypes, descriptor: Any) -> Decode:
+    decode, plain = ProtobufDecoder(types, descriptor).decode, plain_of(descriptor)
+    return lambda body: plain(decode(body))
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise UnfitBody("it is not JSON") from None
