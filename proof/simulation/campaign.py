@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from proof.kit.command_line import Pace, new_seed, teller
 from proof.simulation.plan import Plan
-from proof.simulation.rare_places import LEAST, LIAR_PLACES, MEMBER_PLACES, table, to_reach, too_rare
+from proof.simulation.rare_places import LEAST, LIAR_PLACES, MEMBER_PLACES, rarest, table, to_reach, too_rare
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
 from proof.simulation.swarm import draw, kind_of
@@ -76,10 +76,13 @@ class Outcome:
         paces = "; ".join(
             f"{name} {of['seeds']} seeds, {of['hours']:.2f} h, {of['faults']} faults" for name, of in self.paces.items()
         )
+        rarest_of = rarest(self.rare, MEMBER_PLACES * bool(self.members) + LIAR_PLACES * bool(self.attacked))
+        rare = f", rarest place: {rarest_of}" if rarest_of else ""
         two = f", {self.two_in_sync:.2f} h of them with two in sync" if self.two_in_sync else ""
         return (
-            f"{self.seeds} seeds, {self.hours:.2f} h simulated{two} ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
-            f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed ({paces})"
+            f"{self.seeds} seeds, {self.hours:.2f} h simulated{two} in {self.processor_s:.0f} s of "
+            f"processor time ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
+            f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed{rare} ({paces})"
         )
 
     def figures(self) -> dict[str, Any]:
@@ -117,9 +120,9 @@ def run(wanted: argparse.Namespace) -> Outcome:
                 tell(outcome.line())
     finally:
         tell(outcome.line())
-    if outcome.rare:
-        seeds = f"{outcome.members} seeds that damage members and {outcome.attacked} with attackers"
-        tell(f"rare places, with {seeds}:\n{table(outcome.rare)}")
+        if outcome.rare:
+            seeds = f"{outcome.members} seeds that damage members and {outcome.attacked} with attackers"
+            tell(f"rare places, with {seeds}:\n{table(outcome.rare)}")
     places = to_reach(outcome.members, outcome.attacked)
     if wanted.rare is not None:
         places = LIAR_PLACES * bool(outcome.attacked) + MEMBER_PLACES * (outcome.members > 0 or not outcome.attacked)

@@ -11,8 +11,10 @@ from proof.simulation.cluster import Cluster
 BOUND_S: Final = 30.0
 """Time after a fault within which the set must accept messages again."""
 PROBE_S: Final = 0.5
-PAUSE_S: Final = 2.0
-"""Longest time between two accepted messages that is not time without service."""
+PAUSE_S: Final = 4.0
+"""Longest time between two accepted messages that is not time without service: a master that is paused for less than
+the controller's heartbeat timeout, 3 s here, remains the master.
+"""
 SHARE: Final = 0.15
 """Part of the time after the bound that may pass without service, in addition to `SLACK_S`."""
 SLACK_S: Final = 5.0

@@ -338,6 +338,11 @@ class Members:
         return all(self._stuck(other) for other in self._replicas.sets[name] if other != node)
 
     async def _replace_store(self, node: str) -> None:
+        await self._set_aside(node)
+        self._faults.held.discard(node)
+
+    async def _set_aside(self, node: str) -> None:
+        """Stop a member, and repair its store or set it aside. It stays down."""
         await self._end(node, Action(0.0, "kill", {"how": "kill"}))
         if not self._move_table(node) and not self._repair(node):
             disk = self._faults.disk(node)
@@ -349,7 +354,6 @@ class Members:
             set_member_aside(disk, ROOT, MemberPaths.within(ROOT), folder)
         self._elected.damaged(node)
         self.rotten.discard(node)
-        self._faults.held.discard(node)
 
     def _move_table(self, node: str) -> bool:
         """Move the table away that kept a member from starting; return whether there was one."""
@@ -368,7 +372,12 @@ class Members:
         running = replicas._running(node)
         old = running._joining._membership.standing.own_id if running and running._joining._membership else 0
         if self._stuck(node) or self._elected.takes(node) or self._refusers(name, node):
-            await self._replace_store(node)
+            await self._set_aside(node)
+        await self._hand_over(name, node, old)
+        self._faults.held.discard(node)
+
+    async def _hand_over(self, name: str, node: str, old: int) -> None:
+        replicas = self._replicas
         if self.ask is None:
             return
         rest = [each for each in replicas.sets[name] if each != node and replicas._running(each)]
@@ -384,10 +393,20 @@ class Members:
             partial(_forget, name=name, broker_id=old, controllers=controllers),
             partial(_switch, name=name, broker_id=membership.standing.own_id, controllers=controllers),
         ):
+            await self._asked(self.ask, work)
+
+    async def _asked(self, ask: Ask, work: Callable[[Admin], Awaitable[Any]]) -> None:
+        """Repeat a request until the controller accepts it: it counts a killed member as alive for some seconds."""
+        end = self._cluster.now + PATIENCE_S
+        while True:
             try:
-                await self.ask(work)
+                await ask(work)
+                return
             except (BolideError, AssertionError) as error:
                 self._cluster.note(f"the operator is refused: {error}")
+            if self._cluster.now >= end:
+                return
+            await self._cluster.sleep(LOOK_S)
 
 
 async def _forget(admin: Admin, *, name: str, broker_id: int, controllers: str) -> None:

@@ -76,6 +76,12 @@ def table(counts: Mapping[str, int]) -> str:
     return "\n".join(f"  {counts.get(place, 0):6}  {place}" for place in PLACES)
 
 
+def rarest(counts: Mapping[str, int], places: Iterable[str]) -> str:
+    """Return the count and the name of the place that was reached the fewest times, or "" without places."""
+    place = min(places, key=lambda place: counts.get(place, 0), default=None)
+    return "" if place is None else f"{counts.get(place, 0)} times {place}"
+
+
 def to_reach(members: int, attacked: int) -> tuple[str, ...]:
     """Return the places that a campaign with these numbers of seeds must reach."""
     return MEMBER_PLACES * (members >= LONG) + LIAR_PLACES * (attacked >= LONG)

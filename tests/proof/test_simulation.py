@@ -144,7 +144,7 @@ def test_hours_with_two_replicas_in_sync_are_told_of() -> None:
     for plan in (one, two, Plan(1, 7200.0, {}, {}, ())):
         outcome.add(Report(plan, [], "", plan.seconds, 60.0))
     assert outcome.figures()["two_in_sync_hours"] == 2.0
-    assert outcome.line().startswith("3 seeds, 6.00 h simulated, 2.00 h of them with two in sync (120 h/h)")
+    assert outcome.line().startswith("3 seeds, 6.00 h simulated, 2.00 h of them with two in sync in 180 s of ")
 
 
 def test_only_seeds_with_two_replicas_in_sync_are_run(

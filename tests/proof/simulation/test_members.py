@@ -108,6 +108,34 @@ def test_a_set_that_accepts_too_little_is_found(every: int, found: bool) -> None
     assert [finding.promise for finding in findings] == [ACCEPTS] * found
 
 
+@pytest.mark.parametrize(("gap", "found"), [(3.0, False), (5.0, True)])
+def test_only_a_gap_that_elects_another_master_is_time_without_service(gap: float, found: bool) -> None:
+    findings: list[Finding] = []
+
+    async def scenario(cluster: Cluster) -> None:
+        async def probe() -> bool:
+            await cluster.sleep(gap)
+            return True
+
+        core = HealthyCore(cluster, probe, findings)
+        watch = asyncio.ensure_future(core.watch())
+        core.broken("a member")
+        await cluster.sleep(BOUND_S + 40.0)
+        core.healed()
+        watch.cancel()
+
+    Simulation(1).run(scenario)
+    assert [finding.promise for finding in findings] == [ACCEPTS] * found
+
+
+def test_an_operator_removes_a_damaged_master_that_took_office() -> None:
+    """Only the master is in sync, the others reject its log: the operator removes it after its heartbeats expire."""
+    stop = broken(12.0, "stop_all", member=0, less="fill", how="power", place=0.95, down0=0.1, down1=0.8, down2=0.6)
+    report = held(members(stop))
+    assert report.rare["a replica finds other bytes in its master's log"] == 2
+    assert (report.figures["set_aside"], report.figures["switched"], report.figures["elections"]) == (1, 1, 2)
+
+
 def test_a_member_that_truncates_what_its_set_holds_is_found() -> None:
     async def pretend_later(run: Run, cluster: Cluster) -> None:
         await cluster.sleep(10.0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from proof.simulation.__main__ import main
+from proof.simulation.campaign import Outcome
 from proof.simulation.plan import Action
 from proof.simulation.rare_places import (
     FULL_STOP,
@@ -16,6 +18,7 @@ from proof.simulation.rare_places import (
     MEMBER_PLACES,
     PLACES,
     RarePlaces,
+    rarest,
     to_reach,
     too_rare,
 )
@@ -44,6 +47,13 @@ def test_places_below_the_least_are_named() -> None:
     counts = dict.fromkeys(PLACES, 20)
     assert too_rare(counts, 20) == ""
     assert too_rare({**counts, FULL_STOP: 19}, 20) == f'rare places were reached fewer than 20 times: "{FULL_STOP}" 19'
+
+
+def test_progress_names_the_place_that_was_reached_the_fewest_times() -> None:
+    outcome = Outcome(members=1, rare=Counter({**dict.fromkeys(MEMBER_PLACES, 7), MEMBER_PLACES[2]: 3}))
+    assert f"0 failed, rarest place: 3 times {MEMBER_PLACES[2]} (" in outcome.line()
+    assert "rarest" not in Outcome().line()
+    assert rarest({}, ()) == ""
 
 
 def test_a_campaign_must_reach_the_places_of_its_seeds() -> None:
