@@ -12,6 +12,7 @@ from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.operator.following import Following
 from tests.broker.parts import NOW, Parts
 
+FAR = 1_000
 VERSION = {"counter": 7, "stateVersion": 1, "timestamp": 99}
 
 
@@ -37,6 +38,9 @@ class Followers(Parts):
             self.timer,
             self.dropped.append,
         )
+        self.ends: dict[tuple[str, int], int] = {}
+        """Ends of queues by topic and queue id; all others end at `FAR`."""
+        self.following.end_of = lambda topic, queue_id: self.ends.get((topic, queue_id), FAR)
         self.following.drop_older = lambda topic, offset: self.dropped_older.append((topic, offset))
 
     def take_offsets(self, table: dict[str, dict[int, int]]) -> None:

@@ -117,6 +117,16 @@ def test_a_group_that_its_master_sets_back_meanwhile_goes_back(parts: Followers)
     assert parts.committed("g") == 4
 
 
+def test_an_offset_beyond_the_end_of_its_queue_does_not_survive_the_return_of_a_master(parts: Followers) -> None:
+    """Only the log of a removed master had the messages."""
+    parts.take_offsets({"T@g": {0: 5, 1: 5}})
+    parts.offsets.commit("g", "T", 0, 9, NOW)
+    parts.offsets.commit("g", "T", 1, 8, NOW)
+    parts.ends = {("T", 0): 8, ("T", 1): 8}
+    parts.take_offsets({"T@g": {0: 5, 1: 5}})
+    assert parts.offsets.queues("g", "T") == {0: 5, 1: 8}
+
+
 def test_offsets_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
     parts = Followers(tmp_path)
     parts.offsets.configure(parts.options.of(max_consumer_offsets=2))

@@ -131,10 +131,10 @@ class Following:
             forget()
         table = {str(key): queues for key, queues in (answer.get("offsetTable") or {}).items()}
         for some in _parts(table.items()):
-            self.left_out += self.offsets.follow({key: offsets_of(queues) for key, queues in some})
+            self.left_out += self.offsets.follow({key: offsets_of(queues) for key, queues in some}, self.end_of)
             yield
         light = {str(key): {0: int(offset)} for key, offset in (answer.get("lmqOffsetTable") or {}).items()}
-        self.left_out += self.offsets.follow(light)
+        self.left_out += self.offsets.follow(light, self.end_of)
         self.offsets.followed(answer.get("dataVersion") or {})
 
     def take_back(self, answer: Mapping[str, Any], now: int, transactions: bool = False) -> None:

@@ -239,15 +239,21 @@ class ConsumerOffsets(Table):
         self.following = not role.may_write
         self._since = CommitsAhead()
 
-    def follow(self, table: Mapping[str, dict[int, int]]) -> int:
-        """Have these offsets of the master, by `topic@group`; groups it does not know stay. How many found no room.
+    def follow(self, table: Mapping[str, dict[int, int]], end_of: Callable[[str, int], int]) -> int:
+        """Copy the offsets of the master, by `topic@group`, and return how many exceed the limit. Groups that the
+        master does not know remain.
 
-        What was committed here while the master was away stays until the master has come as far, or has gone back.
+        Offsets committed here during the master's absence remain until the master reaches them or goes back. An offset
+        beyond `end_of(topic, queue_id)` is dropped: only a lost log had these messages.
         """
         left_out = 0
         for key, theirs in table.items():
             mine = self._table.get(key)
-            offsets = theirs | self._since.ahead(key, theirs, mine or {}) if key in self._since else theirs
+            offsets = theirs
+            if key in self._since:
+                topic = key.partition(SEPARATOR)[0]
+                ahead = self._since.ahead(key, theirs, mine or {})
+                offsets = theirs | {queue: offset for queue, offset in ahead.items() if offset <= end_of(topic, queue)}
             if offsets == (mine or {}):
                 continue
             more = len(offsets) - len(mine or ())
