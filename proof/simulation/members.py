@@ -389,6 +389,7 @@ class Members:
         assert membership is not None
         controllers = ";".join(f"{self._cluster.machine(one).ip}:9877" for one in self._faults.controllers)
         self.switched += 1
+        self._replicas._ledger.crashed(name, ahead=True)  # groups may have consumed messages of the removed log
         for work in (
             partial(_forget, name=name, broker_id=old, controllers=controllers),
             partial(_switch, name=name, broker_id=membership.standing.own_id, controllers=controllers),
