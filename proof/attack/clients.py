@@ -26,6 +26,9 @@ class Client(Supervised):
         self.setup = {**setup, "name": name, "journal": str(folder / f"{name}.journal")}
         self.problems: list[str] = []
 
+    def _command(self, setup: dict[str, Any]) -> list[str]:
+        return [sys.executable, "-m", self.module, json.dumps(setup)]
+
     async def _supervise(self) -> None:
         while not self._over:
             setup = dict(self.setup)
@@ -34,8 +37,7 @@ class Client(Supervised):
                 setup["first"] += self.starts * 1_000_000 * setup["stride"]
             setup["seed"] += self.starts
             self.starts += 1
-            command = [sys.executable, "-m", self.module, json.dumps(setup)]
-            self.process = ChildProcess(command, self.log, cwd=ROOT, fed=True)  # it contains `proof`
+            self.process = ChildProcess(self._command(setup), self.log, cwd=ROOT, fed=True)  # it contains `proof`
             status = await self.process.ended()
             self.process = None
             if status != 0 and status != -signal.SIGKILL:

@@ -34,6 +34,7 @@ def plan_of(arguments: list[str] | None) -> tuple[Plan, bool, bool]:
         help="how many, 2 or with a controller 1; without one every other does not wait for its slave",
     )
     parser.add_argument("--slaves", type=int, help="of each master (default: 1, with a controller 2)")
+    parser.add_argument("--java", action="store_true", help="Java's client sends and consumes, too (a JDK and Maven)")
     given = parser.parse_args(arguments)
     faults = command.chosen(parser, given.faults, faults_of(given.controller))
     sets, slaves = (1, 2) if given.controller else (2, 1)
@@ -52,6 +53,7 @@ def plan_of(arguments: list[str] | None) -> tuple[Plan, bool, bool]:
         only_brokers=given.only_brokers,
         slaves=slaves if given.slaves is None else given.slaves,
         controller=given.controller,
+        java=given.java,
     )
     return plan, given.json, given.keep
 
@@ -61,7 +63,7 @@ def options_of(plan: Plan) -> list[str]:
     options = command.options_of(plan, f"--sets {plan.brokers}", f"--slaves {plan.slaves}")
     if plan.controller:
         options.append(f"--controller {plan.controller}")
-    return options + ["--only-brokers"] * plan.only_brokers
+    return options + ["--only-brokers"] * plan.only_brokers + ["--java"] * plan.java
 
 
 def lines(found: Verdict) -> list[str]:

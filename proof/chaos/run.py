@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from bolide.admin.client import Admin
@@ -23,11 +24,13 @@ from bolide.remoting.bodies.replication import HARuntimeInfo
 from proof.attack import journal, verdict
 from proof.attack.bookkeeping import CRASHED
 from proof.attack.faults import Cluster
+from proof.attack.journal import Follower
 from proof.attack.run import Attack
 from proof.attack.run import Plan as AttackPlan
 from proof.attack.servers import Server
 from proof.attack.verdict import Verdict
 from proof.chaos.faults import ENDS_S, FAULTS, Chaos
+from proof.chaos.java_clients import JavaClient
 from proof.chaos.sets import (
     BEHIND,
     REFUSED,
@@ -55,6 +58,8 @@ class Plan(AttackPlan):
     slaves: int = 1
     controller: str = ""
     """Where a controller keeps its decisions, "file" or "etcd"; "": there is none."""
+    java: bool = False
+    """Whether there are a producer and a consumer of Java's client."""
 
 
 class ChaosRun(Attack):
@@ -135,6 +140,23 @@ class ChaosRun(Attack):
 
     def _set_of(self, one: Set) -> Set:
         return one
+
+    def _make_clients(self, namesrv: str, broker_names: list[str]) -> None:
+        """With Java's client, a producer and a consumer more; the producer has the numbers that no other one has."""
+        super()._make_clients(namesrv, broker_names)
+        plan, folder = self.plan, self.plan.folder
+        if not plan.java:
+            return
+        shared = {"namesrv": namesrv, "seed": plan.seed}
+        stride = plan.producers + 1
+        numbers = {"first": stride, "stride": stride, "pause": plan.pause, "brokers": broker_names}
+        added = [
+            JavaClient("java-producer", {**shared, **numbers}, folder),
+            JavaClient("java-consumer", shared, folder),
+        ]
+        self.producers.append(added[0])
+        self.consumers.append(added[1])
+        self.progress.followers += [Follower(Path(client.setup["journal"])) for client in added]
 
     # -- what is looked at
 

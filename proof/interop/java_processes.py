@@ -217,6 +217,14 @@ class JavaProgram(ChildProcess):
         super().__init__([*command, *main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
 
 
+def journal_client(home: Path, *words: str) -> list[str]:
+    """Return the command of a `JournalClient` with these words; its logs are in `home`."""
+    _prepare(home)
+    sources = [source_folder() / "JournalClient.java"]
+    path = f"{classpath(BROKER_VERSION)}:{compiled('journal-client', sources, f'{jars(BROKER_VERSION)}/*')}"
+    return [*_java(home, path, (*_quick_start(BROKER_VERSION), *_QUICK_REBALANCE)), "JournalClient", *words]
+
+
 def wait_registered(namesrv: str) -> None:
     """Wait until a name server knows a route to TBW102, that is, any broker that creates topics."""
 

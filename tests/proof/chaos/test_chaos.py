@@ -17,7 +17,8 @@ from proof.chaos.__main__ import options_of, plan_of
 from proof.chaos.controlled import ControlledSet
 from proof.chaos.controlled_faults import CONTROLLED, faults_of
 from proof.chaos.faults import FAULTS
-from proof.chaos.run import reported_in
+from proof.chaos.java_clients import JavaClient
+from proof.chaos.run import ChaosRun, reported_in
 from proof.chaos.sets import Set, differs, make_set
 from proof.kit import children
 from tests.optional_programs import needed
@@ -34,11 +35,16 @@ ENOUGH = 6
 @pytest.mark.xdist_group("attack")
 @pytest.mark.parametrize(
     "controller",
-    [[], ["--controller", "file"], ["--controller", "etcd"]],
-    ids=["plain", "controller", "controllers with etcd"],
+    [
+        [],
+        ["--controller", "file"],
+        ["--controller", "etcd"],
+        pytest.param(["--controller", "file", "--java"], marks=pytest.mark.java),
+    ],
+    ids=["plain", "controller", "controllers with etcd", "Java's client"],
 )
 def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path, controller: list[str]) -> None:
-    if controller[-1:] == ["etcd"]:
+    if "etcd" in controller:
         needed("etcd")  # fails where there is none
     folder = tmp_path / "chaos"
     arguments = ["--minutes", "60", "--sets", "1", "--pause", "0.2", "--only-brokers", "--folder", str(folder)]
@@ -58,7 +64,7 @@ def test_a_short_run_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path
     assert found["interrupted"]
     assert found["acknowledged"] > 0
     assert found["passed_bytes"] > 0
-    assert set(found["faults"]) <= set(faults_of(controller[-1] if controller else ""))
+    assert set(found["faults"]) <= set(faults_of(controller[1] if controller else ""))
     assert not folder.exists()
 
 
@@ -71,9 +77,20 @@ def test_an_unknown_fault_is_refused() -> None:
 def test_a_broken_run_says_how_to_repeat_all_of_it(tmp_path: Path) -> None:
     given = "--seed 7 --minutes 0.5 --faults kill,cut --bound 60 --sets 3 --slaves 2 --pause 0.2 --at-once 4"
     under = given.replace("kill,cut", "kill-etcd,stop-two") + " --controller etcd"
-    for options in (given, f"{given} --only-brokers", under, f"{under} --only-brokers"):
+    for options in (given, f"{given} --only-brokers", under, f"{under} --only-brokers --java"):
         plan, _, _ = plan_of([*options.split(), "--folder", str(tmp_path)])
         assert " ".join(options_of(plan)) == options
+
+
+def test_java_clients_join_with_numbers_that_no_other_producer_has(tmp_path: Path) -> None:
+    plan, _, _ = plan_of(["--java", "--folder", str(tmp_path)])
+    run = ChaosRun(plan, lambda text: None)
+    run.operator.journal.close()
+    assert [type(client) for client in (run.producers[-1], run.consumers[-1])] == [JavaClient, JavaClient]
+    firsts = [client.setup["first"] % client.setup["stride"] for client in run.producers]
+    assert len({client.setup["stride"] for client in run.producers}) == 1
+    assert len(set(firsts)) == len(firsts) == plan.producers + 1
+    assert len(run.progress.followers) == len(run.producers) + len(run.consumers) + 1  # and the operator's
 
 
 def test_how_much_a_slave_has_is_what_its_master_was_told() -> None:
