@@ -192,18 +192,32 @@ class Lie:
             answer = await self._ask(to, codes.BROKER_HEARTBEAT, {**base, "brokerAddr": self._own})
             return answer.code != codes.SUCCESS
         self._master.says = self._says
-        answer = await self._registered(to, HA_PORT if self.how == "log" else 1)
+        if self.how == "log":
+            return await self._of_master(to)
+        answer = await self._registered(to, 1)
         await asyncio.sleep(self._lasts if answer.code == codes.SUCCESS else 0.0)
         return answer.code != codes.SUCCESS
 
-    async def _registered(self, to: ClientConnection, log_port: int) -> Command:
-        """Register as the master of the set, with newer tables than any broker has."""
+    async def _of_master(self, to: ClientConnection) -> bool | None:
+        """Register the set's master with another log address repeatedly: the master registers its log periodically."""
+        one = self._spied.set_named(self._set)
+        if one is None or one.master is None:
+            return None
+        until = self._process.loop.time() + self._lasts
+        while (await self._registered(to, HA_PORT, one.replicas[one.master].address)).code == codes.SUCCESS:
+            if self._process.loop.time() >= until:
+                return False
+            await asyncio.sleep(0.1)
+        return True
+
+    async def _registered(self, to: ClientConnection, log_port: int, address: str = "") -> Command:
+        """Register as the master of the set, with newer tables than any broker has; by default with its own address."""
         version = b'{"counter":99,"timestamp":9999999999999,"stateVersion":9}'
         nothing = struct.pack(">i", 0)
         table = struct.pack(">i", len(version)) + version + nothing + struct.pack(">i", 2) + b"[]" + nothing
         body = zlib.compress(table)
         ext: dict[str, object] = {
-            "brokerName": self._set, "clusterName": CLUSTER, "brokerId": 0, "brokerAddr": self._own,
+            "brokerName": self._set, "clusterName": CLUSTER, "brokerId": 0, "brokerAddr": address or self._own,
             "haServerAddr": f"{self._process.host.ip}:{log_port}", "compressed": "true", "bodyCrc32": 0,
         }  # fmt: skip
         return await self._ask(to, codes.REGISTER_BROKER, ext, body)

@@ -58,6 +58,14 @@ def test_a_captured_set_keeps_its_logs(says: str) -> None:
     assert report.rare["a replica refuses to truncate its log"] > 0
 
 
+def test_a_name_server_cannot_lead_a_replica_to_another_log() -> None:
+    forged = lie(15.0, "name server", "log", says="shorter", lasts=30.0)
+    started = Action(16.0, "restart", {"broker": 1, "down": 1.0})
+    report = kept(run_plan(lied(CAPTURED, forged, started)))
+    assert report.figures["acknowledged"] == report.figures["sent"]
+    assert report.rare[LIAR_FOLLOWED] == 0
+
+
 def test_an_attacker_acknowledges_in_the_name_of_a_member() -> None:
     forged = [lie(5.0 + 3.0 * at, "log", "member", broker=0, seed=at, lasts=10.0) for at in range(4)]
     lost = Action(14.0, "promote", {"broker": 0, "how": "kill", "down": 3.0, "seed": 1, "back": 3.0})
