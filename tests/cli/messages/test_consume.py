@@ -1,9 +1,13 @@
-"""`bolide consume`, where no broker is needed."""
+"""`bolide consume`: an invalid topic, and reading without a group."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+
+from bolide.testing.broker import Broker
+from tests.cli.running import invoke
 
 
 def test_an_invalid_topic_is_refused_before_anything_is_asked() -> None:
@@ -11,3 +15,12 @@ def test_an_invalid_topic_is_refused_before_anything_is_asked() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "bolide: topic 'a b' is invalid, only letters, digits and %|-_ are allowed\n"
+
+
+def test_reading_without_a_group_creates_no_group() -> None:
+    with Broker(auto_create_subscription_group=False) as broker:
+        namesrv = ("-n", broker.namesrv_addr)
+        assert invoke("produce", "T", "one", *namesrv).exit_code == 0
+        done = invoke("consume", "T", "--count", 1, *namesrv)
+        assert (done.exit_code, done.stdout) == (0, "one\n"), done.output
+        assert json.loads(invoke("group", "list", "--json", *namesrv).stdout) == []

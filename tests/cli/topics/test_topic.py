@@ -1,4 +1,4 @@
-"""`bolide topic producers`: who is connected to the brokers of a topic."""
+"""`bolide topic`: the listed topics, and the producers connected to the brokers of one."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ def test_producers_of_a_topic_are_listed_by_group(bolide_broker: Broker) -> None
         assert run("T", "--group", "R") == []
     missing = invoke("topic", "producers", "None", "-n", bolide_broker.namesrv_addr)
     assert missing.exit_code == 1 and "None" in missing.stderr
+
+
+def test_retry_topics_are_listed_with_system_topics(bolide_broker: Broker) -> None:
+    def run(*words: str) -> set[str]:
+        done = invoke("topic", "list", *words, "-n", bolide_broker.namesrv_addr, "--json")
+        return {row["topic"] for row in json.loads(done.stdout)}
+
+    for topic in ("T", "%RETRY%G", "%DLQ%G"):
+        assert invoke("topic", "create", topic, "-n", bolide_broker.namesrv_addr).exit_code == 0
+    assert run() == {"T", "%DLQ%G"}
+    assert run("--system") > {"T", "%DLQ%G", "%RETRY%G", "TBW102"}

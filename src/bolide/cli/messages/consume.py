@@ -21,13 +21,12 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.closed_pipe import unread, when_closed
 from bolide.cli.terminal.moment import FORMS, start_of
 from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.layout.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
     from bolide.bodies.decoding import Decode
     from bolide.client import PullConsumer, ReceivedMessage, StartFrom
 
-ONLOOKERS: Final = "bolide-cli-onlooker"
-"""The group name sent to brokers when reading without a group; it has no offsets."""
 QUEUES_S: Final = 30.0
 """Seconds between two checks for new queues of a topic."""
 ROUTE_POLL_S: Final = 1.0
@@ -236,7 +235,9 @@ async def _as_onlooker(reading: Reading, printing: Printing) -> None:
     """Read all queues, alone, and store no offsets."""
     from bolide.client import PullConsumer
 
-    consumer = PullConsumer(ONLOOKERS, reading.namesrv, start_from=reading.start, auto_commit=False, suspend=SUSPEND_S)
+    # Every broker has this group from its first start: nothing is created, and autoCreateSubscriptionGroup may be off.
+    start = reading.start
+    consumer = PullConsumer(TOOLS_GROUP, reading.namesrv, start_from=start, auto_commit=False, suspend=SUSPEND_S)
     async with consumer:
         over = asyncio.ensure_future(printing.done.wait())
         reader = asyncio.ensure_future(_look(consumer, reading, printing))

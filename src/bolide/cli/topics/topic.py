@@ -11,6 +11,7 @@ from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.watch import watched
+from bolide.layout.names import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -25,12 +26,15 @@ Name = typer.Argument(..., help="Topic name.")
 @watched
 def list_topics(
     namesrv: str = Namesrv,
-    system: bool = typer.Option(False, "--system", help="Also topics that RocketMQ itself uses."),
+    system: bool = typer.Option(
+        False, "--system", help="Also topics that RocketMQ itself uses, and retry topics of groups."
+    ),
     as_json: bool = JsonFlag,
 ) -> None:
     """List topics."""
     with boundary():
-        names = call(namesrv, lambda admin: admin.topics(system=system))
+        found = call(namesrv, lambda admin: admin.topics(system=system))
+        names = [name for name in found if system or not name.startswith(RETRY_PREFIX)]
         output.table("Topics", ("Topic",), [(name,) for name in names], as_json)
 
 
