@@ -14,6 +14,7 @@ from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.message_id import encode_host
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
+from bolide.store.background.running_flags import DISK_FULL, NOT_WRITABLE
 from tests.broker.parts import NOW, PEER, STORE, Parts, properties_of, reply_of, send_request, text
 
 
@@ -142,10 +143,13 @@ def test_properties_may_be_as_long_as_an_int16_says(parts: Parts) -> None:
     assert longer.code == codes.MESSAGE_ILLEGAL
 
 
-def test_a_store_that_takes_nothing_answers_14(parts: Parts) -> None:
+def test_a_store_that_takes_nothing_answers_14_and_why(parts: Parts) -> None:
     parts.send(send_request())
-    parts.store.stop_writing("broken disk")
-    assert parts.answer(send_request()).code == codes.SERVICE_NOT_AVAILABLE
+    for bit, why in ((DISK_FULL, "the disk is full"), (NOT_WRITABLE, "a write of the commit log failed")):
+        parts.store.flags.set(bit)
+        answer = parts.answer(send_request())
+        parts.store.flags.clear(bit)
+        assert (answer.code, answer.remark) == (codes.SERVICE_NOT_AVAILABLE, f"service not available now: {why}")
 
 
 def test_a_broker_takes_no_sends_before_its_time(tmp_path: Path) -> None:

@@ -133,9 +133,8 @@ class LogWriter:
         if not self.role.may_write:
             raise Refused(SERVICE_NOT_AVAILABLE, "this broker is a slave: its log is written by its master")
         if not self.store.writable():
-            raise Refused(
-                SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"
-            )
+            why = self.store.flags.describe() or "this broker stops"
+            raise Refused(SERVICE_NOT_AVAILABLE, f"service not available now: {why}")
         self._check_place(message.topic, message.queue_id)
 
     def _delay(self, message: BrokerMessage, now: int) -> None:
