@@ -132,7 +132,7 @@ async def test_without_a_broker_a_send_fails_after_its_time_and_blames_no_topic(
             began = producer.loop.time()
             with pytest.raises((SendFailed, RequestTimeout)) as caught:
                 await producer.send(Message("T", b"y"), timeout=timeout)
-            if isinstance(caught.value, SendFailed):
+            if isinstance(caught.value, SendFailed) and "had a route before" in str(caught.value):
                 break
         assert "no broker serves topic T now, it had a route before" in str(caught.value)
         assert producer.loop.time() - began >= 0.8 * timeout
