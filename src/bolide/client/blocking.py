@@ -119,7 +119,10 @@ class Producer:
         return self
 
     def close(self) -> None:
-        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
+        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing.
+
+        In an interceptor of this producer it returns immediately, and the producer closes in the background.
+        """
         self._loop.leave(lambda: self._native.close())
 
     @property
@@ -230,7 +233,10 @@ class TransactionProducer(Producer):
         return self
 
     def close(self) -> None:
-        """As in `Producer`. A transaction that is still open is asked about at another producer of the group."""
+        """As in `Producer`. A transaction that is still open is asked about at another producer of the group.
+
+        In the listener of this producer it returns immediately, and the producer closes in the background.
+        """
         self._loop.leave(lambda: self._native.close())
 
     def send_in_transaction(
@@ -366,7 +372,10 @@ class PushConsumer:
         )
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more: its queues go to the other members."""
+        """Drop the subscription of a topic, so that its queues go to the other members.
+
+        In a listener of this consumer it returns immediately, and the queues go once that listener has returned.
+        """
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
     def start(self) -> Self:
@@ -381,8 +390,8 @@ class PushConsumer:
     def close(self) -> None:
         """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
 
-        In a listener of this consumer it returns immediately, and the consumer closes in the background once that
-        listener has returned.
+        In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
+        closes in the background once that call has returned.
         """
         self._loop.leave(lambda: self._native.close())
 
@@ -553,7 +562,11 @@ class PullConsumer:
         return self
 
     def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
+        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing.
+
+        In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
+        background once that call has returned.
+        """
         self._loop.leave(lambda: self._native.close())
 
     def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:

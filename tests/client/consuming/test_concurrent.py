@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import ClientStateError, ReceivedMessage
+from bolide.client import ClientStateError, MessageQueue, ReceivedMessage
 from bolide.remoting import codes
 from proof.kit.waiting import PATIENCE, until
 from tests.client.consumer_parts import Q0, consumer
@@ -133,6 +133,31 @@ async def test_a_listener_may_close_its_consumer(shape: str, orderly: bool, brok
     await push.close()
     assert broker.offsets["G", "T", 0] == 1
     assert not broker.members["G"]
+
+
+@pytest.mark.parametrize("shape", ["async", "plain"])
+@pytest.mark.parametrize("orderly", [False, True])
+async def test_a_listener_may_unsubscribe(shape: str, orderly: bool, broker: ScriptedBroker) -> None:
+    held: list[list[MessageQueue]] = []
+    push = consumer(broker, orderly=orderly)
+    loop = asyncio.get_running_loop()
+
+    async def in_loop(message: ReceivedMessage) -> None:
+        await push.unsubscribe("T")
+        held.append(push.assignment())
+
+    def in_thread(message: ReceivedMessage) -> None:
+        asyncio.run_coroutine_threadsafe(in_loop(message), loop).result(PATIENCE)
+
+    push.subscribe("T", "*", in_thread if shape == "plain" else in_loop)
+    async with push:
+        broker.on_loop(lambda: broker.store("T", 0, b"last", ""))
+        await until(lambda: held, "the listener to continue")
+        assert Q0 in held[0]
+        await until(lambda: not push.assignment(), "the queues to be given back")
+        assert broker.offsets["G", "T", 0] == 1
+        push.subscribe("T", "*", lambda message: None)
+        await until(lambda: Q0 in push.assignment(), "the topic to be held again")
 
 
 @pytest.mark.parametrize(

@@ -123,3 +123,27 @@ def test_what_is_not_a_store_is_refused(kind: Any, tmp_path: Path) -> None:
         kind("G", offset_store={})
     with pytest.raises(ArgumentError, match="give one of them"):
         kind("G", offset_store=Table(), offset_folder=tmp_path)
+
+
+@pytest.mark.parametrize("make", [consumer, pull_consumer])
+async def test_an_offset_store_may_close_its_consumer(make: Any, broker: ScriptedBroker) -> None:
+    class Closing(Table):
+        async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+            await reader.close()
+            await super().save(group, offsets)
+
+    fill(broker, 2)
+    table = Closing()
+    reader = make(broker, offset_store=table)
+    if make is consumer:
+        reader.subscribe("T", "*", lambda message: None)
+        await reader.start()
+        await until(lambda: reader.position(Q0) == 1, "the message to be consumed")
+    else:
+        await reader.start()
+        await reader.assign([Q0])
+        assert await reader.poll()
+    await reader.commit()
+    await reader.close()
+    assert table.rows["G", Q0] == 1
+    assert not broker.members.get("G")

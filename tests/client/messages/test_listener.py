@@ -88,6 +88,29 @@ async def test_what_a_listener_of_single_messages_returns(result: object, failed
     assert len(await outcome_of(lambda given: result)) == failed
 
 
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("batch", [0, 5])
+async def test_the_future_of_an_executor_is_waited_for(batch: int, watched: bool) -> None:
+    def work(error: Exception | None) -> None:
+        if error is not None:
+            raise error
+
+    errors = [ValueError("x"), None]
+    with THE_WORLD.pool(1, "theirs") as pool:
+
+        def submit(given: object) -> object:
+            return pool.submit(work, errors.pop())
+
+        listener = around(submit, batch, "g", [Interceptor()] if watched else [])
+        assert await outcome_of(listener, batch) == []
+        assert len(await outcome_of(listener, batch)) == 1
+
+        async def handle(given: object) -> object:
+            return pool.submit(work, None)
+
+        assert len(await outcome_of(handle, batch)) == 1
+
+
 @pytest.mark.parametrize(("result", "failed"), BATCH)
 async def test_what_a_listener_of_batches_returns(result: object, failed: int) -> None:
     assert len(await outcome_of(lambda given: result, batch=5)) == failed

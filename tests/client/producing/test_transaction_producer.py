@@ -25,6 +25,7 @@ from bolide.layout.properties import parse_properties
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
+from bolide.world.real import THE_WORLD
 from proof.kit.waiting import until
 from tests.client.patient import PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
@@ -173,6 +174,36 @@ async def test_methods_that_return_an_awaitable_are_awaited(broker: ScriptedBrok
     async with TransactionProducer("P", broker.address, Wraps()) as producer:
         result = await producer.send_in_transaction(Message("T", b"x"), COMMIT)
     assert (result.state, inner.executed) == (COMMIT, [(b"x", COMMIT)])
+
+
+async def test_a_method_may_return_the_future_of_an_executor(broker: ScriptedBroker) -> None:
+    class Submits:
+        def execute(self, message: Message, argument: Any) -> Any:
+            return pool.submit(lambda: COMMIT)
+
+        def check(self, message: ReceivedMessage) -> Any:
+            return pool.submit(lambda: COMMIT)
+
+    with THE_WORLD.pool(1, "theirs") as pool:
+        async with TransactionProducer("P", broker.address, Submits()) as producer:
+            assert (await producer.send_in_transaction(Message("T", b"x"))).state is COMMIT
+
+
+async def test_a_check_may_close_its_producer(broker: ScriptedBroker) -> None:
+    closed: list[bool] = []
+
+    class Leaves(Decides):
+        async def check(self, message: ReceivedMessage) -> TransactionState:
+            await producer.close()
+            closed.append(True)
+            return COMMIT
+
+    producer = TransactionProducer("P", broker.address, Leaves())
+    await producer.start()
+    await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
+    broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, half_message("P"))
+    await until(lambda: closed, "the check to continue")
+    await producer.close()
 
 
 def test_a_listener_is_needed() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
-from tests.client.patient import Producer, PushConsumer
+from tests.client.patient import Producer, PullConsumer, PushConsumer
 
 
 class Notes(Interceptor):
@@ -134,3 +136,47 @@ async def test_around_listeners(bolide_broker: Broker, batch: int) -> None:
     assert seen == [b"1", b"1"]
     assert bad.outcomes == [(b"1", False), (b"1", True)]
     assert watch.outcomes == [(b"1", False), *bad.outcomes]
+
+
+class Leaving(Interceptor):
+    """Closes its client when it is closed itself; its first start fails if it has a `failure`."""
+
+    def __init__(self, failure: BaseException | None = None) -> None:
+        self.client: Producer | PushConsumer | PullConsumer | None = None
+        self.failure = failure
+        self.started = self.closed = 0
+
+    async def start(self) -> None:
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+        self.started += 1
+
+    async def close(self) -> None:
+        if self.client is not None:
+            await self.client.close()
+        self.closed += 1
+
+
+@pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
+async def test_an_interceptor_may_close_its_client(kind: Any, bolide_broker: Broker) -> None:
+    leaving = Leaving()
+    leaving.client = client = kind("G", bolide_broker.namesrv_addr, interceptors=(leaving,))
+    await client.start()
+    await client.close()
+    assert leaving.closed == 1
+    await kind("G", bolide_broker.namesrv_addr).close()
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), asyncio.CancelledError(), SystemExit(2)])
+@pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
+async def test_a_start_that_an_interceptor_failed_is_repeated(
+    kind: Any, failure: BaseException, bolide_broker: Broker
+) -> None:
+    leaving = Leaving(failure)
+    client = kind("G", bolide_broker.namesrv_addr, interceptors=(leaving,))
+    with pytest.raises(type(failure)):
+        await client.start()
+    async with client:
+        assert (leaving.started, leaving.closed) == (1, 1)
+    assert leaving.closed == 2

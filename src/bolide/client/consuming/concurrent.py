@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from bolide.client.consuming.consumption import ConsumeSetup, listens_for
+from bolide.client.consuming.consumption import ConsumeSetup
 from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_back
 from bolide.client.messages.begun import begun
 from bolide.client.messages.listener import PIECE, Failed, ListenerCall
 from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.user_code import enter
 
 log = logging.getLogger("bolide.client")
 
@@ -118,7 +119,7 @@ class ConcurrentConsumption:
 
     async def _work(self) -> None:
         self._starting = None
-        listens_for(self)
+        enter(self)
         quick = 0
         while self._ready and not self._closing:
             block = self._ready[0]

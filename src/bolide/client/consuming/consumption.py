@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextvars import ContextVar
 from typing import Protocol
 
 from msgspec import Struct
@@ -38,17 +37,3 @@ class Consumption(Protocol):
 
     async def close(self) -> None:
         """Let the listeners that run finish; what none has seen yet is left to the next owner."""
-
-
-_consumption: ContextVar[object] = ContextVar("bolide_consumption", default=None)
-
-
-def listens_for(consumption: Consumption) -> None:
-    """Mark the context of the running task: the listeners that it calls belong to `consumption`."""
-    _consumption.set(consumption)
-
-
-def is_within(consumption: Consumption) -> bool:
-    """Return True if a listener of `consumption` calls, or a task or thread that it started: waiting for that listener
-    would not end."""
-    return _consumption.get() is consumption

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from bolide.client.messages.arguments import plain_number, shown
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.user_code import raise_interruption
+from bolide.client.messages.user_code import enter, leave, raise_interruption
 from bolide.errors import LocalError, reason
 
 log = logging.getLogger("bolide.client")
@@ -61,6 +61,7 @@ class CustomOffsets:
 
     async def load(self, queue: MessageQueue) -> int:
         """The stored progress; -1 if there is none. Raises `LocalError` if the store raises, or gives no number."""
+        token = enter(self._store)
         try:
             loaded = await self._store.load(self._group, queue)
         except BaseException as error:
@@ -68,6 +69,8 @@ class CustomOffsets:
             raise LocalError(
                 f"the offset store of {self._group} cannot load the offset of {queue}: {reason(error)}"
             ) from error
+        finally:
+            leave(token)
         offset = plain_number(loaded)
         if not isinstance(offset, int):
             raise LocalError(
@@ -86,6 +89,7 @@ class CustomOffsets:
             }
             if not changed:
                 return
+            token = enter(self._store)
             try:
                 await self._store.save(self._group, changed)
             except BaseException as error:
@@ -96,3 +100,5 @@ class CustomOffsets:
             else:
                 # A queue that was given back meanwhile may be ours again later, with another offset in the store.
                 self._saved.update((queue, offset) for queue, offset in changed.items() if queue in self._offsets)
+            finally:
+                leave(token)

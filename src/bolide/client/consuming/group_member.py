@@ -121,12 +121,16 @@ class GroupMember(GroupMembership):
         if self._instance is not None:
             self._instance.spawn(self._tell(), f"subscribe {self.group}")
 
-    async def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more and give its queues back."""
+    def forget(self, topic: str) -> None:
+        """Drop the subscription of a topic. Its queues are held until `release`."""
         topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
         self._refusals.pop(topic, None)
         self.stats.forget(topic)
+
+    async def release(self, topic: str) -> None:
+        """Give back the queues of a topic without a subscription."""
+        topic = with_namespace(self.options.namespace, topic)
         async with self._round:
             await self._apply(topic, [])
             if set(self.subscriptions) == {self.retry_topic}:  # no listener would get its messages

@@ -11,12 +11,13 @@ import asyncio
 import logging
 from typing import Final
 
-from bolide.client.consuming.consumption import ConsumeSetup, listens_for
+from bolide.client.consuming.consumption import ConsumeSetup
 from bolide.client.consuming.locks import LOCK_LIVES, HeldLocks
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES, send_to_retry_topic
 from bolide.client.messages.listener import DEAD_LETTER, PIECE
 from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.user_code import enter
 from bolide.errors import BolideError
 
 log = logging.getLogger("bolide.client")
@@ -67,7 +68,7 @@ class OrderlyConsumption:
             self.put(process_queue, [])
 
     async def _work(self, process_queue: ProcessQueue) -> None:
-        listens_for(self)
+        enter(self)
         while process_queue.waiting and not process_queue.dropped and not self._closing.is_set():
             if not await self._hold_lock(process_queue):
                 await self._pause(LOCK_RETRY)

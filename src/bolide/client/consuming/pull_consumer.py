@@ -118,7 +118,11 @@ class PullConsumer(Consumer):
         return self
 
     async def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
+        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing.
+
+        In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
+        background once that call has returned.
+        """
         await self._close(self.auto_commit)
 
     async def _close(self, commit: bool) -> None:
@@ -127,6 +131,9 @@ class PullConsumer(Consumer):
         self._closed = True
         self._closing()
         self._prefetch.end()
+        await self._close_outside(lambda: self._end(commit), self._interceptors, self._offset_store)
+
+    async def _end(self, commit: bool) -> None:
         async with self._lock:
             if not self._started:
                 return
@@ -159,7 +166,8 @@ class PullConsumer(Consumer):
 
     async def unsubscribe(self, topic: str) -> None:
         """Give the queues of a topic back."""
-        await self._member.unsubscribe(topic)
+        self._member.forget(topic)
+        await self._member.release(topic)
 
     async def assign(
         self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""

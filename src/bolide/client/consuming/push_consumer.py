@@ -17,7 +17,7 @@ from bolide.client.consuming import broker_requests
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumer import Consumer
-from bolide.client.consuming.consumption import ConsumeSetup, Consumption, is_within
+from bolide.client.consuming.consumption import ConsumeSetup, Consumption
 from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.listeners import Listeners
@@ -48,6 +48,7 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
+from bolide.client.messages.user_code import is_within
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import Interceptor, around, close_all, tell_joined, tell_left
 from bolide.layout.names import RETRY_PREFIX
@@ -148,7 +149,6 @@ class PushConsumer(Consumer):
         self._locks = HeldLocks(self._member)
         self._threads = options.world.pool(self.concurrency, f"bolide-{group}")
         self._consumption = self._make_consumption()
-        self._leaving: asyncio.Task[None] | None = None
         self._pulls = QueuePulls(self._member, settings, self._consumption, self._locks if orderly else None)
 
     # -- life
@@ -189,9 +189,19 @@ class PushConsumer(Consumer):
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more: its queues go to the other members."""
-        listener = self._listeners.get(topic)
-        await self._member.unsubscribe(topic)
+        """Drop the subscription of a topic, so that its queues go to the other members.
+
+        In a listener of this consumer it returns immediately, and the queues go once that listener has returned.
+        """
+        self._member.forget(topic)
+        releasing = self._release(topic, self._listeners.get(topic))
+        if is_within(self._consumption):
+            self._member.instance.spawn(releasing, f"unsubscribe {self.group}")
+        else:
+            await releasing
+
+    async def _release(self, topic: str, listener: ListenerCall | None) -> None:
+        await self._member.release(topic)
         self._listeners.remove(topic, listener)  # not before: messages of the topic may still arrive
 
     async def start(self) -> Self:
@@ -229,17 +239,14 @@ class PushConsumer(Consumer):
     async def close(self) -> None:
         """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
 
-        In a listener of this consumer it returns immediately, and the consumer closes in the background once that
-        listener has returned.
+        In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
+        closes in the background once that call has returned.
         """
         if self._member.in_child:
             return
         self._closed = True
         self._closing()
-        if not is_within(self._consumption):
-            await self._close()
-        elif self._leaving is None:
-            self._leaving = asyncio.get_running_loop().create_task(self._close(), name=f"bolide close {self.group}")
+        await self._close_outside(self._close, self._consumption, self._interceptors, self._offset_store)
 
     async def _close(self) -> None:
         async with self._lock:

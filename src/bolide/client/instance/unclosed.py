@@ -1,17 +1,24 @@
-"""The warning about a client that was started and never closed: its last sends and offsets are left to chance."""
+"""Base of clients: a warning if one was started and never closed, and a `close` that does not wait for itself."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import warnings
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bolide.client.messages.user_code import is_within
 
 
 class Closeable:
-    """Base of clients that must be closed; one that is not gives a `ResourceWarning`, as an unclosed file does."""
+    """Base of clients that must be closed; one that is not gives a `ResourceWarning`, as an unclosed file does. Its
+    last sends and offsets may be lost."""
 
     _open_in = 0
     """The process in which it was started, 0 while it is not open. A child of that process has nothing to close."""
     _open_as = ""
+    _leaving: asyncio.Task[None] | None = None
 
     def _opened(self, name: str) -> None:
         """It is started; `name` is what the warning calls it."""
@@ -21,6 +28,14 @@ class Closeable:
     def _closing(self) -> None:
         """Its user closes it."""
         self._open_in = 0
+
+    async def _close_outside(self, close: Callable[[], Coroutine[Any, Any, None]], *callers: object) -> None:
+        """Run `close`; in the background if the user's code that closes was called by one of `callers`, for which
+        `close` waits."""
+        if not any(is_within(caller) for caller in callers):
+            await close()
+        elif self._leaving is None:
+            self._leaving = asyncio.get_running_loop().create_task(close(), name=f"bolide close {self._open_as}")
 
     def _warn_unclosed(self) -> None:
         """Warn once if it is still open."""

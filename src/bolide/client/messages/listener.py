@@ -2,7 +2,8 @@
 
 A listener is plain or async, takes one message or a list of them, and says nothing when all went well. A plain one runs
 in a thread, since it may block; an async one runs on the loop and must not. If a plain one returns an awaitable, as a
-lambda or a decorator's wrapper around an async function does, that runs on the loop while the thread waits.
+lambda or a decorator's wrapper around an async function does, that runs on the loop while the thread waits. The thread
+also waits for a future that an executor's `submit` returned.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from enum import Enum
 from functools import partial
@@ -148,9 +149,14 @@ async def in_thread(threads: Executor, work: Callable[..., T], *arguments: Any) 
 
 
 def _waited(outcome: Any, loop: asyncio.AbstractEventLoop) -> Any:
-    """The result of an awaitable, for which the loop runs it and this thread waits; anything else as it is."""
+    """The result of an awaitable, which the loop runs, or of a future of other threads, such as an executor's: this
+    thread waits for it. Other outcomes are returned unchanged."""
 
-    if isinstance(outcome, bool) or not inspect.isawaitable(outcome):
+    if isinstance(outcome, bool):
+        return outcome
+    if isinstance(outcome, Future):
+        return outcome.result()
+    if not inspect.isawaitable(outcome):
         return outcome
 
     async def awaited() -> Any:
@@ -173,7 +179,8 @@ def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False
         return failed_of(outcome.item(), messages, batch)
     if batch and isinstance(outcome, int):
         return [(message, BROKER_CHOOSES) for message in messages[max(0, outcome) :]]
-    undone = inspect.isawaitable(outcome) or inspect.isgenerator(outcome) or inspect.isasyncgen(outcome)
+    undone = isinstance(outcome, Future) or inspect.isawaitable(outcome)
+    undone = undone or inspect.isgenerator(outcome) or inspect.isasyncgen(outcome)
     if batch or undone or callable(outcome) or isinstance(outcome, Enum):
         what = "None, a bool, a ConsumeResult or a count" if batch else "None, a bool or a ConsumeResult"
         log.error("a listener returned %r, which says nothing: return %s", outcome, what)

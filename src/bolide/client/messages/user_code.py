@@ -3,12 +3,18 @@
 Such code may raise anything, `SystemExit` and `CancelledError` included. The client treats every error as a failure of
 that call, as Java's client treats every Throwable. Only two errors are not the code's own: the cancellation of the task
 that called it, and Ctrl-C in the main thread.
+
+Such code may also close the client that calls it. A client marks the calls that its `close` waits for, so that a
+`close` in one of them does not wait for itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar, Token
+
+_callers: ContextVar[tuple[object, ...]] = ContextVar("bolide_callers", default=())
 
 
 def raise_interruption(error: BaseException) -> None:
@@ -22,3 +28,20 @@ def raise_interruption(error: BaseException) -> None:
             raise error
     elif isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
+
+
+def enter(caller: object) -> Token[tuple[object, ...]]:
+    """Mark the context of the running task: `caller` now calls user code. Pass the result to `leave`, unless the task
+    ends with that code."""
+    return _callers.set((*_callers.get(), caller))
+
+
+def leave(token: Token[tuple[object, ...]]) -> None:
+    """Undo `enter`."""
+    _callers.reset(token)
+
+
+def is_within(caller: object) -> bool:
+    """Whether the caller is user code that `caller` called, or a task or thread that such code started: waiting for
+    that call would not end."""
+    return any(each is caller for each in _callers.get())

@@ -143,16 +143,26 @@ class Producer(MessageSender, Closeable):
                     await instance.release()
                     raise
                 self._started_on(instance)
+                try:
+                    await start_all(self.interceptors)
+                except BaseException:
+                    await asyncio.shield(self._leave(instance))
+                    raise
                 self._opened(f"{type(self).__name__} of group {self.group}")
-                await start_all(self.interceptors)
         return self
 
     async def close(self) -> None:
-        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
+        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing.
+
+        In an interceptor of this producer it returns immediately, and the producer closes in the background.
+        """
         if is_parents(self._pid):
             return  # what a forked child sends here would leave by the connections of its parent
         self._closed = True
         self._closing()
+        await self._close_outside(self._close, self.interceptors, self)
+
+    async def _close(self) -> None:
         async with self._lock:
             instance = self._instance
             if instance is None:
@@ -162,11 +172,11 @@ class Producer(MessageSender, Closeable):
                     await asyncio.wait([sending.future for sending in self._in_flight])
             finally:
                 await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
-                await close_all(self.interceptors)
-                self._instance = None
                 await asyncio.shield(self._leave(instance))
 
     async def _leave(self, instance: ClientInstance) -> None:
+        await close_all(self.interceptors)
+        self._instance = None
         await instance.remove_producer(self.group)
         await instance.release()
 

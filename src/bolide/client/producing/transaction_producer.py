@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Final, Self, Unpack
 
 from bolide.client.instance.options import DEFAULT_NAMESRV
@@ -21,7 +22,7 @@ from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage, intact_message
 from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
-from bolide.client.messages.user_code import raise_interruption
+from bolide.client.messages.user_code import enter, leave, raise_interruption
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
@@ -81,7 +82,10 @@ class TransactionProducer(Producer):
         await instance.heartbeats.send()
 
     async def close(self) -> None:
-        """As in `Producer`. A transaction that is still open is asked about at another producer of the group."""
+        """As in `Producer`. A transaction that is still open is asked about at another producer of the group.
+
+        In the listener of this producer it returns immediately, and the producer closes in the background.
+        """
         await super().close()
         self._threads.shutdown(wait=False)
 
@@ -197,12 +201,15 @@ class TransactionProducer(Producer):
     ) -> tuple[TransactionState, BaseException | None]:
         """How the transaction ended; UNKNOWN with the error when the listener fails, or returns no state."""
         name = getattr(method, "__name__", "the listener")
+        token = enter(self)
         try:
             outcome = await self._call(method, *arguments)
         except BaseException as error:
             raise_interruption(error)
             log.warning("%s of transaction %s failed: %r", name, message_id, error, exc_info=error)
             return TransactionState.UNKNOWN, error
+        finally:
+            leave(token)
         try:
             return state_of(outcome), None
         except TypeError as error:
@@ -213,4 +220,6 @@ class TransactionProducer(Producer):
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
         outcome = await self.loop.run_in_executor(self._threads, function, *arguments)
+        if isinstance(outcome, Future):
+            outcome = asyncio.wrap_future(outcome)
         return await outcome if inspect.isawaitable(outcome) else outcome

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.messages.transaction import TransactionState
-from bolide.client.messages.user_code import raise_interruption
+from bolide.client.messages.user_code import enter, leave, raise_interruption
 from bolide.world.clocks import now_ms
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
@@ -123,18 +124,26 @@ class Interceptor:
 
 async def start_all(interceptors: Sequence[Interceptor]) -> None:
     """Start them in their order."""
-    for interceptor in interceptors:
-        await interceptor.start()
+    token = enter(interceptors)
+    try:
+        for interceptor in interceptors:
+            await interceptor.start()
+    finally:
+        leave(token)
 
 
 async def close_all(interceptors: Sequence[Interceptor]) -> None:
     """Close them in their order; one that fails keeps no other from being closed."""
-    for interceptor in interceptors:
-        try:
-            await interceptor.close()
-        except BaseException as failure:
-            raise_interruption(failure)
-            log.error("closing %r failed", interceptor, exc_info=failure)
+    token = enter(interceptors)
+    try:
+        for interceptor in interceptors:
+            try:
+                await interceptor.close()
+            except BaseException as failure:
+                raise_interruption(failure)
+                log.error("closing %r failed", interceptor, exc_info=failure)
+    finally:
+        leave(token)
 
 
 def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
@@ -265,6 +274,8 @@ def around(
         call = begin(given)
         try:
             outcome = listener(given)
+            if isinstance(outcome, Future):
+                outcome = outcome.result()
         except BaseException as error:
             end(call, None, error)
             raise
