@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
@@ -210,7 +210,7 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
             worker.cancel()
             await asyncio.sleep(0)
 
-    model = "broadcasting" if reading.broadcast else "clustering"
+    model: Literal["clustering", "broadcasting"] = "broadcasting" if reading.broadcast else "clustering"
     consumer = PushConsumer(reading.group, reading.namesrv, model=model, start_from=reading.start, concurrency=1)
     consumer.subscribe(reading.topic, _expression(reading), listen)
     loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.consumer import Consumer
@@ -61,7 +61,7 @@ class PullConsumer(Consumer):
         group: str,
         namesrv: str = DEFAULT_NAMESRV,
         *,
-        model: str = "clustering",
+        model: Literal["clustering", "broadcasting"] = "clustering",
         start_from: StartFrom = "last",
         auto_commit: bool = True,
         strategy: str | Strategy = "AVG",
@@ -79,7 +79,7 @@ class PullConsumer(Consumer):
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         check_group(group)
-        model = model_name(model)
+        shared = model_name(model)
         self.auto_commit = auto_commit
         limits = (check_count("max_cached", max_cached, 1), check_count("max_cached_bytes", max_cached_bytes, 1))
         self._codec = find_codec(codec)
@@ -87,14 +87,14 @@ class PullConsumer(Consumer):
         batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
         wait = check_seconds("suspend", suspend)
         offset_store = check_offset_store(offset_store, offset_folder)
-        options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
             group,
             options,
-            model,
+            shared,
             ACTIVELY,
             start_from,
             find_strategy(strategy),

@@ -78,7 +78,7 @@ class PushConsumer(Consumer):
         group: str,
         namesrv: str = DEFAULT_NAMESRV,
         *,
-        model: str = "clustering",
+        model: Literal["clustering", "broadcasting"] = "clustering",
         start_from: StartFrom = "last",
         orderly: bool = False,
         strategy: str | Strategy = "AVG",
@@ -105,7 +105,7 @@ class PushConsumer(Consumer):
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         check_group(group)
-        model = model_name(model)
+        shared = model_name(model)
         self.orderly = orderly
         self.concurrency = check_count("concurrency", concurrency, 1)
         self._max_times = check_count("max_reconsume_times", max_reconsume_times, 0, off=-1)
@@ -130,14 +130,14 @@ class PushConsumer(Consumer):
             check_filters(filters),
             self._codec,
         )
-        options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
             group,
             options,
-            model,
+            shared,
             PASSIVELY,
             start_from,
             find_strategy(strategy),
