@@ -57,6 +57,12 @@ def test_every_column_has_its_place() -> None:
     assert not message.alone
 
 
+def test_a_key_with_a_blank_is_refused_in_a_list_and_is_several_in_a_text() -> None:
+    assert "its key 'order 1' contains a blank" in refusal({"keys": ["k", "order 1"]})
+    assert "its key ' ' contains a blank" in refusal({"keys": [" "]})
+    assert parse_properties(one(keys="order 1").properties)["KEYS"] == "order 1"
+
+
 def test_an_id_is_that_of_the_place() -> None:
     first, second = (parse_properties(one().properties)["UNIQ_KEY"] for _ in range(2))
     assert first == second

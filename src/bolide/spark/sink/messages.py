@@ -7,7 +7,7 @@ again, a row keeps its id, so that a consumer can detect a repeated message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -98,6 +98,15 @@ class _Unfit(Exception):
     """Why a row cannot become a message."""
 
 
+def _joined(keys: Iterable[str | None]) -> str:
+    given = [key for key in keys if key]
+    text = " ".join(given)
+    if text.count(" ") >= max(1, len(given)):
+        bad = next(key for key in given if " " in key)
+        raise _Unfit(f"its key {bad!r} contains a blank, which separates keys: it would become several")
+    return text
+
+
 class RowReader:
     """Makes the messages of one task."""
 
@@ -184,7 +193,7 @@ class RowReader:
                 properties[name] = values[column]
         keys = values.get("keys")
         if keys:
-            properties[names.KEYS] = keys if isinstance(keys, str) else " ".join(key for key in keys if key)
+            properties[names.KEYS] = keys if isinstance(keys, str) else _joined(keys)
         return properties
 
     def _delay(self, values: Mapping[str, Any], properties: dict[str, str]) -> bool:
