@@ -13,6 +13,7 @@ import pytest
 
 from bolide import _impl
 from bolide.broker.send.plain_sends import kernel_type as send_kernel
+from bolide.layout.native_columns import KERNEL
 from bolide.store.reading.read_runs import kernel_type as read_kernel
 
 BACKEND = Path(__file__).parent.parent / "build_backend"
@@ -60,7 +61,7 @@ def test_what_is_written_in_cython_is_there_where_modules_are_compiled_and_nowhe
         assert module.__file__ is not None and not module.__file__.endswith(".py")
         assert "native kernels for sends and pulls" in _impl.describe()
     if os.environ.get("BOLIDE_IMPL") == "python":
-        assert send_kernel() is None and read_kernel() is None and "kernel" not in _impl.describe()
+        assert send_kernel() is None and read_kernel() is None and KERNEL is None and "kernel" not in _impl.describe()
 
 
 def test_python_brings_the_source_back() -> None:

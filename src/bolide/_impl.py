@@ -18,6 +18,7 @@ from typing import Final
 PACKAGE: Final = Path(__file__).parent
 NATIVE_KERNELS: Final = (
     "bolide.broker.send.send_kernel",
+    "bolide.layout.column_kernel",
     "bolide.store.disk.page_kernel",
     "bolide.store.reading.read_kernel",
 )

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bolide.layout import native_columns as native
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
 from bolide.layout.property_columns import Bytes, Ints, Marks, Pairs, between, coded, rows_at, slices, strings, words
@@ -28,6 +29,8 @@ from bolide.layout.record import BLANK_MAGIC, GOOD, check_record
 from bolide.layout.record_parts import RecordParts, magic_positions, parts_at, proven_parts
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from bolide.layout.property_columns import Column
 
 _UNIT: Final = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
@@ -76,22 +79,29 @@ class Starts:
     parts: RecordParts
 
 
-def find_starts(buf: bytes, base: int) -> Starts:
+def find_starts(buf: bytes, base: int, kernel: ModuleType | None = native.KERNEL) -> Starts:
     """The records in any stretch of a CommitLog segment, `base` being the physical offset of its first byte.
 
     The stretch may begin and end anywhere. Each start is proven by magic, own physical offset and inner lengths; only
     a message whose body was forged for this very place could deceive, and then only a stretch that begins inside it.
     """
-    parts, cut = proven_parts(np.frombuffer(buf, np.uint8), base)
+    raw = np.frombuffer(buf, np.uint8)
+    if kernel is None:
+        parts, cut = proven_parts(raw, base)
+    else:
+        found, cut = kernel.proven(raw, base)
+        parts = parts_at(raw, np.frombuffer(found, np.int64))
     starts, ends = parts.starts, parts.end
     apart = np.flatnonzero(starts[1:] != ends[:-1])
     holes = [(int(ends[i]), int(starts[i + 1] - ends[i])) for i in apart]
     return Starts(starts, cut, holes, parts)
 
 
-def chain_starts(buf: bytes) -> Ints:
+def chain_starts(buf: bytes, kernel: ModuleType | None = native.KERNEL) -> Ints:
     """Records back to back from byte 0, as in the answer to a pull; stops at the first invalid one."""
     raw = np.frombuffer(buf, np.uint8)
+    if kernel is not None:
+        return np.frombuffer(kernel.chained(raw), np.int64)
     starts = magic_positions(raw)
     if len(starts) and starts[0] == 0:
         parts = parts_at(raw, starts)
@@ -130,11 +140,17 @@ def entry_batch(buf: bytes) -> pa.RecordBatch:
 
 
 class RecordColumns:
-    """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
+    """The records of one buffer; a column is made on its first use, and a costly one is cached.
 
-    def __init__(self, buf: bytes | memoryview, starts: Ints | RecordParts) -> None:
+    The `kernel` makes most columns; numpy and Arrow make the others, and all if there is no kernel.
+    """
+
+    def __init__(
+        self, buf: bytes | memoryview, starts: Ints | RecordParts, kernel: ModuleType | None = native.KERNEL
+    ) -> None:
         if len(buf) > _MAX_BUFFER:
             raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
+        self._kernel = kernel
         self._raw = np.frombuffer(buf, np.uint8)
         self._parts = starts if isinstance(starts, RecordParts) else parts_at(self._raw, np.asarray(starts, np.int64))
 
@@ -143,7 +159,7 @@ class RecordColumns:
 
     def only(self, which: NDArray[Any]) -> RecordColumns:
         """Some of the records: by a mask or their numbers."""
-        return RecordColumns(self._raw.data, self._parts.of(which))
+        return RecordColumns(self._raw.data, self._parts.of(which), self._kernel)
 
     def numbers(self, name: str) -> NDArray[Any]:
         """A fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
@@ -161,7 +177,8 @@ class RecordColumns:
 
     def _spans(self, begin: Ints, end: Ints) -> Column:
         """The buffer's bytes between each `begin` and `end`."""
-        return between(self._raw, begin, end)
+        made = None if self._kernel is None else native.between(self._kernel, self._raw, begin, end)
+        return between(self._raw, begin, end) if made is None else made
 
     @property
     def whole(self) -> Column:
@@ -176,6 +193,9 @@ class RecordColumns:
     @functools.cached_property
     def matches_crc(self) -> NDArray[np.bool_]:
         """Whether each body matches the CRC of its record; an empty body does."""
+        if self._kernel is not None:
+            places = self._parts.body, self._parts.topic_length_at
+            return native.matches_crc(self._kernel, self._raw, *places, self.numbers("body_crc"))
         body: Any = self.body
         found = np.fromiter(map(zlib.crc32, body.to_pylist()), np.int64, len(self)) & 0x7FFFFFFF
         empty: Any = self._parts.body == self._parts.topic_length_at
@@ -203,15 +223,23 @@ class RecordColumns:
         return Marks(self.raw_properties)
 
     @functools.cached_property
-    def _pairs(self) -> Pairs:
-        return Pairs(strings(self.raw_properties))
+    def _native_pairs(self) -> native.NativePairs | None:
+        if self._kernel is None:
+            return None
+        places = self._parts.properties, self._parts.end
+        return native.NativePairs.of(self._kernel, self._raw, *places, lambda: strings(self.raw_properties))
+
+    @functools.cached_property
+    def _pairs(self) -> Pairs | native.NativePairs:
+        return self._native_pairs or Pairs(strings(self.raw_properties))
 
     def property_values(self, name: str) -> Column:
         """One property of every record, null where it is absent.
 
-        Cheapest after `properties`, whose pairs it takes; without them most names are found by their first bytes.
+        Cheapest after `properties`, whose pairs it takes; without them and the kernel most names are found by their
+        first bytes.
         """
-        if "_pairs" in self.__dict__ or not Marks.knows(name):
+        if self._native_pairs is not None or "_pairs" in self.__dict__ or not Marks.knows(name):
             return self._pairs.values_of(name)
         return self.marks.values_of(name)
 
@@ -233,31 +261,33 @@ class RecordColumns:
     @property
     def keys(self) -> Column:
         """KEYS split at blanks, empty items left out; null where absent."""
-        return words(self.property_values("KEYS"))
-
-    @functools.cached_property
-    def _born_hosts(self) -> Column:
-        return self._spans(self._parts.starts + 48, self._parts.born_end)
-
-    @functools.cached_property
-    def _store_hosts(self) -> Column:
-        return self._spans(self._parts.born_end + 8, self._parts.store_end)
+        texts = self.property_values("KEYS")
+        return words(texts) if self._kernel is None else native.words(self._kernel, texts)
 
     @property
     def born_host(self) -> Column:
         """``ip:port`` of the producer."""
-        return _host_texts(self._born_hosts)
+        return self._host_texts(self._parts.starts + 48, self._parts.born_end)
 
     @property
     def store_host(self) -> Column:
         """``ip:port`` of the broker."""
-        return _host_texts(self._store_hosts)
+        return self._host_texts(self._parts.born_end + 8, self._parts.store_end)
+
+    def _host_texts(self, begin: Ints, end: Ints) -> Column:
+        made = None if self._kernel is None else native.host_texts(self._kernel, self._raw, begin, end)
+        return _host_texts(self._spans(begin, end)) if made is None else made
 
     @functools.cached_property
     def offset_message_id(self) -> Column:
         """The broker's ids."""
+        begin, end = self._parts.born_end + 8, self._parts.store_end
+        if self._kernel is not None:
+            made = native.offset_message_ids(self._kernel, self._raw, begin, end, self._parts.starts)
+            if made is not None:
+                return made
         physical_offsets = self.numbers("physical_offset")
-        hosts = self._store_hosts
+        hosts = self._spans(begin, end)
         if bool((self._parts.store_end - self._parts.born_end != 16).any()):
             pairs = zip(hosts.to_pylist(), physical_offsets.tolist(), strict=True)
             return pa.array([offset_message_id(host or b"", at) for host, at in pairs], pa.string())
@@ -269,7 +299,8 @@ class RecordColumns:
     @property
     def message_id(self) -> Column:
         """What a client calls the message's id: UNIQ_KEY, else the broker's id."""
-        return pc.coalesce(self.uniq_key, self.offset_message_id)
+        given = self.uniq_key
+        return pc.coalesce(given, self.offset_message_id) if given.null_count else given
 
 
 def _struct_batch(buf: bytes, kind: np.dtype[Any]) -> pa.RecordBatch:

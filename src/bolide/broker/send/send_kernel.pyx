@@ -23,7 +23,7 @@ DEF MOST_BODY = 8192  # a longer one is copied once more here than on the ordina
 DEF MOST_BATCH = 1048576
 DEF ELEMENT = 22  # bytes of a message of a batch with neither body nor properties
 
-include "crc32.pxi"
+include "../../layout/crc32.pxi"
 include "byte_buffer.pxi"
 include "send_header.pxi"
 include "queue_numbers.pxi"

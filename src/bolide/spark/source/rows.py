@@ -217,12 +217,12 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
         return pa.nulls(len(records), pa.string())
     if name == "broker":
         return pa.nulls(len(records), pa.string()) if broker is None else pa.repeat(broker, len(records))
-    if name == "message_id":
-        return pc.coalesce(records.uniq_key, records.column("offset_message_id"))
     if name in ("born_timestamp", "store_timestamp"):
         return timestamps(records.numbers(name))
     if name == "transaction_state":
         bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
+        if not bits.any():
+            return pa.repeat(_TRANSACTION_STATES[0], len(records))
         states: Any = pa.array(_TRANSACTION_STATES)
         return states.take(pa.array(bits))
     if name.startswith(PROPERTY_PREFIX):

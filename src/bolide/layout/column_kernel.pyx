@@ -1,0 +1,566 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Columns of many records without an object for each of them: where records and their properties are, and Arrow's buffers.
+
+Each function does what one in `columns`, `property_columns` or `record_parts` does by numpy and Arrow. Those are the
+reference and run where this is not built; the tests hold both equal. Places are bytes of `raw`. A place outside it
+raises ValueError; what is too large or too rare for a function is None, and left to the reference. `allocate` makes the
+buffers that are returned: it is `pyarrow.allocate_buffer`, whose memory is used again without being zeroed.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+include "crc32.pxi"
+
+DEF MIN_RECORD = 91
+DEF HEAD = 88
+DEF PROOF = 36
+cdef uint32_t MAGIC_V1 = 0xDAA320A7U
+cdef uint32_t MAGIC_V2 = 0xDAA320ABU
+DEF MOST = 0x7FFFFFFF  # bytes that offsets of 32 bits can name
+DEF MANY_PAIRS = 64
+DEF SHORT = 32
+
+cdef const char* HEX = b"0123456789ABCDEF"
+
+cdef struct Pair:
+    int32_t name
+    int32_t mark  # the byte between name and value
+    int32_t end
+
+
+cdef inline uint32_t u32_at(const uint8_t* p) noexcept nogil:
+    return <uint32_t>p[0] << 24 | <uint32_t>p[1] << 16 | <uint32_t>p[2] << 8 | <uint32_t>p[3]
+
+
+cdef inline int64_t i64_at(const uint8_t* p) noexcept nogil:
+    return <int64_t>(<uint64_t>u32_at(p) << 32 | u32_at(p + 4))
+
+
+cdef inline int64_t i16_at(const uint8_t* p) noexcept nogil:
+    return <int16_t>(<uint16_t>p[0] << 8 | p[1])
+
+
+cdef uint8_t* pointer(object buffer) except? NULL:
+    """The bytes of a buffer, which whoever asks keeps."""
+    cdef signed char[::1] view = buffer  # as Arrow names its bytes
+    return <uint8_t*>&view[0] if view.shape[0] else NULL
+
+
+cdef inline uint8_t* copied(uint8_t* to, const uint8_t* to_end, const uint8_t* p, const uint8_t* end, int64_t size) noexcept nogil:
+    """Copy `size` bytes; where there is room on both sides a short piece is copied with what follows it."""
+    if size <= SHORT and end - p >= SHORT and to_end - to >= SHORT:
+        memcpy(to, p, SHORT)
+    else:
+        memcpy(to, p, size)
+    return to + size
+
+
+cdef int64_t record_end(const uint8_t* raw, int64_t at, int64_t size) noexcept nogil:
+    """Where the record that begins at `at` ends; -1 where none begins or its lengths do not add up."""
+    cdef const uint8_t* p = raw + at
+    cdef int64_t total, place, length
+    cdef uint32_t magic, flag
+    if size - at < MIN_RECORD:
+        return -1
+    total = <int32_t>u32_at(p)
+    magic = u32_at(p + 4)
+    if total < MIN_RECORD or total > size - at or (magic != MAGIC_V1 and magic != MAGIC_V2):
+        return -1
+    flag = u32_at(p + 36)
+    place = at + HEAD + 12 * ((flag >> 4 & 1) + (flag >> 5 & 1))
+    if place > size:
+        return -1
+    length = <int32_t>u32_at(raw + place - 4)
+    if length > 0:
+        place += length
+    if place + 2 > size:
+        return -1
+    if magic == MAGIC_V2:
+        length = i16_at(raw + place)
+        place += 2
+    else:
+        length = raw[place]
+        place += 1
+        if length > 127:
+            return -1
+    if length < 0:
+        return -1
+    place += length + 2
+    if place > size:
+        return -1
+    length = i16_at(raw + place - 2)
+    if length > 0:
+        place += length
+    return place if place == at + total else -1
+
+
+cdef class Places:
+    """Places that are found one after the other, as bytes of int64."""
+
+    cdef int64_t* _at
+    cdef Py_ssize_t _count, _room
+
+    def __dealloc__(self):
+        free(self._at)
+
+    cdef int add(self, int64_t at) except -1:
+        cdef int64_t* more
+        if self._count == self._room:
+            more = <int64_t*>realloc(self._at, (2 * self._room + 1024) * sizeof(int64_t))
+            if more == NULL:
+                raise MemoryError()
+            self._at = more
+            self._room = 2 * self._room + 1024
+        self._at[self._count] = at
+        self._count += 1
+        return 0
+
+    cdef bytes taken(self):
+        return PyBytes_FromStringAndSize(<const char*>self._at, self._count * sizeof(int64_t))
+
+
+def chained(const uint8_t[::1] raw not None):
+    """Where records back to back from byte 0 begin, up to the first invalid one: int64 each."""
+    cdef Places found = Places()
+    cdef int64_t at = 0, end, size = raw.shape[0]
+    while at < size:
+        end = record_end(&raw[0], at, size)
+        if end < 0:
+            break
+        found.add(at)
+        at = end
+    return found.taken()
+
+
+def proven(const uint8_t[::1] raw not None, int64_t base):
+    """Where records begin that name their own place in the log, `base` being that of byte 0: int64 each, and the place
+    of the next one if the buffer truncates it, else -1."""
+    cdef Places found = Places()
+    cdef int64_t at = 0, end, total, cut = -1, size = raw.shape[0]
+    cdef const uint8_t* p
+    cdef const uint8_t* next
+    while size >= MIN_RECORD and size - at >= PROOF:
+        p = &raw[at]
+        if p[4] != 0xDA or (u32_at(p + 4) != MAGIC_V1 and u32_at(p + 4) != MAGIC_V2) or i64_at(p + 28) != at + base:
+            next = <const uint8_t*>memchr(p + 5, 0xDA, size - at - 5)
+            if next == NULL:
+                break
+            at = next - &raw[0] - 4
+            continue
+        total = <int32_t>u32_at(p)
+        end = record_end(&raw[0], at, size)
+        if end >= 0:
+            found.add(at)
+            at = end
+            cut = -1
+            continue
+        if cut < 0 and total >= MIN_RECORD and total > size - at:
+            cut = at
+        at += 1
+    return found.taken(), cut
+
+
+def gathered(
+    const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None, allocate
+):
+    """The bytes between each `begin` and `end` back to back, as the offsets (int32) and the data of an Arrow array."""
+    cdef Py_ssize_t count = begin.shape[0], i
+    cdef int64_t total = checked(raw, begin, end)
+    cdef object offsets, data
+    cdef int32_t* offset
+    cdef uint8_t* to
+    cdef uint8_t* first
+    if total > MOST:
+        return None
+    offsets = allocate((count + 1) * sizeof(int32_t))
+    data = allocate(total)
+    offset = <int32_t*>pointer(offsets)
+    to = first = <uint8_t*>pointer(data)
+    offset[0] = 0
+    for i in range(count):
+        if end[i] > begin[i]:
+            to = copied(to, first + total, &raw[0] + begin[i], &raw[0] + raw.shape[0], end[i] - begin[i])
+        offset[i + 1] = <int32_t>(to - first)
+    return offsets, data
+
+
+cdef int64_t checked(const uint8_t[::1] raw, const int64_t[::1] begin, const int64_t[::1] end) except -1:
+    """How many bytes lie between all of them together. Raises ValueError where one is not within `raw`."""
+    cdef int64_t total = 0
+    cdef Py_ssize_t i
+    if begin.shape[0] != end.shape[0]:
+        raise ValueError(f"{begin.shape[0]} places begin and {end.shape[0]} end")
+    for i in range(begin.shape[0]):
+        if begin[i] < 0 or end[i] < begin[i] or end[i] > raw.shape[0]:
+            raise ValueError(f"{raw.shape[0]} bytes do not hold what lies between {begin[i]} and {end[i]}")
+        total += end[i] - begin[i]
+    return total
+
+
+def matching(
+    const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None,
+    const int32_t[::1] wanted not None
+):
+    """One byte each: whether these bytes have the CRC `wanted`, of whose 32 bits a record keeps 31; none of them do."""
+    cdef Py_ssize_t count = begin.shape[0], i
+    cdef bytes found
+    cdef char* to
+    checked(raw, begin, end)
+    if wanted.shape[0] != count:
+        raise ValueError(f"{count} bodies have {wanted.shape[0]} CRCs")
+    found = PyBytes_FromStringAndSize(NULL, count)
+    to = PyBytes_AS_STRING(found)
+    with nogil:
+        for i in range(count):
+            to[i] = (
+                begin[i] == end[i]
+                or <int32_t>(crc32(&raw[0] + begin[i], end[i] - begin[i]) & 0x7FFFFFFF) == wanted[i]
+            )
+    return found
+
+
+cdef inline uint8_t* decimal(uint8_t* to, uint32_t number) noexcept nogil:
+    cdef uint8_t digits[10]
+    cdef int count = 0
+    while True:
+        digits[count] = <uint8_t>(48 + number % 10)
+        number //= 10
+        count += 1
+        if number == 0:
+            break
+    while count > 0:
+        count -= 1
+        to[0] = digits[count]
+        to += 1
+    return to
+
+
+cdef inline uint8_t* host_v4(uint8_t* to, const uint8_t* host) noexcept nogil:
+    """``ip:port`` of the eight bytes of an IPv4 host: no more than 27 characters."""
+    cdef int32_t port = <int32_t>u32_at(host + 4)
+    cdef int i
+    for i in range(4):
+        to = decimal(to, host[i])
+        to[0] = 46 if i < 3 else 58
+        to += 1
+    if port < 0:
+        to[0] = 45
+        return decimal(to + 1, <uint32_t>0 - <uint32_t>port)
+    return decimal(to, <uint32_t>port)
+
+
+def hosts(
+    const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None, allocate
+):
+    """``ip:port`` of stored hosts, as offsets (int32) and text; None where one is not IPv4."""
+    cdef Py_ssize_t count = begin.shape[0], i
+    cdef uint8_t text[32]
+    cdef int64_t size = 0
+    cdef const uint8_t* last = NULL
+    cdef const uint8_t* host
+    cdef uint8_t* to
+    cdef uint8_t* first
+    cdef int32_t* offset
+    cdef object offsets, data
+    checked(raw, begin, end)
+    if count * 32 > MOST:
+        return None
+    offsets = allocate((count + 1) * sizeof(int32_t))
+    data = allocate(32 * count)
+    offset = <int32_t*>pointer(offsets)
+    to = first = <uint8_t*>pointer(data)
+    offset[0] = 0
+    for i in range(count):
+        if end[i] - begin[i] != 8:
+            return None
+        host = &raw[0] + begin[i]
+        if last == NULL or memcmp(host, last, 8) != 0:
+            size = host_v4(text, host) - text
+            last = host
+        memcpy(to, text, 32)
+        to += size
+        offset[i + 1] = <int32_t>(to - first)
+    return offsets, data.slice(0, to - first)
+
+
+cdef inline uint8_t* hex_of(uint8_t* to, const uint8_t* p, int64_t size) noexcept nogil:
+    cdef int64_t i
+    for i in range(size):
+        to[2 * i] = HEX[p[i] >> 4]
+        to[2 * i + 1] = HEX[p[i] & 15]
+    return to + 2 * size
+
+
+def offset_ids(
+    const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None,
+    const int64_t[::1] records not None, allocate
+):
+    """A broker's ids of the `records` that begin there, out of their store hosts: offsets (int32) and text."""
+    cdef Py_ssize_t count = begin.shape[0], i
+    cdef int64_t total = 2 * checked(raw, begin, end) + 16 * count
+    cdef const uint8_t* last = NULL
+    cdef const uint8_t* host
+    cdef uint8_t* to
+    cdef uint8_t* first
+    cdef int32_t* offset
+    cdef object offsets, data
+    if records.shape[0] != count:
+        raise ValueError(f"{count} hosts are of {records.shape[0]} records")
+    if total > MOST:
+        return None
+    offsets = allocate((count + 1) * sizeof(int32_t))
+    data = allocate(total)
+    offset = <int32_t*>pointer(offsets)
+    to = first = <uint8_t*>pointer(data)
+    offset[0] = 0
+    for i in range(count):
+        if records[i] < 0 or records[i] + PROOF > raw.shape[0]:
+            raise ValueError(f"{raw.shape[0]} bytes do not hold the record at {records[i]}")
+        to = hex_of(to, &raw[0] + begin[i], end[i] - begin[i])
+        to = hex_of(to, &raw[0] + records[i] + 28, 8)
+        offset[i + 1] = <int32_t>(to - first)
+    return offsets, data
+
+
+cdef class PropertyPairs:
+    """The pairs of the property strings that lie between each `begin` and `end`, as `property_columns.Pairs` has them."""
+
+    cdef const uint8_t[::1] _raw
+    cdef Pair* _pairs
+    cdef int32_t* _first
+    cdef Py_ssize_t _rows, _count, _room
+    cdef readonly bint plain
+    """Whether all of them are ASCII; others must be known to be UTF-8."""
+    cdef readonly bint complete
+    """False where a long row may name a property twice: then nothing here can be used."""
+
+    def __dealloc__(self):
+        free(self._pairs)
+        free(self._first)
+
+    def __init__(
+        self, const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None
+    ):
+        cdef Py_ssize_t i
+        cdef uint64_t high = 0
+        checked(raw, begin, end)
+        if self._first != NULL:
+            raise ValueError("the pairs are split already")
+        self._raw = raw
+        self.complete = raw.shape[0] <= MOST
+        self._rows = begin.shape[0]
+        self._first = <int32_t*>realloc(NULL, (self._rows + 1) * sizeof(int32_t))
+        if self._first == NULL:
+            raise MemoryError()
+        self._first[0] = 0
+        for i in range(self._rows):
+            if self.complete and begin[i] < end[i]:
+                high |= high_bits(&raw[0] + begin[i], end[i] - begin[i])
+                self._split(&raw[0], &raw[0] + begin[i], &raw[0] + end[i])
+            self._first[i + 1] = <int32_t>self._count
+        self.plain = high & 0x8080808080808080U == 0
+
+    cdef int _split(self, const uint8_t* raw, const uint8_t* p, const uint8_t* end) except -1:
+        cdef const uint8_t* mark
+        cdef const uint8_t* stop
+        cdef Py_ssize_t first = self._count
+        cdef uint64_t seen = 0, bit
+        while p < end:
+            stop = <const uint8_t*>memchr(p, 2, end - p)
+            if stop == NULL:
+                stop = end
+            mark = <const uint8_t*>memchr(p, 1, stop - p)
+            if mark != NULL and mark > p and mark + 1 < stop:
+                bit = <uint64_t>1 << ((p[0] * 7 + mark[-1] * 13 + (mark - p)) & 63)
+                if seen & bit:
+                    self._drop(raw, first, p, mark - p)
+                seen |= bit
+                self._reserve()
+                self._pairs[self._count].name = <int32_t>(p - raw)
+                self._pairs[self._count].mark = <int32_t>(mark - raw)
+                self._pairs[self._count].end = <int32_t>(stop - raw)
+                self._count += 1
+            p = stop + 1
+        return 0
+
+    cdef void _drop(self, const uint8_t* raw, Py_ssize_t first, const uint8_t* name, int64_t size) noexcept:
+        """Take the pair of this name out of the row, for the last of two wins."""
+        cdef Py_ssize_t i
+        cdef Pair* pair
+        if self._count - first > MANY_PAIRS:
+            self.complete = False
+            return
+        for i in range(first, self._count):
+            pair = self._pairs + i
+            if pair.mark - pair.name == size and memcmp(raw + pair.name, name, size) == 0:
+                self._count -= 1
+                while i < self._count:
+                    self._pairs[i] = self._pairs[i + 1]
+                    i += 1
+                return
+
+    cdef int _reserve(self) except -1:
+        cdef Pair* more
+        if self._count == self._room:
+            more = <Pair*>realloc(self._pairs, (2 * self._room + 1024) * sizeof(Pair))
+            if more == NULL:
+                raise MemoryError()
+            self._pairs = more
+            self._room = 2 * self._room + 1024
+        return 0
+
+    def maps(self, allocate):
+        """The buffers of a map array: its offsets; offsets and data of the names; offsets and data of the values."""
+        cdef const uint8_t* raw = &self._raw[0] if self._raw.shape[0] else NULL
+        cdef const uint8_t* raw_end = raw + self._raw.shape[0]
+        cdef int64_t in_names = 0, in_values = 0
+        cdef Py_ssize_t i
+        cdef object offsets, names, values, name_offsets, value_offsets
+        cdef int32_t* name_offset
+        cdef int32_t* value_offset
+        cdef uint8_t* name
+        cdef uint8_t* value
+        cdef uint8_t* name_end
+        cdef uint8_t* value_end
+        cdef int32_t name_at = 0, value_at = 0
+        cdef Pair pair
+        for i in range(self._count):
+            in_names += self._pairs[i].mark - self._pairs[i].name
+            in_values += self._pairs[i].end - self._pairs[i].mark - 1
+        offsets = allocate((self._rows + 1) * sizeof(int32_t))
+        names = allocate(in_names)
+        values = allocate(in_values)
+        name_offsets = allocate((self._count + 1) * sizeof(int32_t))
+        value_offsets = allocate((self._count + 1) * sizeof(int32_t))
+        name_offset = <int32_t*>pointer(name_offsets)
+        value_offset = <int32_t*>pointer(value_offsets)
+        name = <uint8_t*>pointer(names)
+        value = <uint8_t*>pointer(values)
+        name_end = name + in_names
+        value_end = value + in_values
+        name_offset[0] = value_offset[0] = 0
+        for i in range(self._count):
+            pair = self._pairs[i]
+            name = copied(name, name_end, raw + pair.name, raw_end, pair.mark - pair.name)
+            value = copied(value, value_end, raw + pair.mark + 1, raw_end, pair.end - pair.mark - 1)
+            name_at += pair.mark - pair.name
+            value_at += pair.end - pair.mark - 1
+            name_offset[i + 1] = name_at
+            value_offset[i + 1] = value_at
+        memcpy(pointer(offsets), self._first, (self._rows + 1) * sizeof(int32_t))
+        return offsets, name_offsets, names, value_offsets, values
+
+    def values(self, bytes name not None, allocate):
+        """The value of this name in every row: how many rows lack it, the bits of those that have it, offsets, data."""
+        cdef const uint8_t* raw = &self._raw[0] if self._raw.shape[0] else NULL
+        cdef const uint8_t* raw_end = raw + self._raw.shape[0]
+        cdef Py_ssize_t hint = 0, nulls = 0, at, i
+        cdef int64_t total = 0
+        cdef object bits, offsets, data
+        cdef uint8_t* bit
+        cdef uint8_t* to
+        cdef uint8_t* to_end
+        cdef int32_t* offset
+        cdef int32_t* found = <int32_t*>realloc(NULL, (self._rows + 1) * sizeof(int32_t))
+        if found == NULL:
+            raise MemoryError()
+        try:
+            for i in range(self._rows):
+                at = self._find(raw, i, hint, <const uint8_t*>PyBytes_AS_STRING(name), len(name))
+                found[i] = <int32_t>at
+                if at < 0:
+                    nulls += 1
+                else:
+                    hint = at - self._first[i]
+                    total += self._pairs[at].end - self._pairs[at].mark - 1
+            bits = allocate((self._rows + 7) // 8)
+            offsets = allocate((self._rows + 1) * sizeof(int32_t))
+            data = allocate(total)
+            bit = <uint8_t*>pointer(bits)
+            offset = <int32_t*>pointer(offsets)
+            to = <uint8_t*>pointer(data)
+            to_end = to + total
+            memset(bit, 0, (self._rows + 7) // 8)
+            offset[0] = 0
+            for i in range(self._rows):
+                offset[i + 1] = offset[i]
+                at = found[i]
+                if at >= 0:
+                    bit[i >> 3] |= <uint8_t>(1 << (i & 7))
+                    total = self._pairs[at].end - self._pairs[at].mark - 1
+                    to = copied(to, to_end, raw + self._pairs[at].mark + 1, raw_end, total)
+                    offset[i + 1] += <int32_t>total
+        finally:
+            free(found)
+        return nulls, bits, offsets, data
+
+    cdef inline Py_ssize_t _find(
+        self, const uint8_t* raw, Py_ssize_t row, Py_ssize_t hint, const uint8_t* name, Py_ssize_t size
+    ) noexcept:
+        """The pair of this name in a row, -1 without one; first the pair at the place of the `hint` is compared."""
+        cdef Py_ssize_t at = self._first[row] + hint
+        if at < self._first[row + 1] and self._is(raw, at, name, size):
+            return at
+        for at in range(self._first[row], self._first[row + 1]):
+            if self._is(raw, at, name, size):
+                return at
+        return -1
+
+    cdef inline bint _is(self, const uint8_t* raw, Py_ssize_t at, const uint8_t* name, Py_ssize_t size) noexcept:
+        cdef Pair* pair = self._pairs + at
+        return pair.mark - pair.name == size and memcmp(raw + pair.name, name, size) == 0
+
+
+cdef inline uint64_t high_bits(const uint8_t* p, int64_t size) noexcept nogil:
+    """All bytes in one, eight at a time."""
+    cdef uint64_t found = 0, eight
+    while size >= 8:
+        memcpy(&eight, p, 8)
+        found |= eight
+        p += 8
+        size -= 8
+    while size > 0:
+        found |= p[0]
+        p += 1
+        size -= 1
+    return found
+
+
+def split(const int32_t[::1] offsets not None, const uint8_t[::1] text not None, allocate):
+    """The words between blanks of the texts that lie from offset to offset: the offsets of the lists (int32), then
+    offsets and data of the words."""
+    cdef Py_ssize_t count = offsets.shape[0] - 1, i
+    cdef int64_t at, begin, words = 0, most = 0
+    cdef object lists, word_offsets, data
+    cdef int32_t* list_offset
+    cdef int32_t* word_offset
+    cdef uint8_t* to
+    cdef uint8_t* first
+    for i in range(count):
+        if offsets[i] < 0 or offsets[i + 1] < offsets[i] or offsets[i + 1] > text.shape[0]:
+            raise ValueError(f"{text.shape[0]} bytes do not hold a text from {offsets[i]} to {offsets[i + 1]}")
+        most += (offsets[i + 1] - offsets[i] + 1) // 2
+    lists = allocate((count + 1) * sizeof(int32_t))
+    word_offsets = allocate((most + 1) * sizeof(int32_t))
+    data = allocate(text.shape[0])
+    list_offset = <int32_t*>pointer(lists)
+    word_offset = <int32_t*>pointer(word_offsets)
+    to = first = <uint8_t*>pointer(data)
+    list_offset[0] = word_offset[0] = 0
+    for i in range(count):
+        at = offsets[i]
+        while at < offsets[i + 1]:
+            begin = at
+            while at < offsets[i + 1] and text[at] != 32:
+                to[0] = text[at]
+                to += 1
+                at += 1
+            if at > begin:
+                words += 1
+                word_offset[words] = <int32_t>(to - first)
+            at += 1
+        list_offset[i + 1] = <int32_t>words
+    return lists, word_offsets.slice(0, (words + 1) * sizeof(int32_t)), data.slice(0, to - first)
