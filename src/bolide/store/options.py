@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from bolide.declaration import (
     OURS,
@@ -129,6 +129,17 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     max_transfer_count_on_message_in_disk: Annotated[
         PositiveCount, READS("Messages one pull returns of those further back.")
     ] = 8
+    bulk_pull_count: Annotated[
+        PositiveCount,
+        READS(
+            "Messages one bulk pull returns. Spark's source sends bulk pulls. The limits above apply to all other "
+            "pulls; a larger one also applies to bulk pulls.",
+            java=OURS,
+        ),
+    ] = 1024
+    bulk_pull_bytes: Annotated[
+        Bytes, READS("Bytes one bulk pull returns; a single message may be longer.", java=OURS)
+    ] = 1024 * 1024
     tail_cache_bytes: Annotated[
         Bytes,
         READS("Memory for the newest messages, from which consumers that keep up are answered; 0: none.", java=OURS),
@@ -157,6 +168,17 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     def warning_ratio(self) -> float:
         """0.0 to 1.0, in RocketMQ's bounds."""
         return min(90, max(35, self.disk_space_warning_level_ratio)) / 100
+
+    def for_bulk_pulls(self) -> StoreOptions:
+        """Return a copy whose limits of pulls are those of bulk pulls, where these are larger."""
+        count, size = self.bulk_pull_count, self.bulk_pull_bytes
+        return structs.replace(
+            self,
+            max_transfer_bytes_on_message_in_memory=max(size, self.max_transfer_bytes_on_message_in_memory),
+            max_transfer_count_on_message_in_memory=max(count, self.max_transfer_count_on_message_in_memory),
+            max_transfer_bytes_on_message_in_disk=max(size, self.max_transfer_bytes_on_message_in_disk),
+            max_transfer_count_on_message_in_disk=max(count, self.max_transfer_count_on_message_in_disk),
+        )
 
     def delete_hours(self) -> frozenset[int]:
         """The hours of `delete_when`; raises `ConfigError` for anything but a list of hours."""

@@ -55,6 +55,18 @@ def test_records_are_given_from_the_offset_on(parts: Parts) -> None:
     assert bodies(parts.pulled(maxMsgNums=1)) == [b"0"]
 
 
+@pytest.mark.parametrize(
+    ("field", "count"),
+    [("1048576", 50), ("800", 4), ("1", 1), ("0", 32), ("-5", 32), ("", 32), ("many", 32), ("2147483648", 32)],
+)
+def test_a_bulk_pull_gets_what_it_takes_and_other_pulls_the_usual(parts: Parts, field: str, count: int) -> None:
+    fill(parts, 50)
+    assert 4 * len(parts.pulled(maxMsgNums=1).body) <= 800 < 5 * len(parts.pulled(maxMsgNums=1).body)
+    assert len(bodies(parts.pulled(maxMsgNums=1000, bolideBulkBytes=field))) == count
+    assert len(bodies(parts.pulled(maxMsgNums=1000))) == 32
+    assert len(bodies(parts.pulled(maxMsgNums=7, bolideBulkBytes=field))) == min(7, count)
+
+
 def test_pull_with_class_filter_is_refused(parts: Parts) -> None:
     fill(parts)
     answer = parts.pulled(sys_flag=0x4 | 0x8)

@@ -43,7 +43,7 @@ def fill(broker: Broker, count: int, size: int = 10) -> None:
 
 @pytest.mark.parametrize("answer", [32, 1024], ids=["32", "1024"])
 def test_answers_of_any_size_give_every_offset_once(answer: int) -> None:
-    with Broker(max_transfer_count_on_message_in_memory=answer) as broker:
+    with Broker(max_transfer_count_on_message_in_memory=answer, bulk_pull_count=1) as broker:
         fill(broker, 1500)
         for batch in (1, 7, 1024):
             reader = reader_of(broker, 3, 1500, pullBatchSize=batch, pullsInFlight=4)
@@ -51,11 +51,24 @@ def test_answers_of_any_size_give_every_offset_once(answer: int) -> None:
 
 
 def test_a_limit_in_bytes_leaves_no_gap() -> None:
-    with Broker(max_transfer_count_on_message_in_memory=1024) as broker:
+    with Broker(max_transfer_count_on_message_in_memory=1024, bulk_pull_bytes=1) as broker:
         broker.create_topic("T", queues=1)
         send(broker.namesrv_addr, [Message("T", b"x" * (1 + (n * 7919) % 9000)) for n in range(600)])
         reader = reader_of(broker, 0, 600, pullsInFlight=3)
         assert offsets(reader.chunks()) == list(range(600))
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [({}, 700), ({"bulk_pull_count": 200}, 200), ({"bulk_pull_count": 1}, 32), ({"bulk_pull_bytes": 1}, 700)],
+    ids=["default", "200", "off", "bytes off"],
+)
+def test_a_broker_answers_with_as_many_as_it_allows_a_bulk_pull(settings: dict[str, int], first: int) -> None:
+    with Broker(**settings) as broker:
+        fill(broker, 700)
+        chunks = list(reader_of(broker, 0, 700).chunks())
+        assert chunks[0][1] == first
+        assert offsets(iter(chunks)) == list(range(700))
 
 
 def test_a_filter_at_the_broker_gives_every_match(bolide_broker: Broker) -> None:

@@ -29,6 +29,7 @@ from bolide.broker.tables.pull_filter import PullFilter
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.names import LMQ_PREFIX, MASTER_ID
 from bolide.layout.permissions import PERM_READ
+from bolide.remoting.bulk_pulls import bulk_bytes
 from bolide.remoting.codes import (
     BINARY_TYPE,
     INVALID_PARAMETER,
@@ -231,14 +232,15 @@ class PullService(Service):
             reset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
             if reset >= 0:
                 return self._reset_to(reset, command, header, group, now)
+        bulk = bulk_bytes(command)
         try:
             found = self._store.read(
                 topic,
                 queue_id,
                 offset,
                 max_count=max(header.max_msg_nums, 1),
-                max_bytes=MAX_PULL_BYTES,
-                wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
+                max_bytes=bulk if bulk > 0 else MAX_PULL_BYTES,
+                wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen), bulk > 0),
             )
         except RecordDamaged as error:  # clients retry at the same offset, Java's too
             self._store.maintenance.problem = str(error)

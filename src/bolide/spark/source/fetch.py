@@ -1,10 +1,11 @@
 """Reads one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
 
-A broker decides how many messages an answer holds (32 by default, 8 from disk, or as many as fit into 256 KiB), so a
-reader that waits for each answer spends its time waiting. The first pull shows how many offsets an answer covers; then
-several pulls are in flight, each for that many. An answer may still be shorter: then the gap is pulled before the
-later answers are used, and later pulls ask for less; now and then one asks for more. With a filter at the broker an
-answer may cover more offsets than asked for: `rows` drops what arrives twice.
+A broker decides how many messages an answer holds. Bolide's gives as many as a bulk pull takes; RocketMQ's gives 32 by
+default, 8 from disk, or as many as fit into 256 KiB. A reader that waits for each answer spends its time waiting. The
+first pull shows how many offsets an answer covers; then several pulls are in flight, each for that many. An answer may
+still be shorter: then the gap is pulled before the later answers are used, and later pulls ask for less; now and then
+one asks for more. With a filter at the broker an answer may cover more offsets than asked for: `rows` drops what
+arrives twice.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
+from bolide.remoting.bulk_pulls import bulk_ext
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
@@ -79,7 +81,8 @@ class RangeReader:
         """Offsets that a pull asks for; 0 until the first answer."""
         self._depth = options.pulls_in_flight
         self._sent = 0
-        self._fields = pull_fields(options.group, part.queue, subscription=options.filters.expression)
+        fields = pull_fields(options.group, part.queue, subscription=options.filters.expression)
+        self._fields = {**fields, **bulk_ext()}
         self._failures = 0
         self._failing_since = 0.0
 

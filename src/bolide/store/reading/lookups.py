@@ -35,6 +35,7 @@ class Lookups:
         self.queues = queues
         self.index = index
         self.reader = QueueReader(log, options, memory_bytes)
+        self._bulk_reader = QueueReader(log, options.for_bulk_pulls(), memory_bytes)
         self._index_readable: bool = options.index_file_read_enable
         self._in_memory: i64 = memory_bytes * options.access_message_in_memory_max_ratio // 100
 
@@ -83,7 +84,8 @@ class Lookups:
     ) -> ReadResult:
         """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
         queue = self.queues.get(topic, queue_id)
-        return self.reader.read(
+        reader = self._bulk_reader if wanted.bulk else self.reader
+        return reader.read(
             queue,
             offset,
             max_count,

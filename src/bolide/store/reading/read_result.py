@@ -46,7 +46,7 @@ class Wanted:
     """Which records of a queue are read; None takes every one.
 
     tag_codes: tags codes of the unit; predicate: of the record's raw properties; units: what a filter bitmap surely
-    leaves out; enough: ends the search early, so that the next read continues it.
+    leaves out; enough: ends the search early, so that the next read continues it; bulk: by the limits of bulk pulls.
     """
 
     def __init__(
@@ -55,11 +55,13 @@ class Wanted:
         predicate: Callable[[bytes], bool] | None = None,
         units: UnitFilter | None = None,
         enough: Callable[[], bool] | None = None,
+        bulk: bool = False,
     ) -> None:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.units: UnitFilter | None = units
         self.enough: Callable[[], bool] | None = enough
+        self.bulk: bool = bulk
 
 
 EVERY_RECORD: Final = Wanted()

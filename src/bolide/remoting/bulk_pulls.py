@@ -1,0 +1,35 @@
+"""Extension field of Bolide in a pull: the maximum size of the response to a reader of whole queues.
+
+A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from further back). Consumers need
+no more, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
+applies `bulkPullCount` and `bulkPullBytes` instead, and never exceeds the number in the field. RocketMQ's brokers
+ignore it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.remoting.command import Command
+from bolide.remoting.headers.decode import java_int
+
+BULK_BYTES: Final = 1024 * 1024
+"""The usual maximum size in bytes; several responses may be in flight."""
+_KEY: Final = "bolideBulkBytes"
+_QUOTED: Final = b'"bolideBulkBytes"'
+
+
+def bulk_ext(most: int = BULK_BYTES) -> dict[str, str]:
+    """Return the field to send. `most` is the maximum size of the records in the response, in bytes."""
+    return {_KEY: str(most)}
+
+
+def bulk_bytes(pull: Command) -> int:
+    """Return the maximum size of the response to a bulk pull in bytes.
+
+    It is 0 for an ordinary pull, and for a field with anything but a positive int32.
+    """
+    raw = pull.raw_ext
+    if raw and _QUOTED not in raw:
+        return 0  # most pulls: their fields are not parsed for this
+    return max(java_int(pull.ext().get(_KEY, ""), 31) or 0, 0)
