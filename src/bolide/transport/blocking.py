@@ -25,6 +25,7 @@ CONNECT_TIMEOUT: Final = 3.0
 MAX_FRAME: Final = 16 * 1024 * 1024
 MAX_QUEUED: Final = 64 * 1024 * 1024
 READ_SIZE: Final = 256 * 1024
+MAX_OPAQUE: Final = 0x7FFFFFFF
 
 OnRequest = Callable[["ClientConnection", Command], None]
 
@@ -59,6 +60,44 @@ class Pending:
         self._answer, self._error = answer, error
 
 
+class PendingRun:
+    """Requests with successive opaques that were sent together. `deadline` is of `time.monotonic`."""
+
+    __slots__ = ("_answers", "_connection", "_error", "_left", "deadline", "opaque")
+
+    def __init__(self, connection: ClientConnection, opaque: int, count: int, deadline: float) -> None:
+        """`opaque`: of the first request."""
+        self.opaque = opaque
+        self.deadline = deadline
+        self._connection = connection
+        self._answers: list[Command | None] = [None] * count
+        self._left = count
+        self._error: BolideError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether `results` would return without reading."""
+        return self._left <= 0
+
+    def results(self) -> tuple[list[Command | None], BolideError | None]:
+        """Wait for the answers until the deadline.
+
+        Returns them in the order of the requests, None for each that did not arrive, and the reason if any did not:
+        `RequestTimeout` or `ConnectionLost`.
+        """
+        if not self.done:
+            self._connection.read_until(self)
+        return self._answers, self._error
+
+    def settle(self, answer: Command | None, error: BolideError | None) -> None:
+        """Called by the connection, once for each answer, or once with the error that ends all other requests."""
+        if answer is None:
+            self._left, self._error = 0, error
+        elif self._left > 0:
+            self._answers[answer.opaque - self.opaque] = answer
+            self._left -= 1
+
+
 class ClientConnection:
     """One TCP connection to a name server or broker. Make it with `connect`; a context manager that closes it."""
 
@@ -74,7 +113,7 @@ class ClientConnection:
         self._socket = sock
         self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
-        self._waiting: dict[int, Pending] = {}
+        self._waiting: dict[int, Pending | PendingRun] = {}
         self._opaque = 0
         self._answered = False
 
@@ -124,6 +163,21 @@ class ClientConnection:
         self._flush(pending.deadline)
         return pending
 
+    def start_run(self, frames: Callable[[int], list[bytes]], count: int, timeout: float) -> PendingRun:
+        """Send `count` requests in one write. `frames` encodes them, with successive opaques from its argument on."""
+        if self._opaque + count > MAX_OPAQUE:
+            self._opaque = 0
+        first = self._opaque + 1
+        self._opaque += count
+        run = PendingRun(self, first, count, time.monotonic() + timeout)
+        if self.closed:
+            run.settle(None, ConnectionLost(f"the connection to {self.address} is closed"))
+            return run
+        self._core.send_frame(b"".join(frames(first)))
+        self._waiting.update(dict.fromkeys(range(first, first + count), run))
+        self._flush(run.deadline)
+        return run
+
     def request(self, command: Command, timeout: float) -> Command:
         """The answer to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` when closed."""
         return self.start(command, timeout).result()
@@ -158,12 +212,12 @@ class ClientConnection:
 
     # -- inside
 
-    def read_until(self, pending: Pending) -> None:
+    def read_until(self, pending: Pending | PendingRun) -> None:
         """Read and hand out answers until `pending` is settled or its deadline has passed."""
         while not pending.done:
             left = pending.deadline - time.monotonic()
             if left <= 0:
-                self._waiting.pop(pending.opaque, None)
+                self._waiting = {opaque: each for opaque, each in self._waiting.items() if each is not pending}
                 pending.settle(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
                 return
             self._read(left)
@@ -212,7 +266,7 @@ class ClientConnection:
         return lost(self.address, reason, answered=self._answered, encrypted=encrypted)
 
     def _next_opaque(self) -> int:
-        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
+        self._opaque = (self._opaque + 1) & MAX_OPAQUE
         return self._opaque
 
     def _end(self, error: BolideError) -> None:
