@@ -30,12 +30,12 @@ from bolide.spark.data_source import RocketMQDataSource
 from bolide.spark.sink.batch_log import BatchDecision, BatchLog
 from bolide.spark.sink.committing import PARTS, CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import HalfHandle
+from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.writer import StreamWriter
 from bolide.spark.spark_versions import ReadMaxRows
-from bolide.transport.blocking import Pending
+from bolide.transport.blocking import PendingRun
 
 IN_SCHEMA = StructType(
     [StructField("body", BinaryType()), StructField("properties", MapType(StringType(), StringType()))]
@@ -219,8 +219,10 @@ class _Driver:
                 reach("after_finish")
 
         class Ends(Ender):
-            def send_end(self, half: HalfHandle, how: int) -> Pending | None:
-                pending = super().send_end(half, how)
+            together = 1
+
+            def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
+                pending = super().send_ends(run, how)
                 reach("in_commit")
                 return pending
 

@@ -20,8 +20,7 @@ Q = Queue("T", "broker-a", 3)
 
 def decision(*places: int) -> BatchDecision:
     handles = Handles()
-    for place in places:
-        handles.add(HalfHandle(Q, place // 100, place))
+    handles.extend(Q, [place // 100 for place in places], list(places))
     return BatchDecision(handles, {Q: 7}, ["dead.parquet"])
 
 

@@ -11,11 +11,11 @@ from bolide.spark.errors import ClusterUnavailable, DataLost
 from bolide.spark.sink.batch_log import SUFFIX, BatchDecision, BatchLog
 from bolide.spark.sink.committing import CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import HalfHandle
+from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.testing.broker import Broker
-from bolide.transport.blocking import Pending
+from bolide.transport.blocking import PendingRun
 from tests.spark.sink_rounds import bodies, commit, records, stream_writer, undecided, write
 
 ONE = [b"1-%d" % number for number in range(20)]
@@ -139,9 +139,11 @@ def test_an_abort_after_a_failed_commit_gives_nothing_up(options: dict[str, str]
     left = [5]
 
     class Cut(Quick):
-        def send_end(self, half: HalfHandle, how: int) -> Pending | None:
+        together = 1
+
+        def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
             left[0] -= 1
-            return super().send_end(half, how) if left[0] >= 0 else None
+            return super().send_ends(run, how) if left[0] >= 0 else None
 
     with pytest.raises(ClusterUnavailable, match="15 of 20 half messages are not committed"):
         commit({**options, "deliveryTimeoutMs": "4000"}, written, 0, CommitParts(ender=Cut))

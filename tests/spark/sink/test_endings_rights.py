@@ -11,12 +11,12 @@ import pytest
 from bolide.spark.errors import NotPermitted
 from bolide.spark.sink.committing import CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import HalfHandle
+from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
-from bolide.transport.blocking import Pending
+from bolide.transport.blocking import PendingRun
 from tests.client.patient_blocking import Admin
 from tests.spark.acl import ROOT, grant, guarded, options_of
 from tests.spark.sink_rounds import commit, write
@@ -37,13 +37,14 @@ class Stopped(Exception):
 class Dies(Ender):
     """A driver that dies when it has sent half of the requests of a commit."""
 
+    together = 1
     sent = 0
 
-    def send_end(self, half: HalfHandle, how: int) -> Pending | None:
+    def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
         self.sent += 1
         if self.sent > len(BODIES) // 2:
             raise Stopped
-        return super().send_end(half, how)
+        return super().send_ends(run, how)
 
 
 def stored(broker: Broker) -> int:

@@ -1,4 +1,7 @@
-"""Rows to messages: every part of a row is where the protocol has it, and a bad row is refused in one sentence."""
+"""Rows to messages: every part of a row is where the protocol has it, and a bad row is refused in one sentence.
+
+Each row is read from columns and by the reference, which must agree.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from bolide.layout.properties import parse_properties
-from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
+from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, Task
+from tests.spark.sink.both_readers import as_sent, by_reference, from_columns
 
 TASK = Task("q", 3, 1)
 TIME = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -19,7 +23,10 @@ def read(*rows: dict[str, Any], topic: str = "T", immediate: bool = False) -> li
     names = list(rows[0])
     kinds = {"properties": pa.map_(pa.string(), pa.string()), "deliver_time": pa.timestamp("us", "UTC")}
     arrays = [pa.array([row[name] for row in rows], kinds.get(name)) for name in names]
-    return list(RowReader(topic, TASK, immediate).read(pa.RecordBatch.from_arrays(arrays, names=names)))
+    batch = pa.RecordBatch.from_arrays(arrays, names=names)
+    found = by_reference(batch, topic, TASK, immediate=immediate)
+    assert from_columns(batch, topic, TASK, immediate=immediate) == as_sent(found)
+    return found
 
 
 def one(**row: Any) -> Outgoing:
@@ -93,7 +100,8 @@ def test_times_are_moments_in_each_zone_of_spark_and_each_year(zone: str) -> Non
     ]
     times = pa.array(micros, pa.timestamp("us", zone))
     batch = pa.RecordBatch.from_arrays([pa.array([b"x"] * 6), times, times], ["body", "born_timestamp", "deliver_time"])
-    sent = list(RowReader("T", TASK, immediate=False).read(batch))
+    sent = by_reference(batch, "T", TASK)
+    assert from_columns(batch, "T", TASK) == as_sent(sent)
     assert all(isinstance(each, Outgoing) for each in sent)
     wanted = [None if each is None else each // 1000 for each in micros]
     assert [each.born_timestamp for each in sent if isinstance(each, Outgoing)] == wanted
@@ -112,6 +120,7 @@ def test_times_are_moments_in_each_zone_of_spark_and_each_year(zone: str) -> Non
         ({"delay_level": 1, "deliver_time": TIME}, "both delay_level and deliver_time"),
         ({"queue_id": -1}, "queues are counted from 0"),
         ({"flag": 1 << 40}, "does not fit into 32 bits"),
+        ({"body": b"x" * (MAX_BODY + 1)}, f"its body has {MAX_BODY + 1} bytes"),
         ({"properties": [("p", "x" * 40_000)]}, "more than 32767 bytes"),
         ({"immediate": True, "delay_level": 1}, "a message in a transaction cannot have"),
         ({"topic": None, "default": ""}, "topic (none): it names no topic"),

@@ -13,8 +13,10 @@ import pytest
 from bolide.layout.properties import parse_properties_bytes
 from bolide.remoting.command import Command
 from bolide.spark.errors import OptionError, RowRefused
-from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
-from bolide.spark.sink.sending import Bundle, Sender
+from bolide.spark.sink.bundles import Bundle
+from bolide.spark.sink.elements import ElementReader, Elements
+from bolide.spark.sink.messages import Refusal, Task
+from bolide.spark.sink.sending import Sender
 from bolide.spark.sink.sink_options import sink_options
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
@@ -32,8 +34,8 @@ def options(bolide_broker: Broker) -> dict[str, str]:
 def test_many_rows_travel_together_and_keep_their_order(options: dict[str, str]) -> None:
     requests: list[int] = []
 
-    def stored(bundle: Bundle, answer: Command) -> None:
-        requests.append(len(bundle.messages))
+    def stored(bundle: Bundle, answers: list[Command]) -> None:
+        requests.append(bundle.count)
 
     def refused(refusal: Refusal) -> None:
         raise AssertionError(refusal)
@@ -43,9 +45,9 @@ def test_many_rows_travel_together_and_keep_their_order(options: dict[str, str])
     # Sends that get no answer in time go out once more, later and to another queue.
     patient = {**options, "batchBytes": "4096", "requestTimeoutMs": "240000", "deliveryTimeoutMs": "480000"}
     with closing(Sender(sink_options(patient), stored, refused)) as sender:
-        for message in RowReader("Out", TASK, immediate=False).read(rows):
-            assert isinstance(message, Outgoing)
-            sender.send(message)
+        for elements in ElementReader("Out", TASK, immediate=False).read(rows):
+            assert isinstance(elements, Elements)
+            sender.send(elements)
         sender.drain()
     assert sender.tally.stored == sum(requests) == count
     assert len(requests) < count / 20

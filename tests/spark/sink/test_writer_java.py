@@ -14,9 +14,9 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.spark.errors import ClusterUnavailable, RowRefused
 from bolide.spark.sink.committing import CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import HalfHandle
+from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
-from bolide.transport.blocking import Pending
+from bolide.transport.blocking import PendingRun
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.waiting import wait_until
 from tests.client.patient_blocking import Admin
@@ -108,11 +108,13 @@ def test_a_commit_cut_short_goes_on_with_what_is_not_visible(options: dict[str, 
     left = [70]
 
     class Killed(Ender):
-        def send_end(self, half: HalfHandle, how: int) -> Pending | None:
+        together = 1
+
+        def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
             left[0] -= 1
             if left[0] == 0:
                 raise ClusterUnavailable("killed")
-            return super().send_end(half, how) if left[0] > 0 else None
+            return super().send_ends(run, how) if left[0] > 0 else None
 
     with pytest.raises(ClusterUnavailable):
         commit({**options, "deliveryTimeoutMs": "1"}, [written], 0, CommitParts(ender=Killed))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
@@ -22,9 +22,10 @@ from bolide.layout.properties import property_value
 from bolide.layout.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS, PGROUP, TRAN_MSG
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import encode, make_request
 from bolide.spark.errors import ClusterUnavailable, DataLost, NotPermitted
-from bolide.spark.sink.half_handles import HalfHandle, Handles
+from bolide.spark.sink.frame_template import FrameTemplate
+from bolide.spark.sink.half_handles import HalfHandle, HalfRun, Handles, runs_of
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.fetch import RangeReader
@@ -32,11 +33,13 @@ from bolide.spark.source.members import master_alone
 from bolide.spark.source.patient_requests import connections, signed
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
-from bolide.transport.blocking import ClientConnection, Pending
+from bolide.transport.blocking import ClientConnection, PendingRun
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 IN_FLIGHT: Final = 512
+TOGETHER: Final = 128
+"""Requests that are written together."""
 LATE_S: Final = 5.0
 """Longer than a Java broker processes an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
 PAUSE_S: Final = 0.3
@@ -75,10 +78,22 @@ def producer_group(options: SinkOptions, query: str, batch: int) -> str:
     return f"{options.connection.group}-{query}-{batch}"
 
 
+@dataclass
+class _Unended:
+    """Half messages that were not ended, and why."""
+
+    halves: list[HalfHandle] = field(default_factory=list)
+    reason: str = ""
+    """Why the last of them was not."""
+    decided_before: int = 0
+    """How many of them had been decided before."""
+
+
 class Ender:
     """Ends the half messages of one batch. Use it from one thread; `close` it."""
 
     late: ClassVar[float] = LATE_S
+    together: ClassVar[int] = TOGETHER
 
     def __init__(self, options: SinkOptions, query: str, batch: int) -> None:
         self._options = options
@@ -115,15 +130,15 @@ class Ender:
         left: Handles | list[HalfHandle] = handles  # a list of a million takes memory; usually none is made
         doubtful = begun
         while left:
-            given_up = False
             try:
                 self._locate(left.by_queue if isinstance(left, Handles) else {half.queue for half in left})
                 if doubtful:
                     self._settle(left)
                     left = self._invisible(left, tails)
                 doubtful = True
-                left, reason, given_up = self._end(left, COMMIT)
-                if given_up:
+                unended = self._end(left, COMMIT)
+                left, reason = unended.halves, unended.reason
+                if left and unended.decided_before == len(left):
                     self._see(left, tails)
                     return
             except (DataLost, NotPermitted):
@@ -140,7 +155,7 @@ class Ender:
             return 0
         try:
             self._locate({half.queue for half in left})
-            return len(self._end(left, ROLLBACK)[0])
+            return len(self._end(left, ROLLBACK).halves)
         except BolideError:
             return len(left)
 
@@ -266,71 +281,66 @@ class Ender:
         finally:
             reader.close()
 
-    def _end(self, halves: Iterable[HalfHandle], how: int) -> tuple[list[HalfHandle], str, bool]:
-        """Send an END for each; returns those that may not be ended, why, and whether all were decided before."""
-        flight: deque[tuple[HalfHandle, Pending]] = deque()
-        left: list[HalfHandle] = []
+    def _end(self, halves: Handles | Iterable[HalfHandle], how: int) -> _Unended:
+        """Send an END for each; returns those that may not be ended."""
+        flight: deque[tuple[HalfRun, PendingRun]] = deque()
+        flying = 0
+        unended = _Unended()
         down: set[str] = set()
-        reason, decided_before = "", 0
-
-        def settle() -> None:
-            nonlocal reason, decided_before
-            half, pending = flight.popleft()
-            answer, why = self._answer(half.queue.broker, pending)
-            if answer is not None and answer.code == codes.NO_PERMISSION:
-                raise NotPermitted(f"{half.queue}: {why}; ending half messages needs the right Pub to the topic")
-            if answer is None or answer.code != codes.SUCCESS:
-                reason = why
-            elif answer.remark:  # Bolide says of a repeated END that it had no effect
-                reason = why
-                decided_before += 1
-            else:
-                return
-            left.append(half)
-
-        for half in halves:
-            while len(flight) >= IN_FLIGHT:
-                settle()
-            broker = half.queue.broker
-            pending = None if broker in down else self.send_end(half, how)
+        for run in runs_of(halves, self.together):
+            while flight and flying + len(run) > IN_FLIGHT:
+                flying -= len(flight[0][0])
+                _settle(*flight.popleft(), unended)
+            broker = run.queue.broker
+            pending = None if broker in down else self.send_ends(run, how)
             if pending is None:
                 down.add(broker)  # each further try would wait as long as this one did
-                left.append(half)
-                reason = f"there is no connection to broker {broker}"
+                unended.halves += map(run.handle, range(len(run)))
+                unended.reason = f"there is no connection to broker {broker}"
             else:
-                flight.append((half, pending))
-        while flight:
-            settle()
-        left.sort(key=lambda half: (half.queue, half.physical_offset))  # the order in which they were sent
-        return left, reason, bool(left) and decided_before == len(left)
+                flight.append((run, pending))
+                flying += len(run)
+        for each in flight:
+            _settle(*each, unended)
+        unended.halves.sort(key=lambda half: (half.queue, half.physical_offset))  # the order in which they were sent
+        return unended
 
-    def send_end(self, half: HalfHandle, how: int) -> Pending | None:
-        """Send one END; None when there is no connection."""
-        broker = half.queue.broker
+    def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
+        """Send an END for each half message of a run; None when there is no connection."""
+        broker = run.queue.broker
         try:
             kind = self._kind(broker)
-            ext = {
-                "producerGroup": half.group or self._group,
-                "tranStateTableOffset": str(half.half_offset),
-                "commitLogOffset": str(half.physical_offset),
+            common = {
+                "producerGroup": run.group or self._group,
                 "commitOrRollback": str(how),
                 # Bolide refuses a late END unless it answers a check; Java has no such time to keep here.
                 "fromTransactionCheck": "false" if kind.repeats else "true",
-                "msgId": str(half.half_offset),
-                "topic": half.queue.topic,
+                "topic": run.queue.topic,
                 "bname": broker,
             }
-            command = signed(make_request(codes.END_TRANSACTION, 0, ext), self._options.connection)
-            return self._pool.get(self._address(broker)).start(command, self._options.timeout)
+            connection = self._pool.get(self._address(broker))
+            return connection.start_run(
+                lambda opaque: self._frames(run, common, opaque), len(run), self._options.timeout
+            )
         except (ConnectionLost, RequestTimeout):
             return None
 
-    def _answer(self, broker: str, pending: Pending) -> tuple[Command | None, str]:
-        try:
-            answer = pending.result()
-        except (ConnectionLost, RequestTimeout) as error:
-            return None, str(error)
-        return answer, f"broker {broker} answered {answer.code}: {answer.remark}"
+    def _frames(self, run: HalfRun, common: dict[str, str], opaque: int) -> list[bytes]:
+        places = zip(run.half_offsets, run.physical_offsets, range(opaque, opaque + len(run)), strict=True)
+        if not self._options.connection.access_key:
+            template = FrameTemplate(codes.END_TRANSACTION, common)
+            return [
+                template.frame(
+                    b'"tranStateTableOffset":"%d","commitLogOffset":"%d","msgId":"%d"' % (half, physical, half), number
+                )
+                for half, physical, number in places
+            ]
+        frames = []
+        for half, physical, number in places:
+            own = {"tranStateTableOffset": str(half), "commitLogOffset": str(physical), "msgId": str(half)}
+            command = make_request(codes.END_TRANSACTION, number, common | own)
+            frames.append(encode(signed(command, self._options.connection)))
+        return frames
 
     def _see(self, decided: list[HalfHandle], tails: Offsets) -> None:
         """Wait until half messages that were decided before are visible; the rest were given up."""
@@ -346,3 +356,23 @@ class Ender:
                 f"were given up by broker {brokers} before the batch was committed: find them in "
                 f"{TRANS_CHECK_MAX_TIME_TOPIC}, and raise transactionSeconds"
             )
+
+
+def _settle(run: HalfRun, pending: PendingRun, unended: _Unended) -> None:
+    """Wait for the answers to a run. Raises NotPermitted."""
+    answers, error = pending.results()
+    broker = run.queue.broker
+    for place, answer in enumerate(answers):
+        if answer is not None and answer.code == codes.SUCCESS and not answer.remark:
+            continue
+        if answer is None:
+            unended.reason = str(error)
+        else:
+            unended.reason = f"broker {broker} answered {answer.code}: {answer.remark}"
+            if answer.code == codes.NO_PERMISSION:
+                raise NotPermitted(
+                    f"{run.queue}: {unended.reason}; ending half messages needs the right Pub to the topic"
+                )
+            if answer.code == codes.SUCCESS:  # Bolide says of a repeated END that it had no effect
+                unended.decided_before += 1
+        unended.halves.append(run.handle(place))

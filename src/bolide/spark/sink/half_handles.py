@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import TypeAlias
 
 from bolide.spark.source.queues import Queue
@@ -28,6 +29,23 @@ class HalfHandle:
     """The producer group it belongs to; empty: that of the batch at hand."""
 
 
+@dataclass(frozen=True)
+class HalfRun:
+    """Half messages of one queue and one group, in order."""
+
+    queue: Queue
+    half_offsets: array[int]
+    physical_offsets: array[int]
+    group: str = ""
+
+    def __len__(self) -> int:
+        return len(self.half_offsets)
+
+    def handle(self, place: int) -> HalfHandle:
+        """One of them."""
+        return HalfHandle(self.queue, self.half_offsets[place], self.physical_offsets[place], self.group)
+
+
 @dataclass
 class Handles:
     """Half messages by the queue that they will enter, in the order in which they were sent."""
@@ -42,11 +60,18 @@ class Handles:
             for half_offset, physical_offset in zip(*self.by_queue[queue], strict=True):
                 yield HalfHandle(queue, half_offset, physical_offset)
 
-    def add(self, half: HalfHandle) -> None:
-        """Take one up."""
-        halves, physicals = self.by_queue.setdefault(half.queue, (array("q"), array("q")))
-        halves.append(half.half_offset)
-        physicals.append(half.physical_offset)
+    def runs(self, most: int) -> Iterator[HalfRun]:
+        """All in the order of iteration, at most so many together."""
+        for queue in sorted(self.by_queue, key=lambda queue: (queue.broker, queue)):
+            halves, physicals = self.by_queue[queue]
+            for at in range(0, len(halves), most):
+                yield HalfRun(queue, halves[at : at + most], physicals[at : at + most])
+
+    def extend(self, queue: Queue, half_offsets: list[int], physical_offsets: list[int]) -> None:
+        """Append half messages of one queue."""
+        halves, physicals = self.by_queue.setdefault(queue, (array("q"), array("q")))
+        halves.extend(half_offsets)
+        physicals.extend(physical_offsets)
 
     def update(self, other: Handles) -> None:
         """Append all of another task."""
@@ -73,6 +98,21 @@ class Handles:
         for topic, broker, queue_id, halves, physicals in packed:
             handles.by_queue[Queue(topic, broker, queue_id)] = (_array(halves), _array(physicals))
         return handles
+
+
+def runs_of(halves: Handles | Iterable[HalfHandle], most: int) -> Iterator[HalfRun]:
+    """The half messages in their order, neighbours of one queue and group together, at most so many."""
+    if isinstance(halves, Handles):
+        yield from halves.runs(most)
+        return
+    for (queue, group), some in groupby(halves, lambda half: (half.queue, half.group)):
+        while run := list(islice(some, most)):
+            yield HalfRun(
+                queue,
+                array("q", [half.half_offset for half in run]),
+                array("q", [half.physical_offset for half in run]),
+                group,
+            )
 
 
 def _bytes(numbers: array[int]) -> bytes:

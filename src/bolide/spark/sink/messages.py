@@ -1,4 +1,6 @@
-"""From rows to messages: a row becomes the fields of one SEND, or a sentence that says why it cannot.
+"""From a row to a message: a row becomes the fields of one SEND, or a sentence that says why it cannot.
+
+This is the reference. `elements` builds ordinary rows from columns, and calls it for all others.
 
 A message's id is derived from its position (query, batch, partition, row), not from the clock: if Spark runs a task
 again, a row keeps its id, so that a consumer can detect a repeated message.
@@ -7,7 +9,7 @@ again, a row keeps its id, so that a consumer can detect a repeated message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -18,11 +20,13 @@ from bolide.layout import property_names as names
 from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.properties import format_properties
 from bolide.spark.errors import RowRefused
-from bolide.spark.times import milliseconds_of
+from bolide.transport.blocking import MAX_FRAME
 
 MAX_DELAY_LEVEL: Final = 18
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-_TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
+MAX_BODY: Final = MAX_FRAME - 256 * 1024
+"""Bytes of the largest body that fits into a frame, with the longest properties in JSON."""
+TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
 """Reserved names that are accepted in a column `properties`, so that rows that were read can be written."""
 
 
@@ -71,7 +75,6 @@ class Outgoing:
     """ms since the epoch; None: the time of sending."""
     alone: bool
     """True if it cannot be sent in a batch: it is delayed, or has its own born timestamp."""
-    values: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -107,42 +110,78 @@ def _joined(keys: Iterable[str | None]) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """An Arrow batch of a task, for the rows that are refused; its times are in ms since the epoch."""
+
+    batch: pa.RecordBatch
+    first: int
+    """Number of its first row in the task."""
+
+    def values(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """The values of rows, by their numbers in the task. Raises UnicodeDecodeError for text that is not UTF-8."""
+        some = self.batch.take(pa.array([row - self.first for row in rows], pa.int64()))
+        found: list[dict[str, Any]] = some.to_pylist()
+        return found
+
+    def refusal(self, row: int, topic: str, reason: str, *, of_the_row: bool = True) -> Refusal:
+        """The refusal of one row. A column that is not UTF-8 is left out."""
+        values: dict[str, Any] = {}
+        for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
+            try:
+                values[name] = column[row - self.first].as_py()
+            except UnicodeDecodeError:
+                continue
+        return Refusal(row, topic, reason, values, of_the_row)
+
+
 class RowReader:
     """Makes the messages of one task."""
 
     def __init__(self, topic: str, task: Task, immediate: bool) -> None:
-        """`immediate`: no row may ask for a delay."""
+        """`topic`: of rows without one. `immediate`: no row may ask for a delay."""
         self._topic = topic
         self._immediate = immediate
         place = f"{task.query}/{task.batch}/{task.partition}".encode()
-        self._ids = blake2b(place, digest_size=12).hexdigest().upper()
-        self._row = 0
+        self.ids = blake2b(place, digest_size=12).hexdigest().upper()
+        """The first part of the id of each message."""
         self._good_topics: set[str] = set()
 
-    @property
-    def rows(self) -> int:
-        """Rows seen so far."""
-        return self._row
-
-    def read(self, batch: pa.RecordBatch) -> Iterator[Outgoing | Refusal]:
-        """The rows of one Arrow batch, in order; times become ms since the epoch."""
-        columns = [milliseconds_of(column) for column in batch.columns]
-        for values in pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist():
-            topic = values.get("topic") or self._topic
+    def read(self, origin: RowOrigin, rows: Sequence[int]) -> Iterator[Outgoing | Refusal]:
+        """Some rows of a batch, by their numbers in the task."""
+        try:
+            all_values: Sequence[dict[str, Any] | None] = origin.values(rows)
+        except UnicodeDecodeError:  # of at least one
+            all_values = [None] * len(rows)
+        for row, values in zip(rows, all_values, strict=True):
+            topic = self._topic
             try:
-                yield self._message(values, topic)
+                values = values or origin.values([row])[0]
+                topic = values.get("topic") or topic
+                yield self._message(row, values, topic)
+            except UnicodeDecodeError:
+                yield origin.refusal(row, topic, "it contains text that is not valid UTF-8")
             except _Unfit as unfit:
-                yield Refusal(self._row, topic, str(unfit), values)
-            self._row += 1
+                yield Refusal(row, topic, str(unfit), values or {})
 
-    def _message(self, values: Mapping[str, Any], topic: str) -> Outgoing:
+    def check_topic(self, topic: str) -> bool:
+        """Whether rows may go to a topic of this name."""
+        try:
+            self._check_topic(topic)
+        except _Unfit:
+            return False
+        return True
+
+    def _message(self, row: int, values: Mapping[str, Any], topic: str) -> Outgoing:
         body = values["body"]
         if isinstance(body, str):
             body = body.encode()
         if not body:
             raise _Unfit("its body is empty, and RocketMQ stores no empty messages")
+        if len(body) > MAX_BODY:
+            raise _Unfit(f"its body has {len(body)} bytes, and a request has room for {MAX_BODY}")
         self._check_topic(topic)
-        properties = self._properties(values)
+        properties = self._properties(row, values)
         delayed = self._delay(values, properties)
         text = format_properties(properties)
         if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
@@ -160,7 +199,7 @@ class RowReader:
             raise _Unfit(f"flag is {flag}, which does not fit into 32 bits")
         born = values.get("born_timestamp")
         return Outgoing(
-            self._row,
+            row,
             topic,
             body,
             text,
@@ -169,7 +208,6 @@ class RowReader:
             values.get("route_key") or properties.get(names.SHARDING_KEY, ""),
             born,
             delayed or born is not None,
-            values,
         )
 
     def _check_topic(self, topic: str) -> None:
@@ -182,11 +220,11 @@ class RowReader:
         if len(self._good_topics) < 100_000:  # a bound on memory, not on topics
             self._good_topics.add(topic)
 
-    def _properties(self, values: Mapping[str, Any]) -> dict[str, str]:
-        unique = values.get("message_id") or f"{self._ids}{self._row:08X}"
+    def _properties(self, row: int, values: Mapping[str, Any]) -> dict[str, str]:
+        unique = values.get("message_id") or f"{self.ids}{row:08X}"
         properties = {names.UNIQ_KEY: unique, names.WAIT: "true"}
         for name, value in values.get("properties") or ():
-            if name and value and (name not in names.RESERVED or name in _TAKEN_OVER):
+            if name and value and (name not in names.RESERVED or name in TAKEN_OVER):
                 properties[name] = value
         for name, column in ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key")):
             if values.get(column):

@@ -1,43 +1,48 @@
 """Sends the messages of one task: grouped by queue, many requests in flight, retried until they are stored.
 
 Ordinary messages of one queue are sent together in one request; a batch that a broker refuses is sent again message by
-message, so that one bad row does not affect the others. Temporary failures are retried, at another queue unless the
-row names one. Two sends of one message may both be stored: at least once, or, as half messages, with one of the two
-never committed.
+message, so that one bad row does not affect the others. Half messages, delayed ones and those with a born timestamp
+cannot be sent in a batch: the requests of a run of them are written together. Temporary failures are retried, at
+another queue unless the row names one. Two sends of one message may both be stored: at least once, or, as half
+messages, with one of the two never committed.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from bolide.errors import BolideError, ConnectionLost, RequestTimeout
-from bolide.layout.hashes import java_hash
-from bolide.layout.names import AUTO_CREATE_TOPIC
-from bolide.layout.sysflag import TRANSACTION_PREPARED
+import numpy as np
+
+from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
-from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
-from bolide.remoting.command import Command, make_request
-from bolide.remoting.headers.send import SendMessageRequestHeaderV2
-from bolide.spark.errors import ClusterUnavailable, TopicMissing
-from bolide.spark.sink.messages import Outgoing, Refusal
+from bolide.remoting.command import Command
+from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.sink.bundles import Bundle
+from bolide.spark.sink.elements import NO_TIME, Elements
+from bolide.spark.sink.messages import Refusal
+from bolide.spark.sink.queue_choice import QueueChoice
+from bolide.spark.sink.send_frames import Frames
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.patient_requests import connections, signed
+from bolide.spark.source.patient_requests import connections
 from bolide.spark.source.queues import Queue
-from bolide.transport.blocking import ClientConnection, Pending
+from bolide.transport.blocking import ClientConnection, Pending, PendingRun
 
 STORED: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
 """Answers after which the message is in the broker's log."""
 MAX_IN_BATCH: Final = 1024
+MAX_IN_RUN: Final = 64
+"""Requests with one message each that are written together."""
 MAX_GATHERED: Final = 8 * 1024 * 1024
 """Bytes that wait for more messages of their queue, over all queues."""
+MAX_KEPT: Final = 64 * 1024 * 1024
+"""Bytes of rows with their columns after which nothing waits any longer: a message keeps its Arrow batch in memory."""
 MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
 """Bytes in flight; a single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
@@ -49,22 +54,8 @@ PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 2.0
 
 
-@dataclass(slots=True)
-class Bundle:
-    """Messages of one queue in one request."""
-
-    queue: Queue
-    messages: list[Outgoing]
-    size: int
-    deadline: float = 0.0
-    tries: int = 0
-    due: float = 0.0
-    pending: Pending | None = None
-    connection: ClientConnection | None = None
-    reason: str = ""
-
-
-Stored: TypeAlias = Callable[[Bundle, Command], None]
+Stored: TypeAlias = Callable[[Bundle, list[Command]], None]
+"""(messages, answers of their requests that stored some)"""
 Refused: TypeAlias = Callable[[Refusal], None]
 Marks: TypeAlias = Callable[[str, str, int], str]
 """(broker, its address, seconds since the message was born) -> properties that a half message carries there."""
@@ -83,6 +74,8 @@ class SendTally:
 class _Gathering:
     open: dict[Queue, Bundle] = field(default_factory=dict)
     size: int = 0
+    kept: int = 0
+    """Bytes of the rows that may wait."""
 
 
 class Sender:
@@ -95,83 +88,44 @@ class Sender:
         self._stored = stored
         self._refused = refused
         self._marks = marks
+        self._half = marks is not None
+        self._frames = Frames(options.connection, self._half)
+        self._most_singles = max(1, min(MAX_IN_RUN, options.sends_in_flight // 4))
         self._cluster = Cluster(options.connection)
         self._pool = connections(options.connection)
         self._gathering = _Gathering()
         self._flight: deque[Bundle] = deque()
         self._flying = 0
+        self._requests = 0
         self._again: deque[Bundle] = deque()
         self._current: dict[str, Queue] = {}
-        self._known: dict[str, tuple[float, list[Queue]]] = {}
-        self._turn = random.randrange(1 << 16)  # small tasks must not all start with the same queue
-        self._unknown_until: float | None = None
+        self._choice = QueueChoice(options, self._cluster, refused, self._pass_time)
 
     def close(self) -> None:
         """Close all connections; what was not drained is dropped."""
         self._pool.close()
         self._cluster.close()
 
-    def send(self, message: Outgoing) -> None:
-        """Add one message; waits while too much is in flight. Raises ClusterUnavailable."""
-        queues = self._queues(message)
-        if isinstance(queues, Refusal):
-            self._refused(queues)
+    def send(self, elements: Elements) -> None:
+        """Add messages; waits while too much is in flight. Raises ClusterUnavailable."""
+        groups, targets = self._choice.targets(elements)
+        if len(groups) == 1:
+            self._gather(elements, groups[0], free=True)
             return
-        size = ELEMENT_FIXED + len(message.body) + len(message.properties)
-        queue = self._choose(message, queues, size)
-        if message.alone or self._marks is not None:
-            self._flush(queue)  # earlier messages first
-            self._launch(Bundle(queue, [message], size))
-            return
-        self._gather(queue, message, size)
+        order = np.argsort(targets, kind="stable")
+        end = 0
+        for group, count in enumerate(np.bincount(targets, minlength=len(groups)).tolist()):
+            end += count
+            if count and groups[group]:
+                self._gather(elements.only(order[end - count : end]), groups[group], free=group == 0)
 
     def drain(self) -> None:
         """Wait until everything is stored or refused. Raises ClusterUnavailable."""
-        for queue in list(self._gathering.open):
-            self._flush(queue)
+        self._flush_all()
         while self._flight or self._again:
             self._step()
 
     # -- choosing a queue
-
-    def _queues(self, message: Outgoing) -> list[Queue] | Refusal:
-        """The writable queues for a message, or its refusal if there are none. Raises ClusterUnavailable.
-
-        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
-        the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.
-        """
-        topic, number = message.topic, message.queue_id
-        until, queues = self._known.get(topic, (0.0, []))
-        begin = now = time.monotonic()
-        known = now < until
-        while True:
-            try:
-                if not known:
-                    queues = self._cluster.queues([topic], writable=True)
-                    self._known[topic] = now + ROUTE_S, queues
-                fitting = queues if number is None else [queue for queue in queues if queue.queue_id == number]
-                if fitting:
-                    return fitting
-                broker = self._cluster.closed(topic, number)
-                if not broker and not queues:
-                    return _refusal(message, "the topic has no writable queue: check its permission", of_the_row=False)
-                if not broker:
-                    return _refusal(message, f"the topic has no writable queue {number}")
-                if now >= begin + self._options.patience:
-                    raise ClusterUnavailable(
-                        f"row {message.row} of this partition was not stored in topic {topic} within "
-                        f"{self._options.patience:g} s: no master of broker {broker} is registered, and its slaves "
-                        "take no messages; start it, or raise deliveryTimeoutMs"
-                    )
-                self._cluster.forget(topic)
-            except TopicMissing:
-                if self._unknown_until is None:
-                    self._unknown_until = time.monotonic() + self._options.patience
-                if time.monotonic() >= self._unknown_until:
-                    reason = f"no name server knew the topic within {self._options.patience:g} s: create it"
-                    return _refusal(message, reason, of_the_row=False)
-            self._pass_time()
-            known, now = False, time.monotonic()
 
     def _pass_time(self) -> None:
         """A pause in which answers to earlier sends are taken."""
@@ -180,35 +134,56 @@ class Sender:
             self._step()
         time.sleep(max(0.0, until - time.monotonic()))
 
-    def _choose(self, message: Outgoing, queues: list[Queue], size: int) -> Queue:
-        if message.queue_id is not None:
-            return queues[self._turn % len(queues)]
-        if message.route_key:
-            # As Java's SelectMessageQueueByHash: the remainder has the sign of the hash, then its absolute value.
-            return queues[abs(java_hash(message.route_key)) % len(queues)]
-        current = self._current.get(message.topic)
+    def _next(self, topic: str, queues: list[Queue], size: int) -> Queue:
+        """The queue for a message of this size that any queue may take: one after the other is filled."""
+        current = self._current.get(topic)
         bundle = None if current is None else self._gathering.open.get(current)
         if current is None or bundle is None or bundle.size + size > self._options.batch_bytes:
-            self._turn += 1
-            current = self._current[message.topic] = queues[self._turn % len(queues)]
+            current = self._current[topic] = self._choice.following(queues)
         return current
 
     # -- gathering
 
-    def _gather(self, queue: Queue, message: Outgoing, size: int) -> None:
-        bundle = self._gathering.open.get(queue)
-        if bundle is not None and bundle.size + size > self._options.batch_bytes:
+    def _gather(self, elements: Elements, queues: list[Queue], free: bool) -> None:
+        """Add messages to what waits for their queue: the only one, or if they are `free`, any of these."""
+        ends, data, most = elements.ends(), elements.bytes(), self._options.batch_bytes
+        begin, count = 0, len(elements)
+        while begin < count:
+            single, stop = self._alike(elements, begin)
+            size = int(ends[begin + 1] - ends[begin])
+            queue = self._next(elements.topic, queues, size) if free else queues[0]
+            bundle = self._gathering.open.get(queue)
+            if bundle is not None and (bundle.single != single or bundle.size + size > most):
+                self._flush(queue)
+                bundle = None
+            if bundle is None:
+                bundle = self._gathering.open[queue] = Bundle(queue, single)
+            limit = self._most_singles if single else MAX_IN_BATCH
+            fitting = int(np.searchsorted(ends, ends[begin] + most - bundle.size, "right")) - 1
+            end = max(begin + 1, min(stop, begin + limit - bundle.count, fitting))
+            bundle.add(elements, begin, end, data[ends[begin] : ends[end]])
+            self._gathering.size += int(ends[end] - ends[begin])
+            if bundle.size >= most or bundle.count >= limit:
+                self._flush(queue)
+            elif self._gathering.size > MAX_GATHERED:
+                self._flush(next(iter(self._gathering.open)))
+            begin = end
+        self._gathering.kept += elements.origin.batch.nbytes + len(data)
+        if self._gathering.kept > MAX_KEPT:
+            self._flush_all()
+
+    def _alike(self, elements: Elements, begin: int) -> tuple[bool, int]:
+        """Whether a message needs a request of its own, and where the messages end that are like it."""
+        alone = elements.alone
+        if self._half or alone is None:
+            return self._half, len(elements)
+        others = np.flatnonzero(alone[begin:] != alone[begin])
+        return bool(alone[begin]), begin + int(others[0]) if len(others) else len(elements)
+
+    def _flush_all(self) -> None:
+        for queue in list(self._gathering.open):
             self._flush(queue)
-            bundle = None
-        if bundle is None:
-            bundle = self._gathering.open[queue] = Bundle(queue, [], 0)
-        bundle.messages.append(message)
-        bundle.size += size
-        self._gathering.size += size
-        if bundle.size >= self._options.batch_bytes or len(bundle.messages) >= MAX_IN_BATCH:
-            self._flush(queue)
-        elif self._gathering.size > MAX_GATHERED:
-            self._flush(next(iter(self._gathering.open)))
+        self._gathering.kept = 0
 
     def _flush(self, queue: Queue) -> None:
         bundle = self._gathering.open.pop(queue, None)
@@ -220,27 +195,50 @@ class Sender:
 
     def _launch(self, bundle: Bundle) -> None:
         while (self._flight or self._again) and (
-            len(self._flight) + len(self._again) >= self._options.sends_in_flight
+            self._open_requests() + bundle.requests > self._options.sends_in_flight
             or self._flying + bundle.size > MAX_IN_FLIGHT
         ):
             self._step()
         bundle.deadline = time.monotonic() + self._options.patience
         self._start(bundle)
 
+    def _open_requests(self) -> int:
+        return self._requests + sum(bundle.requests for bundle in self._again)
+
     def _start(self, bundle: Bundle) -> None:
-        bundle.pending = None
+        bundle.pending = bundle.run = None
         master = self._cluster.master(bundle.queue.broker)
         if master:
             try:
-                command = self._command(bundle, master)
-                bundle.connection = self._pool.get(master)
-                bundle.pending = bundle.connection.start(command, self._options.timeout)
+                self._request(bundle, master)
             except (ConnectionLost, RequestTimeout) as error:
                 bundle.reason = str(error)
         else:
             bundle.reason = f"no master of broker {bundle.queue.broker} is registered: its slaves take no messages"
         self._flight.append(bundle)
         self._flying += bundle.size
+        self._requests += bundle.requests
+
+    def _request(self, bundle: Bundle, address: str) -> None:
+        now = int(time.time() * 1000)
+        if not bundle.single and bundle.count > 1:
+            command = self._frames.batch(bundle, now)
+            bundle.connection = self._pool.get(address)
+            bundle.pending = bundle.connection.start(command, self._options.timeout)
+            return
+        marks = self._marks_of(bundle, address, now)
+        bundle.connection = self._pool.get(address)
+        bundle.run = bundle.connection.start_run(
+            lambda opaque: self._frames.run(bundle, marks, now, opaque), bundle.count, self._options.timeout
+        )
+
+    def _marks_of(self, bundle: Bundle, address: str, now: int) -> list[str]:
+        marks = self._marks
+        if marks is None:
+            return [""] * bundle.count
+        ages = [0 if born == NO_TIME else max(0, now - born) // 1000 for born in bundle.born()]
+        made = {age: marks(bundle.queue.broker, address, age) for age in set(ages)}
+        return [made[age] for age in ages]
 
     def _step(self) -> None:
         """Make progress: process the oldest answer, or start what waits for its next try."""
@@ -248,7 +246,7 @@ class Sender:
         while self._again and (self._again[0].due <= now or not self._flight):
             bundle = self._again.popleft()
             time.sleep(max(0.0, bundle.due - now))
-            self._reroute(bundle)
+            self._choice.reroute(bundle)
             self._start(bundle)
             now = time.monotonic()
         if self._flight:
@@ -256,95 +254,76 @@ class Sender:
 
     def _settle(self, bundle: Bundle) -> None:
         self._flying -= bundle.size
-        if bundle.pending is None or bundle.connection is None:
+        self._requests -= bundle.requests
+        if bundle.connection is None or (bundle.pending is None and bundle.run is None):
             self._later(bundle)
             return
+        if bundle.run is not None:
+            self._settle_run(bundle, bundle.run, bundle.connection)
+        elif bundle.pending is not None:
+            self._settle_batch(bundle, bundle.pending, bundle.connection)
+
+    def _settle_batch(self, bundle: Bundle, pending: Pending, connection: ClientConnection) -> None:
         try:
-            answer = bundle.pending.result()
+            answer = pending.result()
         except (ConnectionLost, RequestTimeout) as error:
-            bundle.connection.close()  # this one, not one that may have replaced it
-            self.tally.uncertain += len(bundle.messages)
+            connection.close()  # this one, not one that may have replaced it
+            self.tally.uncertain += bundle.count
             bundle.reason = str(error)
             self._later(bundle)
             return
         if answer.code in STORED:
-            self.tally.stored += len(bundle.messages)
-            self._stored(bundle, answer)
+            self.tally.stored += bundle.count
+            self._stored(bundle, [answer])
             return
-        bundle.reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
+        bundle.reason, again, _ = self._judged(bundle, answer)
+        if again:
+            self._later(bundle)
+        else:
+            # One of them is the cause; the others are stored.
+            self._again.append(bundle.singles())
+
+    def _settle_run(self, bundle: Bundle, run: PendingRun, connection: ClientConnection) -> None:
+        answers, error = run.results()
+        stored = [answer for answer in answers if answer is not None and answer.code in STORED]
+        self.tally.stored += len(stored)
+        if stored:
+            self._stored(bundle, stored)
+        if len(stored) == bundle.count:
+            return
+        left = []
+        for place, answer in enumerate(answers):
+            if answer is None:
+                self.tally.uncertain += 1
+                bundle.reason = str(error)
+                left.append(place)
+            elif answer.code not in STORED:
+                reason, again, of_the_row = self._judged(bundle, answer)
+                if again:
+                    bundle.reason = reason
+                    left.append(place)
+                else:
+                    self._refused(bundle.refusal(place, reason, of_the_row=of_the_row))
+        if error is not None:
+            connection.close()  # this one, not one that may have replaced it
+        if left:
+            self._later(bundle if len(left) == bundle.count else bundle.singles(left))
+
+    def _judged(self, bundle: Bundle, answer: Command) -> tuple[str, bool, bool]:
+        """Why nothing was stored, whether the request is repeated, and whether its rows are the cause."""
         of_topic = answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST)
         lasting = NO_TIMERS in (answer.remark or "") or (of_topic and bundle.tries >= ROUNDS_OF_REFUSAL)
-        if answer.code in codes.RETRIED_CODES and not lasting:
-            self._later(bundle)
-        elif len(bundle.messages) > 1:
-            for message in bundle.messages:  # one of them is the cause; the others are stored
-                single = ELEMENT_FIXED + len(message.body) + len(message.properties)
-                self._again.append(Bundle(bundle.queue, [message], single, bundle.deadline))
-        else:
-            self._refused(_refusal(bundle.messages[0], bundle.reason, of_the_row=not of_topic))
+        reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
+        return reason, answer.code in codes.RETRIED_CODES and not lasting, not of_topic
 
     def _later(self, bundle: Bundle) -> None:
         """Retry after a growing pause; give up at the deadline. Raises ClusterUnavailable."""
         now = time.monotonic()
         if now >= bundle.deadline:
-            first = bundle.messages[0]
             raise ClusterUnavailable(
-                f"row {first.row} of this partition was not stored in topic {first.topic} within "
+                f"row {bundle.first_row} of this partition was not stored in topic {bundle.queue.topic} within "
                 f"{self._options.patience:g} s: {bundle.reason}; check if its broker runs, or raise deliveryTimeoutMs"
             )
         bundle.tries += 1
         bundle.due = now + min(PAUSE_S * bundle.tries, LONGEST_PAUSE_S)
         self._again.append(bundle)
-
-    def _reroute(self, bundle: Bundle) -> None:
-        """Another queue for failed messages, unless the row names one; the set of brokers may have changed."""
-        if not bundle.tries:
-            return
-        first = bundle.messages[0]
-        try:
-            self._cluster.relearn(bundle.queue.broker)
-            queues = self._cluster.queues([first.topic], writable=True)
-        except BolideError:
-            return  # the name server does not answer either: the known queue may still work
-        if not queues or first.route_key:
-            return  # a key keeps its queue, or its messages would change their order
-        others = [queue for queue in queues if queue.broker != bundle.queue.broker] or queues
-        if first.queue_id is not None:
-            others = [queue for queue in others if queue.queue_id == first.queue_id] or [bundle.queue]
-        self._turn += 1
-        bundle.queue = others[self._turn % len(others)]
-
-    def _command(self, bundle: Bundle, address: str) -> Command:
-        first = bundle.messages[0]
-        now = int(time.time() * 1000)
-        born = now if first.born_timestamp is None else first.born_timestamp
-        batch = len(bundle.messages) > 1
-        properties, body = first.properties, first.body
-        if batch:
-            properties = "WAIT\x01true\x02"
-            body = encode_batch(
-                [BatchMessage(each.flag, each.body, each.properties.encode()) for each in bundle.messages]
-            )
-        elif self._marks is not None:
-            properties += self._marks(bundle.queue.broker, address, max(0, now - born) // 1000)
-        header = SendMessageRequestHeaderV2(
-            producer_group=self._options.connection.group,
-            topic=first.topic,
-            default_topic=AUTO_CREATE_TOPIC,
-            default_topic_queue_nums=4,
-            queue_id=bundle.queue.queue_id,
-            sys_flag=0 if self._marks is None else TRANSACTION_PREPARED,
-            born_timestamp=born,
-            flag=first.flag,
-            properties=properties,
-            reconsume_times=0,
-            unit_mode=False,
-            batch=batch,
-            broker_name=bundle.queue.broker,
-        )
-        code = codes.SEND_BATCH_MESSAGE if batch else codes.SEND_MESSAGE_V2
-        return signed(make_request(code, 0, header.to_ext(), body), self._options.connection)
-
-
-def _refusal(message: Outgoing, reason: str, *, of_the_row: bool = True) -> Refusal:
-    return Refusal(message.row, message.topic, reason, message.values, of_the_row)

@@ -15,11 +15,13 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting.command import Command
+from bolide.spark.sink.bundles import Bundle
 from bolide.spark.sink.dead_letters import DeadLetters
+from bolide.spark.sink.elements import ElementReader
 from bolide.spark.sink.endings import BrokerKind, broker_kind, half_marks, producer_group
-from bolide.spark.sink.half_handles import HalfHandle, Handles
-from bolide.spark.sink.messages import Refusal, RowReader, Task
-from bolide.spark.sink.sending import Bundle, Sender
+from bolide.spark.sink.half_handles import Handles
+from bolide.spark.sink.messages import Refusal, Task
+from bolide.spark.sink.sending import Sender
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.patient_requests import connections
 
@@ -62,7 +64,7 @@ def write_rows(
         dead.add(refusal)
 
     sender = Sender(options, halves.stored, refuse, halves.marks) if halves else Sender(options, _ignore, refuse)
-    reader = RowReader(options.topic, task, immediate=options.exactly_once)
+    reader = ElementReader(options.topic, task, immediate=options.exactly_once)
     try:
         for batch in batches:
             for read in reader.read(batch):
@@ -82,7 +84,7 @@ def write_rows(
     return written
 
 
-def _ignore(bundle: Bundle, answer: Command) -> None:
+def _ignore(bundle: Bundle, answers: list[Command]) -> None:
     """A visible message needs nothing more."""
 
 
@@ -106,7 +108,7 @@ class _Halves:
             self._written.starts[broker] = kind.half_end
         return half_marks(kind, self._group, self._options.transaction_seconds + age)
 
-    def stored(self, bundle: Bundle, answer: Command) -> None:
-        ext = answer.ext()
-        place = decode_offset_message_id(ext["msgId"])[2]
-        self._written.handles.add(HalfHandle(bundle.queue, int(ext["queueOffset"]), place))
+    def stored(self, bundle: Bundle, answers: list[Command]) -> None:
+        fields = [answer.ext() for answer in answers]
+        places = [decode_offset_message_id(ext["msgId"])[2] for ext in fields]
+        self._written.handles.extend(bundle.queue, [int(ext["queueOffset"]) for ext in fields], places)

@@ -1,0 +1,285 @@
+"""Rows as elements of batch bodies (`remoting/batch.py`), built column by column, without an object per row.
+
+Ordinary rows are joined by Arrow. A row with a delay, with a name twice in its properties, or with anything that may be
+wrong is read by `messages`, the reference, which makes the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bolide.dispatch.columns import string_hashes
+from bolide.layout.hashes import java_hash
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH
+from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
+from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, RowOrigin, RowReader, Task
+from bolide.spark.sink.property_texts import PropertyTexts, whole
+from bolide.spark.times import milliseconds_of
+
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+# The stubs of pyarrow know neither numpy arrays as buffers nor plain values as scalars.
+_arrow: Any = pa
+_compute: Any = pc
+
+MAX_PIECE: Final = 16 * 1024 * 1024
+"""Bytes of the columns that are processed together."""
+NO_TIME: Final = np.iinfo(np.int64).min
+"""The born timestamp of a message that has the time of sending."""
+
+
+@dataclass(slots=True)
+class Elements:
+    """Messages of one topic, in the order of their rows."""
+
+    topic: str
+    origin: RowOrigin
+    rows: Ints
+    """Numbers of the rows in the task."""
+    data: Any
+    """An Arrow array with one element of a batch per message."""
+    numbers: Ints | None
+    """The queue each row names, or -1; None if no row names one."""
+    hashes: Ints | None
+    """The absolute hash of the key that chooses the queue, or -1; None if no row has a key."""
+    alone: Bools | None
+    """Which messages cannot be sent in a batch: delayed ones, and those with a born timestamp."""
+    born: Ints | None
+    """Born timestamps in ms since the epoch, or NO_TIME; None if no row has one."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, where: Ints) -> Elements:
+        """Those at these places, in this order."""
+        return Elements(
+            self.topic,
+            self.origin,
+            self.rows[where],
+            self.data.take(_arrow.array(where)),
+            None if self.numbers is None else self.numbers[where],
+            None if self.hashes is None else self.hashes[where],
+            None if self.alone is None else self.alone[where],
+            None if self.born is None else self.born[where],
+        )
+
+    def ends(self) -> Ints:
+        """Where each element begins in `bytes`, and where the last one ends."""
+        count = len(self.data)
+        return np.frombuffer(self.data.buffers()[1], np.int32, count + 1, self.data.offset * 4).astype(np.int64)
+
+    def bytes(self) -> memoryview:
+        """The elements back to back."""
+        data = self.data.buffers()[2]
+        return memoryview(b"" if data is None else data)
+
+
+class ElementReader:
+    """Makes the messages of one task."""
+
+    def __init__(self, topic: str, task: Task, immediate: bool, reference: type[RowReader] = RowReader) -> None:
+        """`topic`: of rows without one. `immediate`: no row may ask for a delay. `reference` reads odd rows."""
+        self._topic = topic
+        self._reference = reference(topic, task, immediate)
+        self._rows = 0
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[Elements | Refusal]:
+        """The rows of one Arrow batch, by topic, after those that cannot become messages."""
+        for piece in _pieces(readable(batch)):
+            origin = RowOrigin(piece, self._rows)
+            self._rows += piece.num_rows
+            yield from self._piece(origin)
+
+    def _piece(self, origin: RowOrigin) -> Iterator[Elements | Refusal]:
+        made = _Rows(origin, self._reference.ids)
+        topics, codes = self._topics(made)
+        dropped = []
+        odd = np.flatnonzero(made.odd)
+        if len(odd):
+            for place, read in zip(odd, self._reference.read(origin, (odd + origin.first).tolist()), strict=True):
+                if isinstance(read, Refusal):
+                    dropped.append(place)
+                    yield read
+                else:
+                    codes[place] = topics.setdefault(read.topic, len(topics))
+                    made.replace(int(place), read)
+        everything = made.elements()
+        if len(topics) == 1 and not dropped:
+            everything.topic = next(iter(topics))
+            yield everything
+            return
+        codes[dropped] = -1
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(topics) + 1))
+        for topic, code in topics.items():
+            where = order[bounds[code] : bounds[code + 1]]
+            if len(where):
+                some = everything.only(where)
+                some.topic = topic
+                yield some
+
+    def _topics(self, made: _Rows) -> tuple[dict[str, int], Ints]:
+        """A code for each topic, and the code of each row; rows of a bad topic become odd."""
+        column = made.columns.get("topic")
+        if column is None or column.null_count == len(column) or made.unreadable:
+            if not self._reference.check_topic(self._topic):
+                made.odd[:] = True
+            return {self._topic: 0}, np.zeros(made.count, np.int64)
+        coded = column.cast(pa.string()).dictionary_encode()
+        given = [topic or self._topic for topic in coded.dictionary.to_pylist()]
+        indices = coded.indices
+        if coded.null_count:
+            given.append(self._topic)
+            indices = indices.fill_null(len(given) - 1)
+        topics: dict[str, int] = {}
+        codes = np.array([topics.setdefault(topic, len(topics)) for topic in given])[indices.to_numpy()]
+        for topic, code in topics.items():
+            if not self._reference.check_topic(topic):
+                made.odd |= codes == code
+        return topics, codes
+
+
+class _Rows:
+    """The columns of one piece, and which of its rows need the reference."""
+
+    def __init__(self, origin: RowOrigin, ids: str) -> None:
+        batch = origin.batch
+        self.count = batch.num_rows
+        self.columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        self.odd: Bools = np.zeros(self.count, np.bool_)
+        self._origin = origin
+        self._replaced: dict[int, Outgoing] = {}
+        self.unreadable = not _valid(batch) or origin.first + self.count >= 1 << 32
+        if self.unreadable:
+            self.odd[:] = True
+            self._flags = np.zeros(self.count, np.int64)
+            self._numbers = self._hashes = self._born = None
+            return
+        self._flags = self._column("flag", 0)
+        self._numbers = self._integers("queue_id", -1)
+        self._born = self._integers("born_timestamp", NO_TIME)
+        self._texts = PropertyTexts(self.columns, origin.first, ids)
+        self._hashes = _hashes(self._texts.route_keys)
+        self._mark_odd()
+
+    def _mark_odd(self) -> None:
+        body = self.columns["body"]
+        lengths = pc.binary_length(body).fill_null(0).to_numpy(zero_copy_only=False)
+        self.odd |= (lengths == 0) | (lengths > MAX_BODY) | self._texts.odd
+        self.odd |= self._texts.lengths > MAX_PROPERTIES_LENGTH
+        self.odd |= (self._flags < -(1 << 31)) | (self._flags >= 1 << 31)
+        if self._numbers is not None:
+            given = self.columns["queue_id"].is_valid().to_numpy(zero_copy_only=False)
+            self.odd |= given & (self._numbers < 0)
+        for name in ("delay_level", "deliver_time"):
+            value = self._integers(name, 0)
+            if value is not None and name == "delay_level":
+                self.odd |= value != 0
+            elif value is not None:
+                self.odd |= self.columns[name].is_valid().to_numpy(zero_copy_only=False)
+
+    def replace(self, place: int, message: Outgoing) -> None:
+        """Take a row from the reference."""
+        self._replaced[place] = message
+
+    def elements(self) -> Elements:
+        """All rows, as messages of no topic yet; an odd row that was not replaced has an empty element."""
+        numbers, hashes, born = self._numbers, self._hashes, self._born
+        alone = None if born is None else born != NO_TIME
+        if self._replaced:
+            numbers = np.full(self.count, -1) if numbers is None else numbers
+            hashes = np.full(self.count, -1) if hashes is None else hashes
+            born = np.full(self.count, NO_TIME) if born is None else born
+            alone = born != NO_TIME
+            for place, message in self._replaced.items():
+                numbers[place] = -1 if message.queue_id is None else message.queue_id
+                hashes[place] = abs(java_hash(message.route_key)) if message.route_key else -1
+                born[place] = NO_TIME if message.born_timestamp is None else message.born_timestamp
+                alone[place] = message.alone
+        rows = np.arange(self._origin.first, self._origin.first + self.count)
+        return Elements("", self._origin, rows, self._data(), numbers, hashes, alone, born)
+
+    def _data(self) -> Any:
+        replaced = {place: _element(message) for place, message in self._replaced.items()}
+        if self.unreadable:
+            return pa.array([replaced.get(place, b"") for place in range(self.count)], pa.binary())
+        body = self.columns["body"]
+        if body.null_count:
+            body = body.fill_null(b"")
+        lengths = pc.binary_length(body).to_numpy()
+        head = np.zeros((self.count, 5), ">i4")
+        head[:, 0] = ELEMENT_FIXED + lengths + self._texts.lengths
+        head[:, 3] = self._flags
+        head[:, 4] = lengths
+        sizes = self._texts.lengths.astype(">i2").reshape(-1, 1)
+        made = _compute.binary_join_element_wise(whole(head), body, whole(sizes), self._texts.texts, b"")
+        if replaced:
+            mask = np.zeros(self.count, np.bool_)
+            mask[list(replaced)] = True
+            values = pa.array([replaced[place] for place in sorted(replaced)], pa.binary())
+            made = _compute.replace_with_mask(made, _arrow.array(mask), values)
+        return made
+
+    def _integers(self, name: str, missing: int) -> Ints | None:
+        """A column of whole numbers, or None if all are null."""
+        column = self.columns.get(name)
+        if column is None or column.null_count == len(column):
+            return None
+        return self._column(name, missing)
+
+    def _column(self, name: str, missing: int) -> Ints:
+        column = self.columns.get(name)
+        if column is None or column.null_count == len(column):
+            return np.full(self.count, missing, np.int64)
+        numbers: Ints = np.array(column.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False))
+        return numbers
+
+
+def _element(message: Outgoing) -> bytes:
+    return encode_batch([BatchMessage(message.flag, message.body, message.properties.encode())])
+
+
+def readable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with times as ms since the epoch, and the body as bytes."""
+    columns = [
+        column.cast(pa.binary()) if name == "body" else milliseconds_of(column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces of a bounded size; a row is never split."""
+    if batch.num_rows > 1 and batch.nbytes > MAX_PIECE:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.num_rows:
+        yield batch
+
+
+def _valid(batch: pa.RecordBatch) -> bool:
+    """Whether all texts are UTF-8."""
+    try:
+        for column in batch.columns:
+            if not pa.types.is_binary(column.type):
+                column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _hashes(keys: Any) -> Ints | None:
+    """The absolute Java hash of each key, or -1 for null."""
+    if keys is None or keys.null_count == len(keys):
+        return None
+    hashes = np.abs(string_hashes(keys.fill_null("")).astype(np.int64))
+    return np.where(keys.is_valid().to_numpy(zero_copy_only=False), hashes, -1)

@@ -1,0 +1,181 @@
+"""The property strings of many rows, joined by Arrow: the id, the property map, tags, sharding key and keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bolide.layout import property_names as names
+from bolide.spark.sink.messages import TAKEN_OVER
+
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+# The stubs of pyarrow know neither numpy arrays as buffers nor plain values as scalars.
+_arrow: Any = pa
+_compute: Any = pc
+
+_TAKEN: Final = sorted(TAKEN_OVER)
+_LEFT_OUT: Final = sorted(names.RESERVED - TAKEN_OVER)
+_HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_WAITS: Final = f"\x02{names.WAIT}\x01true\x02".encode()
+
+
+def whole(table: NDArray[Any]) -> Any:
+    """The rows of a table of bytes or numbers as binary values of one length."""
+    count, width = table.shape[0], table.shape[1] * table.itemsize
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    buffers = [None, _arrow.py_buffer(offsets), _arrow.py_buffer(np.ascontiguousarray(table))]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+class PropertyTexts:
+    """`texts` has one property string per row, `lengths` its bytes."""
+
+    def __init__(self, columns: dict[str, Any], first: int, ids: str) -> None:
+        """`columns` by name, with valid UTF-8; `first`: number of the first row; `ids`: beginning of generated ids."""
+        self._columns = columns
+        count = len(columns["body"])
+        self.odd: Bools = np.zeros(count, np.bool_)
+        """Rows whose text is not to be used: the reference makes or refuses it."""
+        own = {name: self._text(column) for name, column in _COLUMNS}
+        parts = [self._ids(first, count, ids)]
+        pairs = np.full(count, 2, np.int64)
+        self.route_keys = _first_of(self._text("route_key"), own[names.SHARDING_KEY])
+        """The key that chooses the queue of each row, null for none; None if no row has one."""
+        maps = columns.get("properties")
+        if maps is not None and maps.null_count < count:
+            parts.append(self._from_maps(maps, own, pairs))
+        for name, values in own.items():
+            if values is not None:
+                pairs += values.is_valid().to_numpy(zero_copy_only=False)
+                text = _compute.binary_join_element_wise(name, values, "\x01")
+                ended = _compute.binary_join_element_wise(text, "", "\x02")
+                parts.append(_compute.fill_null(ended, "").cast(pa.binary()))
+        self.texts = parts[0] if len(parts) == 1 else _compute.binary_join_element_wise(*parts, b"")
+        self.lengths: Ints = pc.binary_length(self.texts).to_numpy().astype(np.int64)
+        if len(parts) > 1 or "message_id" in columns:
+            self._mark_separators(pairs)
+
+    def _ids(self, first: int, count: int, ids: str) -> Any:
+        """`UNIQ_KEY` and `WAIT`: the given id, or one made from the number of the row."""
+        begin = f"{names.UNIQ_KEY}\x01{ids}".encode()
+        numbers = np.arange(first, first + count)
+        table = np.empty((count, len(begin) + 8 + len(_WAITS)), np.uint8)
+        table[:, : len(begin)] = np.frombuffer(begin, np.uint8)
+        for digit in range(8):
+            table[:, len(begin) + 7 - digit] = _HEX[(numbers >> 4 * digit) & 15]
+        table[:, len(begin) + 8 :] = np.frombuffer(_WAITS, np.uint8)
+        made = whole(table)
+        given = self._text("message_id")
+        if given is None:
+            return made
+        texts = _compute.binary_join_element_wise(
+            f"{names.UNIQ_KEY}\x01".encode(), given.cast(pa.binary()), _WAITS, b""
+        )
+        return _compute.coalesce(texts, made)
+
+    def _text(self, name: str) -> Any:
+        """A column of texts with null for empty ones, or None if it has none; a list of keys is joined by blanks."""
+        column = self._columns.get(name)
+        if column is None or column.null_count == len(column):
+            return None
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            column = self._joined(column)
+        else:
+            column = column.cast(pa.string())
+        empty = _compute.equal(column, "")
+        return _compute.if_else(empty, None, column) if pc.any(empty).as_py() else column
+
+    def _joined(self, lists: Any) -> Any:
+        """Keys joined by blanks. A list of empty keys alone is odd: its row has the property with an empty value. So is
+        a list with a blank in a key, whose row is refused."""
+        items = lists.flatten().cast(pa.string())
+        blank = _compute.fill_null(_compute.match_substring(items, " "), False)
+        self.odd[lists.value_parent_indices().filter(blank).to_numpy()] = True
+        filled = _compute.fill_null(_compute.not_equal(items, ""), False)
+        rows = lists.value_parent_indices().filter(filled).to_numpy()
+        counts = np.bincount(rows, minlength=len(lists))
+        some = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False) > 0
+        self.odd |= some & (counts == 0)
+        return _compute.binary_join(_lists(counts, items.filter(filled)), " ")
+
+    def _from_maps(self, maps: Any, own: dict[str, Any], pairs: Ints) -> Any:
+        """The pairs of the maps. A name that also has a column keeps its place and takes the value of the column."""
+        count = len(maps)
+        entries = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
+        rows = entries.value_parent_indices().to_numpy()
+        flat = entries.flatten()
+        keys, values = flat.field("key"), flat.field("value")
+        known = _compute.is_in(keys, value_set=pa.array([*_LEFT_OUT, ""]))
+        kept = _compute.and_(_compute.invert(known), _compute.fill_null(_compute.not_equal(values, ""), False))
+        if not pc.all(kept).as_py():
+            rows, keys, values = rows[kept.to_numpy(zero_copy_only=False)], keys.filter(kept), values.filter(kept)
+        taken = _compute.is_in(keys, value_set=pa.array(_TAKEN))
+        if pc.any(taken).as_py():
+            values = self._overridden(rows, keys, values, own)
+        self._mark_repeats(rows, keys)
+        counts = np.bincount(rows, minlength=count)
+        pairs += counts
+        texts = _compute.binary_join_element_wise(_compute.binary_join_element_wise(keys, values, "\x01"), "", "\x02")
+        return _compute.binary_join(_lists(counts, texts), "").cast(pa.binary())
+
+    def _overridden(self, rows: Ints, keys: Any, values: Any, own: dict[str, Any]) -> Any:
+        for name in _TAKEN:
+            hits = _compute.equal(keys, name).to_numpy(zero_copy_only=False)
+            where = np.flatnonzero(hits)
+            if not len(where):
+                continue
+            column = own[name]
+            if column is not None:
+                from_column = column.take(_arrow.array(rows[where]))
+                values = _compute.replace_with_mask(
+                    values, _arrow.array(hits), _compute.coalesce(from_column, values.filter(_arrow.array(hits)))
+                )
+                placed = np.zeros(len(column), np.bool_)
+                placed[rows[where]] = True
+                own[name] = _compute.if_else(_arrow.array(placed), None, column)
+            if name == names.SHARDING_KEY:
+                found = np.full(len(self.odd), -1, np.int64)
+                found[rows[where]] = where
+                from_map = values.take(_arrow.array(found, mask=found < 0))
+                self.route_keys = _first_of(self.route_keys, from_map)
+        return values
+
+    def _mark_repeats(self, rows: Ints, keys: Any) -> None:
+        """A row with a name twice is odd."""
+        if not len(rows):
+            return
+        coded = keys.dictionary_encode()
+        places = rows * len(coded.dictionary) + coded.indices.to_numpy()
+        ordered = np.sort(places)
+        repeats = ordered[1:][ordered[1:] == ordered[:-1]]
+        self.odd[repeats // len(coded.dictionary)] = True
+
+    def _mark_separators(self, pairs: Ints) -> None:
+        """A row with a separator inside a name or a value is odd."""
+        data = np.frombuffer(self.texts.buffers()[2], np.uint8)
+        total = int(pairs.sum())
+        for separator in (b"\x01", b"\x02"):
+            if np.count_nonzero(data == separator[0]) != total:
+                self.odd |= _compute.count_substring(self.texts, separator).to_numpy() != pairs
+
+
+_COLUMNS: Final = ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key"), (names.KEYS, "keys"))
+"""The properties that have a column, in the order in which they follow those of the map."""
+
+
+def _first_of(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return _compute.coalesce(one, other)
+
+
+def _lists(counts: Ints, items: Any) -> Any:
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return _arrow.ListArray.from_arrays(_arrow.array(offsets), items)

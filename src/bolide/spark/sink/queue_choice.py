@@ -1,0 +1,134 @@
+"""Chooses the queues of messages: by key, by number or in turn, and another one when a request is repeated."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from bolide.errors import BolideError
+from bolide.spark.errors import ClusterUnavailable, TopicMissing
+from bolide.spark.sink.bundles import Bundle
+from bolide.spark.sink.elements import Bools, Elements, Ints
+from bolide.spark.sink.messages import Refusal
+from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import Queue
+
+ROUTE_S: Final = 2.0
+
+
+class QueueChoice:
+    """Chooses for one task."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        cluster: Cluster,
+        refused: Callable[[Refusal], None],
+        pass_time: Callable[[], None],
+    ) -> None:
+        """`refused` is called for each message without a queue, `pass_time` between two questions for a route."""
+        self._options = options
+        self._cluster = cluster
+        self._refused = refused
+        self._pass_time = pass_time
+        self._known: dict[str, tuple[float, list[Queue]]] = {}
+        self._turn = random.randrange(1 << 16)  # small tasks must not all start with the same queue
+        self._unknown_until: float | None = None
+
+    def following(self, queues: list[Queue]) -> Queue:
+        """The next queue in turn."""
+        self._turn += 1
+        return queues[self._turn % len(queues)]
+
+    def targets(self, elements: Elements) -> tuple[list[list[Queue]], Ints]:
+        """Groups of queues, and the group of each message: the first for messages that any queue may take.
+
+        A group without queues is of messages that were refused. Raises ClusterUnavailable.
+        """
+        numbers, hashes = elements.numbers, elements.hashes
+        targets = np.zeros(len(elements), np.int64)
+        free = np.ones(len(elements), np.bool_) if numbers is None else numbers < 0
+        groups = [self._queues(elements, None, free) if bool(free.any()) else []]
+        if hashes is not None and groups[0]:
+            keyed = free & (hashes >= 0)
+            # As Java's SelectMessageQueueByHash, whose remainder of a negative hash is made positive, too.
+            targets[keyed] = 1 + hashes[keyed] % len(groups[0])
+            groups += [[queue] for queue in groups[0]]
+        for number in () if numbers is None else np.unique(numbers[~free]).tolist():
+            named = numbers == number
+            fitting = self._queues(elements, number, named)
+            one = [fitting[self._turn % len(fitting)]] if fitting else []
+            if one not in groups[1:]:  # messages of one queue keep their order, whatever chose it
+                groups.append(one)
+            targets[named] = groups.index(one, 1)
+        return groups, targets
+
+    def _queues(self, elements: Elements, number: int | None, where: Bools) -> list[Queue]:
+        """The writable queues for some messages; refuses them if there are none. Raises ClusterUnavailable."""
+        found = self._writable(elements.topic, number, int(elements.rows[where.argmax()]))
+        if isinstance(found, list):
+            return found
+        reason, of_the_row = found
+        for row in elements.rows[where].tolist():
+            self._refused(elements.origin.refusal(row, elements.topic, reason, of_the_row=of_the_row))
+        return []
+
+    def _writable(self, topic: str, number: int | None, row: int) -> list[Queue] | tuple[str, bool]:
+        """The writable queues of a topic, or why there are none, and whether rows cause that.
+
+        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
+        the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.
+        Raises ClusterUnavailable, which names `row`.
+        """
+        until, queues = self._known.get(topic, (0.0, []))
+        begin = now = time.monotonic()
+        known = now < until
+        while True:
+            try:
+                if not known:
+                    queues = self._cluster.queues([topic], writable=True)
+                    self._known[topic] = now + ROUTE_S, queues
+                fitting = queues if number is None else [queue for queue in queues if queue.queue_id == number]
+                if fitting:
+                    return fitting
+                broker = self._cluster.closed(topic, number)
+                if not broker and not queues:
+                    return "the topic has no writable queue: check its permission", False
+                if not broker:
+                    return f"the topic has no writable queue {number}", True
+                if now >= begin + self._options.patience:
+                    raise ClusterUnavailable(
+                        f"row {row} of this partition was not stored in topic {topic} within "
+                        f"{self._options.patience:g} s: no master of broker {broker} is registered, and its slaves "
+                        "take no messages; start it, or raise deliveryTimeoutMs"
+                    )
+                self._cluster.forget(topic)
+            except TopicMissing:
+                if self._unknown_until is None:
+                    self._unknown_until = time.monotonic() + self._options.patience
+                if time.monotonic() >= self._unknown_until:
+                    return f"no name server knew the topic within {self._options.patience:g} s: create it", False
+            self._pass_time()
+            known, now = False, time.monotonic()
+
+    def reroute(self, bundle: Bundle) -> None:
+        """Another queue for failed messages, unless the row names one; the set of brokers may have changed."""
+        if not bundle.tries:
+            return
+        try:
+            self._cluster.relearn(bundle.queue.broker)
+            queues = self._cluster.queues([bundle.queue.topic], writable=True)
+        except BolideError:
+            return  # the name server does not answer either: the known queue may still work
+        if not queues or bundle.keyed:
+            return  # a key keeps its queue, or its messages would change their order
+        others = [queue for queue in queues if queue.broker != bundle.queue.broker] or queues
+        if bundle.numbered:
+            others = [queue for queue in others if queue.queue_id == bundle.queue.queue_id] or [bundle.queue]
+        self._turn += 1
+        bundle.queue = others[self._turn % len(others)]
