@@ -21,6 +21,7 @@ from bolide.spark.jobs.archive import where_live_begins
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.writer import StreamWriter
+from bolide.spark.source.stream_offset import read_offset
 from proof.sequences.brokers import Brokers
 from proof.sequences.checkpointed import KILLS, Found, Killed, Query, batch_rows
 from proof.sequences.plain import Row
@@ -237,7 +238,7 @@ class TopicRuns:
         live = {name: value for name, value in self._options.items() if name != "startingOffsets"}
 
         def both() -> list[Found]:
-            begin = where_live_begins(live, reached)
+            begin = where_live_begins(live, read_offset(reached))
             options = live | {"startingOffsets": begin}
             found = batch_rows(RocketMQDataSource(CaseInsensitiveDict(options)).reader(SCHEMA))
             return [row for number in sorted(stored) for row in stored[number]] + found

@@ -23,7 +23,6 @@ from bolide.spark.failed_stream import stream_reader
 from bolide.spark.older_stream import for_this_spark
 from bolide.spark.source.bounds import batch_offsets
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.key_lookup import tasks_by_keys
 from bolide.spark.source.schema import COLUMNS, check_read_schema, ddl_of, kinds_of
 from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.spark.source.sql_table import is_table
@@ -94,6 +93,8 @@ class RocketMQReader(DataSourceReader):
         try:
             begin, end = batch_offsets(cluster, self._options)
             if self._options.filters.keys:
+                from bolide.spark.source.key_lookup import tasks_by_keys  # as above
+
                 found = tasks_by_keys(cluster, self._options, begin, end)
                 if found is not None:
                     return found

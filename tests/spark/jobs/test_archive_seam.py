@@ -9,6 +9,7 @@ import pytest
 from bolide.client import Message
 from bolide.spark.errors import DataLost
 from bolide.spark.jobs.archive import where_live_begins
+from bolide.spark.source.stream_offset import read_offset
 from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
@@ -16,7 +17,7 @@ from tests.spark.source.created_again import OPEN, read_up_to
 
 
 def test_a_topic_made_anew_has_no_seam_with_what_was_archived(bolide_broker: Broker) -> None:
-    end = read_up_to(bolide_broker, "T", 9)
+    end = read_offset(read_up_to(bolide_broker, "T", 9))
     OPEN.pop().stop()
     live = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
     assert json.loads(where_live_begins(live, end)) == {"T": {"broker-a": {"0": 9}}}
@@ -31,7 +32,7 @@ def test_a_topic_made_anew_has_no_seam_with_what_was_archived(bolide_broker: Bro
 
 
 def test_topics_that_are_no_longer_selected_have_no_seam(bolide_broker: Broker) -> None:
-    end = read_up_to(bolide_broker, "T", 9)
+    end = read_offset(read_up_to(bolide_broker, "T", 9))
     OPEN.pop().stop()
     bolide_broker.create_topic("U", queues=1)
     assert where_live_begins({"namesrv": bolide_broker.namesrv_addr, "subscribe": "U"}, end) == "{}"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bolide.client import Message
 from bolide.spark.errors import DataLost
-from bolide.spark.source.last_read import mark_of, marks_of, marks_to_json
-from bolide.spark.source.queues import Queue, to_json
+from bolide.spark.source.marks import mark_of, marks_of, marks_to_json
+from bolide.spark.source.queues import Queue
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 from tests.spark.source.checkpoints import produce, rows, stored
@@ -176,10 +176,3 @@ def test_marks_of_earlier_versions_are_read() -> None:
     assert marks_of(earlier) == {Queue("T", "a", 3): mark_of(4_096, 1_793_000_000_000)}
     assert mark_of(4_096, 1_793_000_000_000) != mark_of(4_096, 1_793_000_000_001)
     assert marks_of({}) == {}
-
-
-def test_the_offsets_of_many_queues_are_short() -> None:
-    queues = [Queue("Wide", "broker-a", number) for number in range(2_000)]
-    marks = {queue: mark_of(1 << 40 | queue.queue_id << 8, 1_793_000_000_000 + queue.queue_id) for queue in queues}
-    text = json.dumps({"queues": to_json(dict.fromkeys(queues, 123_456)), "last": marks_to_json(marks)})
-    assert len(text) < 50_000

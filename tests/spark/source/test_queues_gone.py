@@ -14,7 +14,7 @@ from bolide.client import Message
 from bolide.spark.data_source import RocketMQDataSource
 from bolide.spark.errors import DataLost
 from bolide.spark.source.cluster import Cluster
-from bolide.spark.source.last_read import marks_of, marks_to_json
+from bolide.spark.source.marks import marks_of, marks_to_json
 from bolide.spark.source.source_options import read_options
 from bolide.spark.source.stream import RocketMQStreamReader
 from bolide.spark.spark_versions import ReadAllAvailable

@@ -17,12 +17,13 @@ from bolide.spark.jobs.running import JobResult, run_query, topic_stream
 from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
-from bolide.spark.source.last_read import changed, look, marks_of
+from bolide.spark.source.last_read import look
+from bolide.spark.source.marks import changed
 from bolide.spark.source.positions import forms_of
-from bolide.spark.source.queues import EARLIEST, from_json, to_json
+from bolide.spark.source.queues import EARLIEST, to_json
 from bolide.spark.source.schema import COLUMNS
 from bolide.spark.source.source_options import read_options
-from bolide.spark.source.stream import FROM, QUEUES, offsets_of
+from bolide.spark.source.stream_offset import StreamOffset, read_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,10 +107,10 @@ def read_back(
 def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_format: str = PARQUET) -> str | None:
     """Where the archive ends, as JSON offsets; None if it has no finished batch."""
     offset = _archived(spark, out, checkpoint, table_format)
-    return None if offset is None else json.dumps(offset[QUEUES])
+    return None if offset is None else json.dumps(to_json(offset.reached))
 
 
-def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str) -> dict[str, Any] | None:
+def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str) -> StreamOffset | None:
     """The offset at which the archive ends.
 
     A batch is in a Parquet archive a moment before it is in the query's own log: if one is planned but not in that log,
@@ -126,19 +127,18 @@ def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str)
     return reached
 
 
-def _offset(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, Any]:
+def _offset(spark: SparkSession, checkpoint: str, batch: int) -> StreamOffset:
     (whole,) = spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()
-    found: dict[str, Any] = json.loads(str(whole.value).splitlines()[2])
-    return found
+    return read_offset(json.loads(str(whole.value).splitlines()[2]))
 
 
-def _holds(spark: SparkSession, out: str, reached: Mapping[str, Any] | None, ahead: Mapping[str, Any]) -> bool:
+def _holds(spark: SparkSession, out: str, reached: StreamOffset | None, ahead: StreamOffset) -> bool:
     """Whether an archive has messages of the batch that lies between two offsets."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as f
 
-    begin = {**({} if reached is None else offsets_of(reached)), **from_json(ahead.get(FROM, {}), "the checkpoint")}
-    rows = [(q.topic, q.broker, q.queue_id, begin.get(q, 0), end) for q, end in offsets_of(ahead).items()]
+    begin = {**({} if reached is None else reached.reached), **ahead.begins}
+    rows = [(q.topic, q.broker, q.queue_id, begin.get(q, 0), end) for q, end in ahead.reached.items()]
     kind = "topic STRING, broker STRING, queue_id INT, low BIGINT, high BIGINT"
     try:
         stored = spark.read.parquet(out)
@@ -150,14 +150,14 @@ def _holds(spark: SparkSession, out: str, reached: Mapping[str, Any] | None, ahe
     return bool(both.where("queue_offset >= low AND queue_offset < high").take(1))
 
 
-def where_live_begins(live: Mapping[str, str], offset: Mapping[str, Any]) -> str:
+def where_live_begins(live: Mapping[str, str], offset: StreamOffset) -> str:
     """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that was created again.
 
     Queues of the archive that the options no longer select are left out.
     """
     options = read_options(live)
-    reached, marks = offsets_of(offset), marks_of(offset)
-    reached = {queue: at for queue, at in reached.items() if options.selection.keeps(queue)}
+    marks = offset.marks
+    reached = {queue: at for queue, at in offset.reached.items() if options.selection.keeps(queue)}
     with closing(Cluster(options)) as cluster:
         there = set(cluster.selected(tolerant=True))
         read = {queue: reached[queue] for queue in marks if queue in there}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import decode_header
@@ -95,12 +95,12 @@ class PulledOffsets:
 def _halved(low: int, middle: int, high: int, answer: Command, wanted: int) -> tuple[int, int]:
     """Return the part of [low, high] that is left after a pull at `middle`: all of it if the pull must be repeated."""
     if answer.code == codes.SUCCESS:
-        records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
-        if len(records) == 0:
+        records = decode_records(answer.body)
+        if not records:
             return low, high
-        if int(records.numbers("store_timestamp")[0]) >= wanted:
+        if records[0].store_timestamp >= wanted:
             return low, middle
-        return max(int(records.numbers("queue_offset")[0]), middle) + 1, high
+        return max(records[0].queue_offset, middle) + 1, high
     header = decode_header(answer, PullMessageResponseHeader)
     if middle < header.min_offset:
         return min(header.min_offset, high), high

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from bolide.spark.errors import OptionError
 
@@ -20,8 +19,7 @@ LATEST: Final = -1
 EXAMPLE: Final = '{"topic": {"broker": {"0": 12}}}'
 
 
-@dataclass(frozen=True, order=True)
-class Queue:
+class Queue(NamedTuple):
     """One queue of a topic on a broker (RocketMQ's MessageQueue)."""
 
     topic: str

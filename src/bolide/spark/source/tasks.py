@@ -13,7 +13,6 @@ from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.members import BrokerMembers
 from bolide.spark.source.queues import Offsets
 from bolide.spark.source.ranges import Range, packed, split, within
-from bolide.spark.source.rows import read_range, read_ranges
 from bolide.spark.source.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ def _task(parts: tuple[Range, ...], cluster: Cluster) -> InputPartition:
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of one task; Spark plans one empty partition if there are no tasks."""
+    from bolide.spark.source.rows import read_range, read_ranges  # a planner reads nothing, and starts sooner
+
     if isinstance(partition, RangePartition):
         yield from read_range(partition.part, partition.members, options, schema)
     elif isinstance(partition, RangesPartition):
