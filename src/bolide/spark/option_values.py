@@ -29,6 +29,23 @@ def whole_number(least: int, most: int) -> Callable[[str, str], int]:
     return parse
 
 
+def as_it_is(name: str, text: str) -> str:
+    """An option that is any text."""
+    return text
+
+
+def one_of(*words: str) -> Callable[[str, str], str]:
+    """A reader of options that are one of these words; raises OptionError."""
+    allowed = f"{', '.join(words[:-1])} or {words[-1]}"
+
+    def parse(name: str, text: str) -> str:
+        if text not in words:
+            raise OptionError(f"option {name} must be {allowed}, not {text!r}")
+        return text
+
+    return parse
+
+
 def true_or_false(name: str, text: str) -> bool:
     """An option that is a switch; raises OptionError."""
     if text.lower() in _TRUE:

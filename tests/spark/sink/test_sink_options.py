@@ -43,7 +43,9 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("options", "streaming", "text"),
     [
-        ({**GOOD, "startingOffsets": "latest"}, False, "startingoffsets is unknown to a write"),
+        ({**GOOD, "startingOffsets": "latest"}, False, "startingOffsets is unknown to a write .*: it is for reads"),
+        ({**GOOD, "subscribe": "T"}, False, "subscribe is unknown to a write with format rocketmq: set topic"),
+        ({**GOOD, "sendInFlight": "9"}, False, "did you mean sendsInFlight"),
         ({**GOOD, "mode": "once"}, False, "mode must be at-least-once or exactly-once"),
         (ONCE, True, "set option checkpointLocation"),
         ({**ONCE, "checkpointLocation": "s3a://b/c"}, True, "set commitLog to such a folder"),
@@ -83,6 +85,8 @@ def test_columns_and_their_types() -> None:
     )
     with pytest.raises(OptionError, match="sink has no column valeu"):
         check_columns(schema(body=BinaryType(), valeu=StringType()), "T")
+    with pytest.raises(OptionError, match="sink has no column value: name it body"):
+        check_columns(schema(value=BinaryType()), "T")
     with pytest.raises(OptionError, match="deliver_time of the rocketmq sink must be timestamp or bigint"):
         check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), "T")
     with pytest.raises(OptionError, match="needs a column body"):

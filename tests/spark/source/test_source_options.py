@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from bolide.spark.body.body_format import ddl_fields
+from bolide.spark.body.body_format import BODY_OPTIONS, ddl_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.source.queues import Queue, from_json, parse_offsets, to_json
-from bolide.spark.source.source_options import read_options, write_options
+from bolide.spark.source.source_options import KNOWN, READ_OPTIONS, read_options
 
 BASE = {"namesrv": "127.0.0.1:9876;127.0.0.1:9877", "subscribe": "a, b"}
 
@@ -34,6 +34,21 @@ def test_the_secret_is_not_printed() -> None:
     assert options.secret_key == "s3cret" and "s3cret" not in repr(options)
 
 
+def test_options_are_declared_once_and_the_known_ones_are_those() -> None:
+    names = [one.name for one in READ_OPTIONS]
+    assert len(set(names)) == len(names)
+    assert set(KNOWN.values()) - set(names) == {"topic", "path"}
+    assert all(one.text and one.heading for one in READ_OPTIONS)
+    assert {name for name in names if name.startswith("body.")} == set(BODY_OPTIONS)
+
+
+def test_every_declared_default_is_the_value_without_the_option() -> None:
+    plain = read_options({"namesrv": "h:1", "subscribe": "T"})
+    for one in READ_OPTIONS:
+        if one.read is not None and one.heading != "TLS" and one.default not in ("", "none", "required"):
+            assert read_options({"namesrv": "h:1", "subscribe": "T", one.name: one.default}, None) == plain, one.name
+
+
 def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() -> None:
     given = {"NameSrv": "h:1", "TOPIC": "T", "MaxOffsetsPerTrigger": "7"}
     assert read_options(given).topics == ("T",)
@@ -44,7 +59,13 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
 @pytest.mark.parametrize(
     ("extra", "text"),
     [
-        ({"startingOffset": "earliest"}, "startingoffset is unknown"),
+        ({"startingOffset": "earliest"}, "startingOffset is unknown to format rocketmq: did you mean startingOffsets"),
+        ({"colour": "red"}, "colour is unknown to format rocketmq; known are .*subscribe"),
+        ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers is unknown to format rocketmq: set namesrv"),
+        ({"kafka.fetch.max.bytes": "1"}, "is one of Kafka's clients, which are not used"),
+        ({"includeHeaders": "true"}, "the column properties always contains them"),
+        ({"batchBytes": "1"}, "batchBytes is unknown to format rocketmq: it is for writes"),
+        ({"columns": "value"}, "value, which is not a column: name body"),
         ({"startingOffsets": "first"}, "startingOffsets must be"),
         ({"startingOffsets": '{"a":{"b":{"0":-3}}}'}, "startingOffsets must be JSON"),
         ({"startingOffsets": '{"a":{"b":{"0":true}}}'}, "startingOffsets must be JSON"),
@@ -118,8 +139,6 @@ def test_name_server_and_topic_are_needed() -> None:
         read_options({"subscribe": "a"})
     with pytest.raises(OptionError, match="set option subscribe"):
         read_options({"namesrv": "h:1"})
-    assert write_options({"namesrv": "h:1"}).topic == ""
-    assert write_options({"namesrv": "h:1", "topic": "T"}).topic == "T"
 
 
 def test_offsets_survive_their_json() -> None:

@@ -90,9 +90,9 @@ def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T
     """One administrative call to the cluster in the options of a read or a write."""
     from bolide.cli.contexts.admin_call import call
     from bolide.spark.jobs.mirror import cluster_of
-    from bolide.spark.source.source_options import write_options
+    from bolide.spark.sink.sink_options import write_connection
 
-    as_whom = write_options(cluster_of(cluster))
+    as_whom = write_connection(cluster_of(cluster))
     return call(
         ";".join(as_whom.namesrv), ask, access_key=as_whom.access_key, secret_key=as_whom.secret_key,
         ssl=as_whom.tls.context(),

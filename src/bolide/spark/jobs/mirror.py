@@ -19,8 +19,9 @@ from bolide.spark.jobs.running import JobResult, counted, run_query, topic_strea
 from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.bad_records import COLUMN, DROP
 from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.connection import CONNECTION, DEFAULT_GROUP
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
-from bolide.spark.source.source_options import CONNECTION, DEFAULT_GROUP, read_options
+from bolide.spark.source.source_options import read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -120,7 +121,7 @@ def _as_group(target: Mapping[str, str], names: Sequence[str], group: str) -> Cl
 
 def cluster_of(options: Mapping[str, str]) -> dict[str, str]:
     """The options of the connection to the cluster."""
-    kept = {name.lower() for name in CONNECTION}
+    kept = {one.name.lower() for one in CONNECTION}
     return {name: value for name, value in options.items() if name.lower() in kept}
 
 

@@ -33,6 +33,7 @@ from bolide.spark.source.members import master_alone
 from bolide.spark.source.patient_requests import connections, signed
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
+from bolide.spark.source.source_options import reading_over
 from bolide.transport.blocking import ClientConnection, PendingRun
 
 COMMIT: Final = 8
@@ -269,7 +270,7 @@ class Ender:
         return missing
 
     def _tail(self, queue: Queue, begin: int, end: int, data_may_be_gone: bool = False) -> Iterator[bytes]:
-        options = self._options.connection
+        options = reading_over(self._options.connection)
         # Only the master: on a lagging replica visible messages would look invisible.
         reader = RangeReader(Range(queue, begin, end), master_alone(self._address(queue.broker)), options)
         try:

@@ -1,6 +1,6 @@
 """Options and columns of a write with `format("rocketmq")`, checked before the first request to a cluster.
 
-`source_options` reads the options of the connection; here are those of a sink. Spark also passes a stream's own options
+`connection` has the options of the connection. Spark also passes a stream's own options
 (`checkpointLocation`, `queryName`) to the sink; the first says where the log of committed batches may be.
 """
 
@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import mounted_folder, whole_number
-from bolide.spark.source.source_options import CONNECTION, SourceOptions, write_options
+from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
+from bolide.spark.option_values import as_it_is, mounted_folder, one_of, whole_number
+from bolide.spark.source.connection import CONNECTION, Connection, check_connection
+from bolide.spark.source.selection import TOPIC_NAMES, Selection
+from bolide.spark.source.source_options import READ_OPTIONS
+from bolide.spark.source.tls_options import read_tls
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -24,13 +29,9 @@ EXACTLY_ONCE: Final = "exactly-once"
 LOG_FOLDER: Final = "rocketmq-commits"
 """Folder of the committed batches inside a checkpoint."""
 
-_SHARED: Final = ("topic", "path", "group", *CONNECTION)
-"""Options of a read that a write also has."""
-_OWN: Final = (
-    "mode", "commitLog", "jobId", "deadLetterPath", "batchBytes", "sendsInFlight", "deliveryTimeoutMs",
-    "transactionSeconds",
-)  # fmt: skip
-KNOWN: Final = (*_SHARED, *_OWN)
+_HEADING: Final = "Options"
+SHARED: Final = (*(one.name for one in CONNECTION), "group", *TOPIC_NAMES)
+"""Options that mean the same as in a read."""
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 _WHOLE: Final = ("int", "bigint", "smallint", "tinyint")
 
@@ -55,25 +56,72 @@ The last three are for messages that were sent before: `route_key` selects the q
 becoming a property, and the other two keep the original id and born timestamp."""
 
 
-@dataclass(frozen=True)
+def _job_id(name: str, text: str) -> str:
+    if text and not re.fullmatch(r"[\w.-]{1,100}", text):
+        raise OptionError(f"option {name} takes up to 100 letters, digits, - _ and . only, not {text!r}")
+    return text
+
+
+def _folder(name: str, text: str) -> str:
+    return mounted_folder(text, name)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SinkOptions:
     """Everything a write needs to know; plain data, shipped to executors."""
 
-    connection: SourceOptions
-    topic: str
-    """Where rows without a topic go; "" if the column names it for all."""
-    exactly_once: bool
-    commit_log: str
-    """Folder of the log of committed batches; "" if there is none."""
-    job_id: str
-    """Name under which a batch write stores its rows once, however often it is run; "" if it has none."""
-    dead_letter_path: str
-    """Folder for rows that cannot become messages; "": such a row fails the write."""
-    batch_bytes: int
-    sends_in_flight: int
-    delivery_timeout_ms: int
-    transaction_seconds: int
-    """How long a broker keeps half messages before it gives them up."""
+    connection: Connection
+    mode: str = option(_HEADING, f"or `{EXACTLY_ONCE}`", one_of(AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
+    dead_letter_path: str = option(
+        _HEADING,
+        "folder for rows that cannot become messages; without it such a row fails the write. Its times are the nearest "
+        "that all time zones can show",
+        _folder,
+        absent="",
+        shown="",
+    )
+    batch_bytes: int = option(
+        _HEADING,
+        "rows of one queue are sent together up to this size; delayed rows, rows with `born_timestamp` and half "
+        "messages are sent alone",
+        whole_number(1, DEFAULT_MAX_MESSAGE_SIZE),
+        str(128 * 1024),
+    )
+    sends_in_flight: int = option(
+        _HEADING, "requests that a task keeps in flight (and at most 32 MiB)", whole_number(1, 1_000), "256"
+    )
+    delivery_timeout_ms: int = option(
+        _HEADING,
+        "how long a message, or a commit, is retried before the task or the batch fails",
+        whole_number(1, 86_400_000),
+        "60000",
+    )
+    commit_log: str = option(
+        _HEADING, "folder of the log of an exactly-once write", as_it_is, absent="", shown="in the checkpoint"
+    )
+    job_id: str = option(
+        _HEADING,
+        "with `commitLog`: a batch write under this name stores its rows once, however often it is run",
+        _job_id,
+        absent="",
+        shown="",
+    )
+    transaction_seconds: int = option(
+        _HEADING,
+        "how long Bolide keeps the half messages of an unfinished batch",
+        whole_number(60, 30 * 86_400),
+        "259200",
+    )
+
+    @property
+    def topic(self) -> str:
+        """The topic of rows without a topic, or "" if the column names it for all."""
+        return "".join(self.connection.topics)
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether a repeated batch stores nothing twice."""
+        return self.mode == EXACTLY_ONCE
 
     @property
     def timeout(self) -> float:
@@ -86,42 +134,35 @@ class SinkOptions:
         return self.delivery_timeout_ms / 1000
 
 
+WRITE_OPTIONS: Final[tuple[Option, ...]] = options_in(SinkOptions)
+KNOWN: Final = {name.lower(): name for name in (*SHARED, *(one.name for one in WRITE_OPTIONS))}
+_ELSEWHERE: Final = {
+    **KAFKA_OPTIONS,
+    **{one.name.lower(): "it is for reads, remove it" for one in READ_OPTIONS},
+    "subscribe": "set topic",
+    "retrytimeoutms": "set deliveryTimeoutMs",
+}
+
+
 def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOptions:
     """Check and convert the options of a write. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    known = {name.lower() for name in KNOWN} | _OF_SPARK
-    for name in given:
-        if name not in known:
-            raise OptionError(
-                f"option {name} is unknown to a write with format rocketmq; known are {', '.join(sorted(KNOWN))}"
-            )
-    wait = str(whole_number(1, 86_400_000)("deliveryTimeoutMs", given.get("deliverytimeoutms", "60000")))
-    connection = write_options(
-        {"retryTimeoutMs": wait, **{name: given[name.lower()] for name in _SHARED if name.lower() in given}}
-    )
-    mode = given.get("mode", AT_LEAST_ONCE)
-    if mode not in (AT_LEAST_ONCE, EXACTLY_ONCE):
-        raise OptionError(f"option mode must be {AT_LEAST_ONCE} or {EXACTLY_ONCE}, not {mode!r}")
-    exactly_once = mode == EXACTLY_ONCE
-    job_id = "" if streaming else given.get("jobid", "")
+    what = "a write with format rocketmq"
+    check_names([name for name in options if name.lower() not in _OF_SPARK], KNOWN, what, _ELSEWHERE)
     if "jobid" in given and streaming:
         raise OptionError("option jobId is for a batch write; a stream is identified by its checkpoint")
-    if job_id and not re.fullmatch(r"[\w.-]{1,100}", job_id):
-        raise OptionError(f"option jobId takes up to 100 letters, digits, - _ and . only, not {job_id!r}")
-    return SinkOptions(
-        connection=connection,
-        topic=connection.topic,
-        exactly_once=exactly_once,
-        commit_log=_commit_log(given, exactly_once, streaming, job_id),
-        job_id=job_id,
-        dead_letter_path=mounted_folder(given.get("deadletterpath", ""), "deadLetterPath"),
-        batch_bytes=whole_number(1, DEFAULT_MAX_MESSAGE_SIZE)("batchBytes", given.get("batchbytes", str(128 * 1024))),
-        sends_in_flight=whole_number(1, 1_000)("sendsInFlight", given.get("sendsinflight", "256")),
-        delivery_timeout_ms=int(wait),
-        transaction_seconds=whole_number(60, 30 * 86_400)(
-            "transactionSeconds", given.get("transactionseconds", "259200")
-        ),
-    )
+    found = read_fields(SinkOptions, given, connection=Connection())
+    folder = _commit_log(given, found.exactly_once, streaming, found.job_id)
+    return replace(found, commit_log=folder, connection=write_connection(options, found.delivery_timeout_ms))
+
+
+def write_connection(options: Mapping[str, str], patience_ms: int = Connection.retry_timeout_ms) -> Connection:
+    """The connection and the topic of a write; other options are not looked at. Raises OptionError."""
+    given = {name.lower(): value for name, value in options.items()}
+    check_connection(given)
+    topic = given.get("topic") or given.get("path") or ""
+    selection = Selection((topic,) if topic else ())
+    return read_fields(Connection, given, selection=selection, tls=read_tls(given), retry_timeout_ms=patience_ms)
 
 
 def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, job_id: str) -> str:
@@ -148,8 +189,7 @@ def check_columns(schema: StructType, topic: str) -> None:
     for field in schema:
         wanted = COLUMNS.get(field.name)
         if wanted is None:
-            known = ", ".join(COLUMNS)
-            raise OptionError(f"the rocketmq sink has no column {field.name}: drop it; known are {known}")
+            raise OptionError(f"the rocketmq sink has no column {field.name}: {_instead(field.name)}")
         given = field.dataType.simpleString()
         if given not in wanted:
             raise OptionError(
@@ -160,3 +200,11 @@ def check_columns(schema: StructType, topic: str) -> None:
         raise OptionError("the rocketmq sink needs a column body (BINARY or STRING)")
     if "topic" not in names and not topic:
         raise OptionError('the rocketmq sink needs a column topic or .option("topic", NAME)')
+
+
+def _instead(name: str) -> str:
+    """What to do with a column that the sink does not have."""
+    ours = KAFKA_COLUMNS.get(name.lower())
+    if ours in COLUMNS:
+        return f"name it {ours}"
+    return f"drop it; known are {', '.join(COLUMNS)}"

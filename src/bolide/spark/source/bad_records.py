@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.spark.declared import Option
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import mounted_folder
 
@@ -19,6 +20,20 @@ COLUMN: Final = "column"
 MODES: Final = (FAIL, DROP, COLUMN)
 BAD_RECORD: Final = "_bad_record"
 """Why a message has no body, with `badRecords` column; null for the others."""
+_HEADING: Final = "Messages that cannot be read"
+BAD_RECORDS: Final = (
+    Option(
+        "badRecords",
+        _HEADING,
+        "`fail` (default), `drop`, or `column`: the body is null and a column `_bad_record` says why",
+    ),
+    Option(
+        "deadLetterPath",
+        _HEADING,
+        "a folder that all executors see: dropped messages are written there first, as Parquet, with their position, "
+        "the reason and the whole record as stored. A batch that runs again may write a message twice",
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,17 @@ from bolide.remoting.command import Command
 from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
 from bolide.spark.errors import ClusterUnavailable, NotPermitted, OptionError
 from bolide.spark.source.cluster_routes import ClusterRoutes
+from bolide.spark.source.connection import Connection
 from bolide.spark.source.patient_requests import PAUSE_S
 from bolide.spark.source.positions import Position
 from bolide.spark.source.pulled_offsets import PulledOffsets
 from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
-from bolide.spark.source.source_options import SourceOptions
 
 
 class Cluster(ClusterRoutes):
     """A cluster and the offsets of its queues."""
 
-    def __init__(self, options: SourceOptions, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, options: Connection, pause_s: float = PAUSE_S) -> None:
         super().__init__(options, pause_s)
         self._tables: dict[str, set[str]] = {}
         """Broker name to the topics in which it has a table of the group's offsets."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from bolide.spark.declared import Option
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import moment
 from bolide.spark.source.queues import Offsets, Queue, parse_offsets
@@ -16,6 +17,24 @@ TIMES_EXAMPLE: Final = '{"topic": 1767225600000} or {"topic": {"broker": {"0": 1
 
 Times: TypeAlias = tuple[tuple[str | Queue, int], ...]
 """(topic or queue, ms) pairs; a queue's time overrides its topic's."""
+
+
+def forms_of(which: str) -> tuple[str, str, str]:
+    """The options that say where reading begins (`which` is starting) or ends (ending); only one may be given."""
+    return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
+
+
+_TEXTS: Final = (
+    '`earliest`, `latest`, `group` (committed offsets of `group`), or JSON `{"topic": {"broker": {"0": 12}}}`, where '
+    "-2 is earliest and -1 latest; queues that are not listed use the default",
+    "for all queues, the first message stored at this time or later: ms since 1970, or `2026-03-01T00:00:00Z`",
+    'the same by topic or by queue: `{"topic": 1772323200000}`, `{"topic": {"broker": {"0": 1772323200000}}}`',
+)
+POSITIONS: Final = tuple(
+    Option(name, "Start and end", text)
+    for names, text in zip(zip(forms_of("starting"), forms_of("ending"), strict=True), _TEXTS, strict=True)
+    for name in names
+)
 
 
 @dataclass(frozen=True)
@@ -41,11 +60,6 @@ class Position:
             return self.timestamp
         times: dict[str | Queue, int] = dict(self.times)
         return times.get(queue, times.get(queue.topic))
-
-
-def forms_of(which: str) -> tuple[str, str, str]:
-    """The options that say where reading begins (`which` is starting) or ends (ending); only one may be given."""
-    return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
 
 
 def read_position(given: Mapping[str, str], which: str, default: str) -> Position:

@@ -10,31 +10,73 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.layout.words import java_trim, split_tags
+from bolide.spark.declared import option, read_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, moment, whole_number
 
 EVERY_TAG: Final = "*"
 MAX_OFFSET: Final = (1 << 63) - 1
+_HEADING: Final = "Filters"
+_STORED: Final = (
+    "stored at the first time or later, and before the second: a batch read does not read the rest. Rows are compared, "
+    "too, so if a broker's clock was set back, at most some are left out"
+)
+_OFFSETS: Final = "queue offsets from the first, and before the second"
+
+
+def tag_names(name: str, text: str) -> tuple[str, ...]:
+    """The tags of an expression such as `A || B`; none for every tag, as RocketMQ reads it."""
+    if java_trim(text) in ("", EVERY_TAG):
+        return ()
+    return tuple(dict.fromkeys(split_tags(text)))
+
+
+def _sql(name: str, text: str) -> str:
+    if not text.strip():
+        raise OptionError(f"option {name} is empty; write an expression such as color = 'red' AND size > 3")
+    return text.strip()
+
+
+def _keys(name: str, text: str) -> tuple[str, ...]:
+    keys = comma_names(name, text)
+    if any(" " in key for key in keys):
+        raise OptionError(f"option {name} is a list of keys separated by commas; a key cannot contain a blank")
+    return keys
 
 
 @dataclass(frozen=True)
 class RowFilters:
-    """Conditions on messages; with the defaults all pass."""
+    """Conditions on messages; with the defaults all pass. Times are ms, and `stored_to` 0 is no limit."""
 
-    tags: tuple[str, ...] = ()
-    """One of these is its tag."""
-    sql: str = ""
-    """SQL92 over its properties, evaluated by the broker."""
-    keys: tuple[str, ...] = ()
-    """One of these is among its keys."""
-    stored_from: int = 0
-    """Stored at this time (ms) or later."""
-    stored_to: int = 0
-    """Stored before this time (ms); 0 is no limit."""
-    offset_from: int = 0
-    """Its queue offset is this or a later one."""
-    offset_to: int = MAX_OFFSET
-    """Its queue offset comes before this one."""
+    tags: tuple[str, ...] = option(
+        _HEADING,
+        "`A \\|\\| B`, at the broker by a hash of the tag, and again in Spark by its text",
+        tag_names,
+        absent=(),
+        shown="",
+    )
+    sql: str = option(
+        _HEADING,
+        "SQL92 over properties, at the broker, which needs `enablePropertyFilter=true`; `tags` are then compared in "
+        "Spark",
+        _sql,
+        absent="",
+        shown="",
+    )
+    keys: tuple[str, ...] = option(
+        _HEADING,
+        "messages with one of these keys, separated by commas. A batch read looks up what was stored since the broker "
+        "started, or changed its settings, in its index. The queues are read, and keys compared in Spark, for older "
+        "messages, and for all if the index is off, its settings cannot be read (right `Get` on the cluster), or it "
+        "has 64 or more messages of a key",
+        _keys,
+        absent=(),
+        shown="",
+    )
+    stored_from: int = option(_HEADING, _STORED, moment, absent=0, shown="")
+    stored_to: int = option(_HEADING, _STORED, moment, absent=0, shown="")
+    offset_from: int = option(_HEADING, _OFFSETS, whole_number(0, MAX_OFFSET), absent=0, shown="")
+    offset_to: int = option(_HEADING, _OFFSETS, whole_number(0, MAX_OFFSET), absent=MAX_OFFSET, shown="")
 
     @property
     def at_broker(self) -> bool:
@@ -51,25 +93,4 @@ class RowFilters:
 
 def read_filters(given: Mapping[str, str]) -> RowFilters:
     """The filters that options name. Raises OptionError."""
-    number = whole_number(0, MAX_OFFSET)
-    filters = RowFilters(
-        tags=tag_names(given.get("tags", EVERY_TAG)),
-        sql=given.get("sql", "").strip(),
-        keys=comma_names("keys", given["keys"]) if "keys" in given else (),
-        stored_from=moment("storedFrom", given.get("storedfrom", "0")),
-        stored_to=moment("storedTo", given.get("storedto", "0")),
-        offset_from=number("offsetFrom", given.get("offsetfrom", "0")),
-        offset_to=number("offsetTo", given.get("offsetto", str(MAX_OFFSET))),
-    )
-    if any(" " in key for key in filters.keys):
-        raise OptionError("option keys is a list of keys separated by commas; a key cannot contain a blank")
-    if "sql" in given and not filters.sql:
-        raise OptionError("option sql is empty; write an expression such as color = 'red' AND size > 3")
-    return filters
-
-
-def tag_names(text: str) -> tuple[str, ...]:
-    """The tags of an expression such as `A || B`; none for every tag, as RocketMQ reads it."""
-    if java_trim(text) in ("", EVERY_TAG):
-        return ()
-    return tuple(dict.fromkeys(split_tags(text)))
+    return read_fields(RowFilters, given)

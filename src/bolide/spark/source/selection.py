@@ -9,11 +9,28 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bolide.layout.names import is_system_topic
+from bolide.spark.declared import Option
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, whole_number
 from bolide.spark.source.queues import Queue
 
 ASSIGN_EXAMPLE: Final = '{"topic": {"broker": [0, 1]}}'
+_HEADING: Final = "Which queues"
+_NARROWED: Final = "of the selected queues, only those of these brokers, with these ids"
+SELECTION: Final = (
+    Option("subscribe", _HEADING, 'topics, separated by commas (`topic` and `load("T")` are synonyms)'),
+    Option(
+        "subscribePattern",
+        _HEADING,
+        "a regular expression that matches whole topic names; RocketMQ's own topics are excluded, and so are retry and "
+        "dead letter topics unless the expression starts with `%`",
+    ),
+    Option("assign", _HEADING, f"single queues: `{ASSIGN_EXAMPLE}`"),
+    Option("brokers", _HEADING, _NARROWED),
+    Option("queueIds", _HEADING, _NARROWED),
+)
+TOPIC_NAMES: Final = ("topic", "path")
+"""Synonyms of `subscribe`, and the topic of a write. `path` is the argument of `load` and `save`."""
 
 
 @dataclass(frozen=True)

@@ -6,166 +6,201 @@ a misspelt limit that is silently ignored costs more than an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Final
 
-from bolide.spark.body.body_format import BODY_OPTIONS, BodyFormat, read_body_format
+from bolide.spark.body.body_format import BodyFormat, read_body_format
+from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
+from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
 from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
-from bolide.spark.source.bad_records import BAD_RECORD, BadRecords, read_bad_records
-from bolide.spark.source.positions import Position, forms_of, read_position
+from bolide.spark.source.bad_records import BAD_RECORD, BAD_RECORDS, BadRecords, read_bad_records
+from bolide.spark.source.connection import SPEED, Connection, check_connection
+from bolide.spark.source.positions import POSITIONS, Position, forms_of, read_position
 from bolide.spark.source.row_filters import RowFilters, read_filters
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
-from bolide.spark.source.selection import Selection, read_selection
-from bolide.spark.source.tls_options import TLS_OPTIONS, Tls, read_tls
+from bolide.spark.source.selection import SELECTION, TOPIC_NAMES, read_selection
+from bolide.spark.source.tls_options import Tls, read_tls
 
-DEFAULT_GROUP: Final = "bolide-spark"
-DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
-"""The default of Spark's Kafka source."""
 EVERY_COLUMN: Final = "*"
-CONNECTION: Final = ("namesrv", "accessKey", "secretKey", "requestTimeoutMs", *TLS_OPTIONS)
-"""Options of the connection to a cluster: the same for reads, writes and jobs."""
+_STREAMS: Final = "Streams"
+_COLUMNS: Final = "Columns"
+_PULLS: Final = "messages that a pull asks for at most, and pulls that a task keeps in flight"
+_MANY: Final = 1 << 31
+_BODY: Final = (
+    Option(
+        "columns",
+        _COLUMNS,
+        "the columns to read, `*` for all of the above, and `property.NAME` for the value of a property: "
+        '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to leave '
+        "columns out, and each costs time",
+    ),
+    Option(
+        "body.format",
+        _COLUMNS,
+        "`json`, `avro` or `protobuf`: fields of the body become columns ([Typed bodies](#typed-bodies))",
+    ),
+    Option(
+        "body.schema",
+        _COLUMNS,
+        "for JSON `id BIGINT, place STRUCT<city: STRING>` or a JSON Schema (or name the columns in `.schema(...)`); "
+        "for Avro a record's schema as JSON",
+    ),
+    Option(
+        "body.writerSchema",
+        _COLUMNS,
+        "the Avro schema with which bodies were written, if it is not `body.schema`",
+    ),
+    *(
+        Option(
+            name,
+            _COLUMNS,
+            "for Protobuf: the file that `protoc --include_imports --descriptor_set_out` writes, and the full name of "
+            "the message",
+        )
+        for name in ("body.descriptor", "body.message")
+    ),
+    *(
+        Option(name, _COLUMNS, "a schema registry, and the subject whose newest schema names the columns")
+        for name in ("body.registry", "body.subject")
+    ),
+    *(
+        Option(
+            name,
+            _COLUMNS,
+            "the user name and password for the registry, and a PEM file with the authorities that an `https` registry "
+            "is checked against",
+        )
+        for name in ("body.registryUser", "body.registryPassword", "body.registryCertPath")
+    ),
+    Option(
+        "body.column",
+        _COLUMNS,
+        "the name of a struct column for all fields, which may then have names such as `topic` or `tags`",
+    ),
+    Option(
+        "body.onBadRecord",
+        _COLUMNS,
+        "`fail` (default; says where the message is), `drop`, or `column`: fields are null and `_corrupt_record` holds "
+        "the body",
+    ),
+)
 
 
-@dataclass(frozen=True)
-class SourceOptions:
-    """Everything a read or a write needs to know; plain data, shipped to executors."""
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(Connection):
+    """Everything a read needs to know; plain data, shipped to executors."""
 
-    namesrv: tuple[str, ...]
-    selection: Selection
-    group: str
     starting: Position
     ending: Position
-    filters: RowFilters
-    columns: tuple[str, ...]
+    filters: RowFilters = field(default_factory=RowFilters)
+    columns: tuple[str, ...] = ()
     """Columns of a read, in order."""
-    body: BodyFormat
-    bad_records: BadRecords
-    min_offsets_per_trigger: int
-    """0: no limit; kept until `max_trigger_delay_ms` have passed."""
-    max_offsets_per_trigger: int
-    """0: no limit."""
-    max_trigger_delay_ms: int
-    min_partitions: int
-    """Tasks that a read is split into at least, if it has that many rows. 0: no minimum."""
-    max_records_per_partition: int
-    """Rows that one task reads at most; a longer range is split over several tasks. 0: a queue is never split."""
-    fail_on_data_loss: bool
-    commit_offsets: bool
-    """Commit the progress of a stream to the brokers as offsets of `group`."""
-    pull_batch_size: int
-    pulls_in_flight: int
-    request_timeout_ms: int
-    retry_timeout_ms: int
-    """How long a broker that does not answer is retried before a task or a query fails."""
-    discovery_interval_ms: int
-    access_key: str
-    secret_key: str = field(repr=False)
-    tls: Tls
-    topic: str
-    """Of a write: where rows without a topic column go."""
+    body: BodyFormat = field(default_factory=BodyFormat)
+    bad_records: BadRecords = field(default_factory=BadRecords)
+    fail_on_data_loss: bool = option(
+        "Start and end",
+        "fail if messages that should be read are gone: deleted by the broker, before the first one that it holds, "
+        "beyond the end of a queue, or in a topic that was recreated. `false` continues with what is left, and logs it "
+        "in the task",
+        true_or_false,
+        "true",
+    )
+    max_records_per_partition: int = option(
+        SPEED, "a longer range of a queue is split over several tasks", whole_number(1, _MANY), absent=0
+    )
+    min_partitions: int = option(
+        SPEED,
+        "at least this many tasks; the longest queues are split. If a read has more than 64 ranges, small ones share "
+        "tasks of up to 10,000 rows, but not below this number",
+        whole_number(1, 1_000_000),
+        absent=0,
+    )
+    pull_batch_size: int = option(SPEED, _PULLS, whole_number(1, 65_536), "1024")
+    pulls_in_flight: int = option(SPEED, _PULLS, whole_number(1, 256), "16")
+    discovery_interval_ms: int = option(
+        SPEED,
+        "how often a stream asks the name servers for new queues and topics",
+        whole_number(100, 86_400_000),
+        "10000",
+    )
+    retry_timeout_ms: int = option(
+        SPEED,
+        "how long to retry a broker that does not answer; replicas are asked meanwhile (a Java replica answers only "
+        "with `slaveReadEnable=true`)",
+        whole_number(0, 86_400_000),
+        "60000",
+    )
+    max_offsets_per_trigger: int = option(
+        _STREAMS,
+        "offsets that a micro-batch covers at most: one for each queue with lag, the rest in proportion to the lag; "
+        "with more such queues than offsets, they take turns",
+        whole_number(1, _MANY),
+        absent=0,
+    )
+    min_offsets_per_trigger: int = option(
+        _STREAMS, "wait for this many, but not longer than `maxTriggerDelay`", whole_number(1, _MANY), absent=0
+    )
+    max_trigger_delay_ms: int = option(_STREAMS, "see above", milliseconds, "15m", name="maxTriggerDelay")
+    commit_offsets: bool = option(
+        _STREAMS,
+        "commit the query's progress to the brokers as offsets of `group`: `bolide group` and RocketMQ's tools then "
+        "show its lag",
+        true_or_false,
+        "false",
+    )
 
     def extra_columns(self) -> dict[str, str]:
         """Columns that the options add to a read, with their types."""
         return {**self.body.columns(), **self.bad_records.columns()}
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """Topics by name; none if a pattern selects them."""
-        return self.selection.topics
 
-
-KNOWN: Final = {
-    name.lower(): name
-    for name in (
-        "subscribe", "topic", "path", "subscribePattern", "assign", "brokers", "queueIds", "group",
-        "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "endingOffsets", "endingTimestamp",
-        "endingOffsetsByTimestamp", "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
-        "maxRecordsPerPartition", "failOnDataLoss", "commitOffsets", "tags", "sql", "keys", "storedFrom", "storedTo",
-        "offsetFrom", "offsetTo", "columns", *BODY_OPTIONS, "badRecords",
-        "deadLetterPath", "pullBatchSize", "pullsInFlight", "retryTimeoutMs", "discoveryIntervalMs", *CONNECTION,
-    )
-}  # fmt: skip
+READ_OPTIONS: Final = (
+    *SELECTION, *POSITIONS, *options_in(RowFilters), *_BODY, *BAD_RECORDS, *options_in(SourceOptions), *options_in(Tls),
+)  # fmt: skip
+"""The options of a read. Options with one heading are in the order of the page that describes them."""
+KNOWN: Final = {name.lower(): name for name in (*(one.name for one in READ_OPTIONS), *TOPIC_NAMES)}
+_OF_A_WRITE: Final = (
+    "mode", "commitLog", "jobId", "batchBytes", "sendsInFlight", "deliveryTimeoutMs", "transactionSeconds",
+)  # fmt: skip
+_ELSEWHERE: Final = {**KAFKA_OPTIONS, **{name.lower(): "it is for writes, remove it" for name in _OF_A_WRITE}}
 
 
 def read_options(options: Mapping[str, str], streaming: bool | None = False) -> SourceOptions:
     """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
-    given = _known(options)
+    check_names(options, KNOWN, "format rocketmq", _ELSEWHERE)
+    given = {name.lower(): value for name, value in options.items()}
     for name in forms_of("ending"):
         if streaming and name.lower() in given:
             raise OptionError(f"a stream has no end: remove {name}, or use a batch read")
     if streaming is False and "commitoffsets" in given:
         raise OptionError("option commitOffsets is for streams: Spark does not say when a batch read is done")
-    return _build(given, read_selection(given), bool(streaming))
-
-
-def write_options(options: Mapping[str, str]) -> SourceOptions:
-    """Check and convert the options of a write. Raises OptionError."""
-    given = _known(options)
-    topic = given.get("topic") or given.get("path") or ""
-    return _build(given, Selection((topic,) if topic else ()), False)
-
-
-def _known(options: Mapping[str, str]) -> dict[str, str]:
-    given = {name.lower(): value for name, value in options.items()}
-    for name in given:
-        if name not in KNOWN:
-            raise OptionError(
-                f"option {name} is unknown to format rocketmq; known are {', '.join(sorted(KNOWN.values()))}"
-            )
-    return given
-
-
-def _build(given: dict[str, str], selection: Selection, streaming: bool) -> SourceOptions:
-    namesrv = given.get("namesrv")
-    if not namesrv:
-        raise OptionError('no name server is given: set option namesrv, e.g. .option("namesrv", "127.0.0.1:9876")')
-    if ("accesskey" in given) != ("secretkey" in given):
-        raise OptionError("options accessKey and secretKey go together: set both or neither")
-    number = whole_number(1, 1 << 31)
-    least, most = (_optional(given, f"{which}OffsetsPerTrigger", number) for which in ("min", "max"))
-    if most and least > most:
-        raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
-    body = read_body_format(given, (*COLUMNS, BAD_RECORD))
-    bad_records = read_bad_records(given)
-    extra = {**body.columns(), **bad_records.columns()}
-    delay = given.get("maxtriggerdelay")
-    topics = selection.topics
-    return SourceOptions(
-        namesrv=comma_names("namesrv", namesrv),
+    selection = read_selection(given)
+    check_connection(given)
+    body, bad_records = read_body_format(given, (*COLUMNS, BAD_RECORD)), read_bad_records(given)
+    found = read_fields(
+        SourceOptions,
+        given,
         selection=selection,
-        group=given.get("group", DEFAULT_GROUP),
+        tls=read_tls(given),
         starting=read_position(given, "starting", "latest" if streaming else "earliest"),
         ending=read_position(given, "ending", "latest"),
         filters=read_filters(given),
-        columns=_columns(given.get("columns", EVERY_COLUMN), extra),
+        columns=_columns(given.get("columns", EVERY_COLUMN), {**body.columns(), **bad_records.columns()}),
         body=body,
         bad_records=bad_records,
-        min_offsets_per_trigger=least,
-        max_offsets_per_trigger=most,
-        max_trigger_delay_ms=DEFAULT_TRIGGER_DELAY_MS if delay is None else milliseconds("maxTriggerDelay", delay),
-        min_partitions=_optional(given, "minPartitions", whole_number(1, 1_000_000)),
-        max_records_per_partition=_optional(given, "maxRecordsPerPartition", number),
-        fail_on_data_loss=true_or_false("failOnDataLoss", given.get("failondataloss", "true")),
-        commit_offsets=true_or_false("commitOffsets", given.get("commitoffsets", "false")),
-        pull_batch_size=whole_number(1, 65_536)("pullBatchSize", given.get("pullbatchsize", "1024")),
-        pulls_in_flight=whole_number(1, 256)("pullsInFlight", given.get("pullsinflight", "16")),
-        request_timeout_ms=whole_number(100, 600_000)("requestTimeoutMs", given.get("requesttimeoutms", "10000")),
-        retry_timeout_ms=whole_number(0, 86_400_000)("retryTimeoutMs", given.get("retrytimeoutms", "60000")),
-        discovery_interval_ms=whole_number(100, 86_400_000)(
-            "discoveryIntervalMs", given.get("discoveryintervalms", "10000")
-        ),
-        access_key=given.get("accesskey", ""),
-        secret_key=given.get("secretkey", ""),
-        tls=read_tls(given),
-        topic=topics[0] if topics else "",
     )
+    least, most = found.min_offsets_per_trigger, found.max_offsets_per_trigger
+    if most and least > most:
+        raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
+    return found
 
 
-def _optional(given: dict[str, str], name: str, parse: Callable[[str, str], int]) -> int:
-    text = given.get(name.lower())
-    return 0 if text is None else parse(name, text)
+def reading_over(connection: Connection) -> SourceOptions:
+    """The options of a read of whole queues over the connection of a write."""
+    shared = {one.name: getattr(connection, one.name) for one in fields(Connection)}
+    return SourceOptions(starting=Position("earliest"), ending=Position("latest"), **shared)
 
 
 def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
@@ -178,6 +213,8 @@ def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
         elif name in known or (name.startswith(PROPERTY_PREFIX) and name != PROPERTY_PREFIX):
             found[name] = None
         else:
+            if name in KAFKA_COLUMNS:
+                raise OptionError(f"option columns names {name}, which is not a column: name {KAFKA_COLUMNS[name]}")
             raise OptionError(
                 f"option columns names {name}, which is not a column; there are {', '.join(known)} "
                 f"and {PROPERTY_PREFIX}NAME"

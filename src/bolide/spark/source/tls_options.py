@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from bolide.spark.declared import option, options_in, read_fields
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import true_or_false
+from bolide.spark.option_values import as_it_is, true_or_false
 from bolide.transport.tls_contexts import client_context
 
 ENABLE: Final = "tlsEnable"
@@ -22,20 +23,36 @@ TRUST: Final = "tlsClientTrustCertPath"
 CERT: Final = "tlsClientCertPath"
 KEY: Final = "tlsClientKeyPath"
 PASSWORD: Final = "tlsClientKeyPassword"
-TLS_OPTIONS: Final = (ENABLE, AUTH_SERVER, CHECK_NAME, TRUST, CERT, KEY, PASSWORD)
+_HEADING: Final = "TLS"
+_SHOWN_TO_SERVERS: Final = "shown to servers that ask for a certificate"
 
 
 @dataclass(frozen=True)
 class Tls:
     """How connections are encrypted; by default they are not."""
 
-    enable: bool = False
-    auth_server: bool = False
-    check_name: bool = False
-    trust_cert_path: str = ""
-    cert_path: str = ""
-    key_path: str = ""
-    key_password: str = ""
+    enable: bool = option(_HEADING, "use TLS 1.2 or 1.3", true_or_false, "false", name=ENABLE)
+    auth_server: bool = option(
+        _HEADING,
+        "verify the server's certificate; otherwise any is accepted, as by Java's clients",
+        true_or_false,
+        "false",
+        name=AUTH_SERVER,
+    )
+    trust_cert_path: str = option(
+        _HEADING, "PEM file of the trusted authorities", as_it_is, absent="", shown="this machine's", name=TRUST
+    )
+    check_name: bool = option(
+        _HEADING,
+        "compare the name in the certificate with the address; routes contain addresses, so certificates must name "
+        "them",
+        true_or_false,
+        "false",
+        name=CHECK_NAME,
+    )
+    cert_path: str = option(_HEADING, _SHOWN_TO_SERVERS, as_it_is, absent="", shown="", name=CERT)
+    key_path: str = option(_HEADING, _SHOWN_TO_SERVERS, as_it_is, absent="", shown="", name=KEY)
+    key_password: str = option(_HEADING, _SHOWN_TO_SERVERS, as_it_is, absent="", shown="", name=PASSWORD)
 
     def context(self) -> ssl.SSLContext | None:
         """The SSL context, made once per process; None for plain connections. Raises `ConfigError`."""
@@ -54,20 +71,16 @@ def _context(tls: Tls) -> ssl.SSLContext:
 
 def read_tls(given: Mapping[str, str]) -> Tls:
     """The TLS options among those of a read or a write, names in lower case. Raises OptionError."""
-
-    def flag(name: str) -> bool:
-        return true_or_false(name, given.get(name.lower(), "false"))
-
-    if not flag(ENABLE):
-        idle = [name for name in TLS_OPTIONS if name != ENABLE and name.lower() in given]
+    tls = read_fields(Tls, given)
+    if not tls.enable:
+        idle = [one.name for one in options_in(Tls) if one.name != ENABLE and one.name.lower() in given]
         if idle:
             raise OptionError(f"option {idle[0]} has no effect without {ENABLE}: set {ENABLE} to true, or remove it")
         return Tls()
-    if not flag(AUTH_SERVER):
+    if not tls.auth_server:
         for name in (TRUST, CHECK_NAME):
             if name.lower() in given:
                 raise OptionError(f"option {name} has no effect without {AUTH_SERVER}: set {AUTH_SERVER} to true")
     if (CERT.lower() in given) != (KEY.lower() in given):
         raise OptionError(f"options {CERT} and {KEY} go together: a certificate and its private key")
-    texts = (given.get(name.lower(), "") for name in (TRUST, CERT, KEY, PASSWORD))
-    return Tls(True, flag(AUTH_SERVER), flag(CHECK_NAME), *texts)
+    return tls
