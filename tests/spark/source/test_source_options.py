@@ -69,6 +69,7 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ({"startingOffsets": "first"}, "startingOffsets must be"),
         ({"startingOffsets": '{"a":{"b":{"0":-3}}}'}, "startingOffsets must be JSON"),
         ({"startingOffsets": '{"a":{"b":{"0":true}}}'}, "startingOffsets must be JSON"),
+        ({"startingOffsets": '{"a":{"0":1}}'}, "startingOffsets must be JSON .*: offsets are by topic, broker and"),
         ({"startingOffsets": "{"}, "startingOffsets is not JSON"),
         ({"startingOffsets": "latest", "startingTimestamp": "1"}, "exclude each other"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),

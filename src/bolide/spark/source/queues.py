@@ -59,8 +59,9 @@ def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
                         raise ValueError(f"{offset!r} is not an offset")
                     offsets[Queue(topic, broker, int(queue_id))] = offset
     except (AttributeError, ValueError) as error:
+        why = error if isinstance(error, ValueError) else "offsets are by topic, broker and queue"
         raise OptionError(
-            f"{where} must be JSON such as {EXAMPLE}: {error}; write -2 for the earliest and -1 for the latest offset"
+            f"{where} must be JSON such as {EXAMPLE}: {why}; write -2 for the earliest and -1 for the latest offset"
         ) from None
     return offsets
 
