@@ -10,8 +10,10 @@ import logging
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING, Final
 from bolide.spark.session.class_archive import archive_of, link_home, spark_package
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -101,7 +105,9 @@ def job_session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    keep_interrupts()
+    return session
 
 
 def job_context(name: str, master: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkContext:
@@ -115,7 +121,27 @@ def job_context(name: str, master: str, settings: Mapping[str, str] = MappingPro
         # Over TCP the last small message to a worker waits 40 ms for an acknowledgement, with every task.
         wanted |= {"spark.python.unix.domain.socket.enabled": "true", **_KEEP_MEMORY}
     conf = SparkConf().setAppName(name).setMaster(master)
-    return SparkContext.getOrCreate(conf.setAll(list(wanted.items())))
+    context = SparkContext.getOrCreate(conf.setAll(list(wanted.items())))
+    keep_interrupts()
+    return context
+
+
+def keep_interrupts() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt even if Spark fails to cancel its jobs: its handler does from 4.2 on only."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or getattr(handler, "__module__", "") != "pyspark.core.context":
+        return
+    if threading.current_thread() is not threading.main_thread():
+        return
+    cancel = handler
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        try:
+            cancel(number, frame)
+        finally:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def no_error_records() -> None:
