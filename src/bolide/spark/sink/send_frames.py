@@ -14,8 +14,8 @@ from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.spark.sink.bundles import Bundle
 from bolide.spark.sink.elements import NO_TIME
 from bolide.spark.sink.frame_template import FrameTemplate
-from bolide.spark.source.patient_requests import signed
 from bolide.spark.source.connection import Connection
+from bolide.spark.source.patient_requests import signed
 
 BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 
