@@ -30,8 +30,8 @@ FULL_STOP: Final = "an election after a full stop waits for members"
 FORMER: Final = "another member is elected before an elected one takes office"
 LOGGED: Final = (
     Place("a replica refuses to truncate its log", ("truncate its log by bolide store truncate",)),
-    Place("a replica finds other bytes in its master's log", ("though their epochs say that they are the same",)),
-    Place("a replica truncates its log", ("cutting this log from",), once=False),
+    Place("a replica finds other bytes in its master's log", ("although their epochs agree up to",)),
+    Place("a replica truncates its log", ("truncating this log from",), once=False),
     Place("a master resigns because its disk hangs", ("this master resigns, because its disk hangs",), once=False),
     Place("a copy of a store is refused", ("last registered from another start", "cannot be it: stop one of them")),
     Place(

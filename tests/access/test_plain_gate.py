@@ -206,7 +206,7 @@ def test_an_empty_file_lets_nobody_in() -> None:
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: [a=b=SUB]}]", "is not name=permission"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: a=PUB}]", "topicPerms is not a list"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, groupPerms: [[]]}]", "is not a list of texts"),
-        (b"globalWhiteRemoteAddresses: [10.0.0.0/8]", "'10.0.0.0/8' names no addresses"),
+        (b"globalWhiteRemoteAddresses: [10.0.0.0/8]", "'10.0.0.0/8' is not an address or a range of addresses"),
         (b"#" * ((1 << 20) + 1), "has more than"),
     ],
 )  # fmt: skip

@@ -96,7 +96,7 @@ def test_a_group_is_reset_as_planned(browser: Browser) -> None:
         assert re.search(rf"{GROUP} 6 [0-9.]+ (ms|s|min)", text_of(browser.get(f"/groups?sort={sort}")))
     asked = f"/groups/plan?group={GROUP}&topic={TOPIC}"
     assert "6 messages are skipped" in text_of(browser.get(f"{asked}&to=last"))
-    assert "4 messages are consumed again" in text_of(browser.get(f"{asked}&to=first"))
+    assert "4 messages are redelivered" in text_of(browser.get(f"{asked}&to=first"))
     assert "messages are" in text_of(browser.get(f"{asked}&to=time&time=2020-01-01T00:00"))
     browser.get(f"{asked}&to=time", 400)
     browser.get(f"{asked}&to=time&time=yesterday", 400)
@@ -214,7 +214,7 @@ def test_a_setting_that_differs_is_shown_and_a_live_one_changed(broker: Broker, 
 
 
 def test_without_access_control_the_page_says_what_that_means(browser: Browser) -> None:
-    assert "anyone who reaches a broker may do everything" in text_of(browser.get("/access"))
+    assert "any client that reaches a broker may do everything" in text_of(browser.get("/access"))
 
 
 def test_older_messages_are_shown_once_each(broker: Broker, browser: Browser) -> None:

@@ -164,7 +164,7 @@ async def test_a_loop_that_does_not_turn_is_told_of() -> None:
         # The loop waits in this line, and answers nothing meanwhile.
         stuck = threads.submit(ask, number, "/healthz").result(PATIENCE)
         again = threads.submit(ask, number, "/readyz").result(PATIENCE)
-        assert b" 503 " in stuck and b"the event loop has not answered for " in stuck and b" 503 " in again
+        assert b" 503 " in stuck and b"the event loop has not responded for " in stuck and b" 503 " in again
     await said_of(number, "/readyz", b"\r\n\r\nready\n")
     troubles[:] = ["the disk is full", "nobody knows it"]
     await said_of(number, "/readyz", b"the disk is full\nnobody knows it\n")

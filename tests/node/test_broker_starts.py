@@ -224,7 +224,7 @@ def unknown_topic_plugin(folder: Path) -> dict[str, Any]:
         (lambda folder: {"dispatchers": "nobody"}, ConfigError, "nobody"),
         (lambda folder: {"broker_hooks": "nobody"}, ConfigError, "nobody"),
         (damaged_table, StoreDamaged, "topics.json cannot be read"),
-        (unknown_topic_plugin, ConfigError, "take it out of config/topics.json"),
+        (unknown_topic_plugin, ConfigError, "remove it from config/topics.json"),
     ],
     ids=["trust", "certificate", "dispatcher", "hook", "table", "topic plug-in"],
 )  # fmt: skip

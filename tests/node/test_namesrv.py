@@ -186,7 +186,7 @@ async def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_trie
         assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
         disk.full = False
         await until(path.exists, "the file to be written after all")
-        await until(lambda: "is written again" in caplog.text, "the log to say so")
+        await until(lambda: "is writable again" in caplog.text, "the log to say so")
         disk.full = True
         assert (await client.request(put, PATIENCE)).code == codes.SYSTEM_ERROR
         path.unlink()
@@ -205,7 +205,7 @@ async def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_befor
     path = tmp_path / "kvConfig.json"
     path.write_bytes(spoilt)
     node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
-    with pytest.raises(StoreDamaged, match=r"kvConfig\.json cannot be read .*: put a good copy in its place"):
+    with pytest.raises(StoreDamaged, match=r"kvConfig\.json cannot be read .*: replace it with an intact copy"):
         await node.start()
     (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
     await node.start()

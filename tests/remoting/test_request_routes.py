@@ -51,5 +51,5 @@ def test_a_table_knows_its_rows_and_refuses_a_second_one_of_a_code() -> None:
         codes.GET_MAX_OFFSET: ORDINARY,
         codes.PULL_MESSAGE: ORDINARY | {codes.PULL_NOT_FOUND},
     }
-    with pytest.raises(ValueError, match="request code 30 is served by Offsets already; Others cannot take it"):
+    with pytest.raises(ValueError, match="request code 30 is already served by Offsets; Others cannot serve it"):
         table.add("Others", [ROUTE])

@@ -72,9 +72,9 @@ def test_of_reports_in_one_read_the_last_counts() -> None:
 
 def test_a_slave_that_is_ahead_is_refused_also_when_the_log_has_grown_past_it() -> None:
     ahead = KnownAhead()
-    with pytest.raises(NotReplicated, match="offset 1000 when this one ended at 900"):
+    with pytest.raises(NotReplicated, match="offset 1000 when this log ended at 900"):
         session(ahead=ahead).received(encode_report(1000), 0, 900, 0)
-    with pytest.raises(NotReplicated, match="offset 1000 when this one ended at 900"):
+    with pytest.raises(NotReplicated, match="offset 1000 when this log ended at 900"):
         session(ahead=ahead).received(encode_report(1000), 0, 5000, 0)
     session(ahead=ahead).received(encode_report(900), 0, 5000, 0)
     for other in range(2000, 2000 + 64):
@@ -84,7 +84,7 @@ def test_a_slave_that_is_ahead_is_refused_also_when_the_log_has_grown_past_it() 
 
 
 def test_what_is_deleted_cannot_be_asked_for() -> None:
-    with pytest.raises(NotReplicated, match=f"ends at offset 7, and this one begins at {FILE}"):
+    with pytest.raises(NotReplicated, match=f"ends at offset 7, and this log starts at {FILE}"):
         reported(7, 2 * FILE, begin=FILE)
     assert reported(0, 2 * FILE + 1, begin=FILE).next_offset == 2 * FILE
 

@@ -80,7 +80,7 @@ def test_another_tail_is_refused_with_its_offset_and_nothing_is_appended(at: int
 
 @pytest.mark.parametrize("offset", [0, 599, 601])
 def test_an_offset_that_was_not_asked_for_is_refused(offset: int) -> None:
-    with pytest.raises(NotReplicated, match=f"sends offset {offset}, but this log ends at 900 and asked for 600"):
+    with pytest.raises(NotReplicated, match=f"sends offset {offset}, but this log ends at 900 and requested 600"):
         session(900).received(encode_header(offset, 0), 0)
 
 
@@ -96,7 +96,7 @@ def test_a_master_that_does_not_have_our_end_is_not_followed() -> None:
     made.received(transfers(600, 700), 4000)
     made.received(encode_header(700, 0), 9000)
     made.check(16_499)
-    with pytest.raises(NotReplicated, match="sends nothing from offset 700 on, and this log ends at 900"):
+    with pytest.raises(NotReplicated, match="sends nothing from offset 700 , but this log ends at 900"):
         made.check(16_500)
     whole = session(900)
     whole.received(transfers(600, 900), 0)

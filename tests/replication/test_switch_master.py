@@ -51,7 +51,7 @@ def test_where_an_empty_slave_begins(hello: Hello, begin: int, start: int) -> No
 @pytest.mark.parametrize(
     ("report", "epochs", "begin", "text"),
     [
-        (2857, THREE, 0, "told that this log ends at 2856"),
+        (2857, THREE, 0, "received that this log ends at 2856"),
         (999, THREE, 1000, "this one begins at 1000"),
         (2141, Epochs([Epoch(2, 2142)]), 0, "older than its first epoch"),
     ],
@@ -64,7 +64,7 @@ def test_where_nobody_can_follow(report: int, epochs: Epochs, begin: int, text: 
 
 def test_a_report_before_the_answer_or_beyond_what_was_sent_is_refused() -> None:
     early = SwitchMaster(FILE, Pace(), 0)
-    with pytest.raises(NotReplicated, match="before the handshake was answered"):
+    with pytest.raises(NotReplicated, match="before the handshake was complete"):
         early.received(encode_hello(Hello(2)) + encode_report(0), ONE, 0, 0)
     made = master(100, ONE)
     assert made.received(encode_report(50), ONE, 0, 0)

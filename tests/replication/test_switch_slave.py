@@ -97,7 +97,7 @@ def test_bytes_that_the_set_holds_are_never_truncated(held: int, kept: bool) -> 
     if not kept:
         assert made.received(encode_answer(THREE, 2856), 0).compare == (1, 2856)
         return
-    says = f"the same up to offset 2856, and the set has confirmed this one up to {held}"
+    says = f"agree up to offset 2856, but the set has confirmed this log up to {held}"
     with pytest.raises(LogKept, match=says) as caught:
         made.received(encode_answer(THREE, 2856), 0)
     assert caught.value.at == 2856
@@ -110,7 +110,7 @@ def test_empty_master_of_the_same_epoch_truncates_no_held_bytes() -> None:
 
 @pytest.mark.parametrize("epoch", [2, 4])
 def test_a_master_of_another_epoch_than_the_controller_named_is_not_followed(epoch: int) -> None:
-    with pytest.raises(NotReplicated, match=f"named the master of epoch {epoch}, and the last epoch of its log is 3"):
+    with pytest.raises(NotReplicated, match=f"named the master of epoch {epoch}, but the last epoch of its log is 3"):
         slave(2142, ONE, epoch).received(encode_answer(THREE, 2856), 0)
     with pytest.raises(NotReplicated, match="its log is none"):
         slave(0, Epochs(), epoch).received(encode_answer(Epochs(), 0), 0)
@@ -121,7 +121,7 @@ def test_log_with_a_difference_before_the_common_end_is_not_truncated() -> None:
     assert made.received(encode_answer(ONE, 30), 0).compare == (1, 20)
     made.comparing(b"abcdefghijklmnopqrs", 0)
     assert made.received(encode_header(1, 5, Epoch(1, 0), 0) + b"abcde", 0).cut == -1
-    with pytest.raises(LogKept, match="differ at offset 8, though their epochs say .* up to 20") as caught:
+    with pytest.raises(LogKept, match="differ at offset 8, although their epochs agree up to 20") as caught:
         made.received(encode_header(6, 24, Epoch(1, 0), 0) + b"fgXijklmnopqrs" + bytes(10), 0)
     assert caught.value.at == 8
     assert made.end == 20
@@ -161,7 +161,7 @@ def test_connection_ends_if_the_bytes_to_compare_do_not_arrive() -> None:
     assert made.due() == 10_002
     with pytest.raises(NotReplicated, match="does not send its bytes from offset 1 to 8"):
         made.check(12_500)
-    with pytest.raises(NotReplicated, match="sends offset 8, and was asked for 1"):
+    with pytest.raises(NotReplicated, match="sends offset 8instead of the requested 1"):
         made.received(encode_header(8, 1, Epoch(1, 0), 8) + b"x", 12_500)
 
 

@@ -163,7 +163,7 @@ def test_a_start_that_dies_while_it_finishes_the_cut_is_finished_by_the_next() -
 @pytest.mark.parametrize("offset", [1, 50, -1, 1 << 40])
 def test_only_where_a_record_begins(offset: int) -> None:
     made = machine()
-    with pytest.raises(NotTheLog, match=f"no record begins at {offset}: it cannot be cut"):
+    with pytest.raises(NotTheLog, match=f"no record starts at {offset}: it cannot be truncated"):
         RawLog(made.store).cut(offset, made.now)
     assert missing(made.store, made.acknowledged) == []
 

@@ -133,8 +133,8 @@ def test_bytes_that_are_no_log_are_refused_with_their_offset_and_not_appended() 
     spoilt = {
         "at offset 0 are no record": (0, bytes(100)),
         f"at offset {size} are no record": (0, whole[:size] + (1).to_bytes(4) + whole[size + 4 :]),
-        f"at offset {size} says that it is another's": (0, whole[:size] * 2),
-        "are no record: its log is damaged": (0, whole[:size] + (1 << 30).to_bytes(4) + whole[size + 4 :]),
+        f"at offset {size} has a different physical offset": (0, whole[:size] * 2),
+        "are not a record: its log is damaged": (0, whole[:size] + (1 << 30).to_bytes(4) + whole[size + 4 :]),
         "set mappedFileSizeCommitLog": (FILE, whole[FILE - blank :]),
     }
     for text, (offset, data) in spoilt.items():

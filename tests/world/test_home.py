@@ -27,4 +27,4 @@ def run_with(**more: str) -> str:
 
 def test_tilde_is_replaced_or_named_in_the_error() -> None:
     assert run_with(HOME="/home/u") == "/home/u/store\n"
-    assert run_with() == "~/store begins with ~, but this user has no home folder: set HOME, or give a path without ~\n"
+    assert run_with() == "~/store starts with ~, but this user has no home folder: set HOME, or give a path without ~\n"

@@ -31,8 +31,8 @@ class ClusterAccessOptions(DeclaredOptions, frozen=True, kw_only=True):
     cluster_authentication_enabled: Annotated[
         bool,
         ACCESS(
-            "Refuse every request that changes something, unless it is signed with "
-            "`innerClientAuthenticationCredentials` or by `initAuthenticationUser`. For all daemons of a cluster.",
+            "Reject every request that changes state, unless it is signed with `innerClientAuthenticationCredentials` "
+            "or by `initAuthenticationUser`. For all servers of a cluster.",
             java=OURS,
         ),
     ] = False
@@ -92,7 +92,7 @@ class GuardedDaemonOptions(ClusterAccessOptions, frozen=True, kw_only=True):
     cluster_authentication_reads: Annotated[
         bool,
         ACCESS(
-            "With `clusterAuthenticationEnabled`: also refuse unsigned reads, such as routes. Clients then sign with "
+            "With `clusterAuthenticationEnabled`: also reject unsigned reads, such as routes. Clients then sign with "
             "the credentials of one of the two users.",
             java=OURS,
         ),

@@ -20,7 +20,7 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
     acl_enable: Annotated[
         bool,
         ACCESS(
-            "Refuse every request that no account of the files in `aclFolder` has signed, as RocketMQ 4.9 does. Needs "
+            "Reject every request that no account of the files in `aclFolder` has signed, as RocketMQ 4.9 does. Needs "
             "PyYAML: `pip install 'bolide[acl]'`."
         ),
     ] = False
@@ -41,34 +41,35 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
         ),
     ] = False
     authentication_enabled: Annotated[
-        bool, ACCESS("Refuse every request that no known user has signed. Users are kept in `config/users.json`.")
+        bool, ACCESS("Reject every request that no known user has signed. Users are stored in `config/users.json`.")
     ] = False
     authentication_whitelist: Annotated[
-        str, ACCESS("Request codes, separated by `,`, that need no signature unless a permission is asked for.")
+        str, ACCESS("Request codes, separated by `,`, that need no signature unless they require a permission.")
     ] = ""
     init_authentication_user: Annotated[
         str,
-        ACCESS('User of type Super, made at the start where there is none: `{"username":"..","password":".."}`.'),
+        ACCESS('User of type Super, created at the start if none exists: `{"username":"..","password":".."}`.'),
     ] = ""
     inner_client_authentication_credentials: Annotated[
         str,
         ACCESS(
-            "Credentials with which the broker signs its own requests to masters and name servers, and of a Super user "
-            'that is made at the start where there is none: `{"accessKey":"..","secretKey":".."}`.'
+            "Credentials with which the broker signs its own requests to masters and name servers, and of a Super "
+            'user that is created at the start if none exists: `{"accessKey":"..","secretKey":".."}`.'
         ),
     ] = ""
     authorization_enabled: Annotated[
         bool,
-        ACCESS("Refuse what no policy allows the user. Policies are kept in `config/acls.json`. Needs authentication."),
+        ACCESS(
+            "Reject requests that no policy allows the user. Policies are stored in `config/acls.json`. Needs "
+            "`authenticationEnabled`."
+        ),
     ] = False
-    authorization_whitelist: Annotated[
-        str, ACCESS("Request codes, separated by `,`, for which no permission is asked.")
-    ] = ""
+    authorization_whitelist: Annotated[str, ACCESS("Request codes, separated by `,`, that require no permission.")] = ""
     authorization_strict: Annotated[
         bool,
         ACCESS(
-            "Ask for a permission also where RocketMQ lets every user in: the cluster's for settings, groups and "
-            "tables, the topic's for lite pulls and replies, and that of each light queue for a message that lists it.",
+            "Also require permissions where RocketMQ allows every user: the cluster's for settings, groups and "
+            "tables, the topic's for lite pulls and replies, and each light queue's for a message that lists it.",
             java=OURS,
         ),
     ] = False
@@ -95,8 +96,8 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
             )
         if self.acl_enable and self.authentication_enabled:
             raise ConfigError(
-                "aclEnable = true and authenticationEnabled = true exclude each other: one takes accounts from "
-                "plain_acl.yml, the other keeps users of its own"
+                "aclEnable = true and authenticationEnabled = true exclude each other: the first uses the accounts in "
+                "plain_acl.yml, the second its own users"
             )
         if self.acl_enable and not self.acl_folder.strip():
             raise ConfigError(

@@ -110,9 +110,9 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
         found = yaml.load(data, Loader=_loader())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        raise BadAccounts(f"{name} is no YAML{'' if mark is None else f' at line {mark.line + 1}'}") from None
+        raise BadAccounts(f"{name} is not valid YAML{'' if mark is None else f' at line {mark.line + 1}'}") from None
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise BadAccounts(f"{name} is no YAML") from None
+        raise BadAccounts(f"{name} is not valid YAML") from None
     if found is None or found == "":
         return {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
@@ -176,13 +176,13 @@ def _address(text: str, where: str) -> Matches:
     try:
         return matcher(text)
     except BadAddress:
-        raise BadAccounts(f"{where}: {text!r} names no addresses") from None
+        raise BadAccounts(f"{where}: {text!r} is not an address or a range of addresses") from None
 
 
 def _known(row: Mapping[str, Yaml], keys: frozenset[str], where: str) -> None:
     unknown = sorted(key for key in row if key not in keys)
     if unknown:
-        raise BadAccounts(f"{where}: nobody looks at {', '.join(map(repr, unknown))}")
+        raise BadAccounts(f"{where}: unknown keys {', '.join(map(repr, unknown))}")
 
 
 def _text(row: Mapping[str, Yaml], key: str, where: str) -> str:

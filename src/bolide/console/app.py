@@ -172,11 +172,11 @@ class Console:
     async def _answer(self, page: Page, visit: Visit) -> Response:
         if visit.logs_in and not visit.user and not page.open:
             if page.change:
-                raise PageRefused("nobody is logged in here any more: log in and try again", 401)
+                raise PageRefused("the session has expired: log in and try again", 401)
             return RedirectResponse(link("/login", next=visit.here), 303)
         if page.change:
             if not self.sessions.token_fits(visit.browser, visit.form.text("token")):
-                raise PageRefused("the form is from another session: go back, reload the page and try again", 403)
+                raise PageRefused("the form belongs to another session: go back, reload the page and try again", 403)
             if not visit.may_write and not page.open:
                 raise PageRefused(f"{visit.user} may look at this cluster, and not change it", 403)
         return await page.handler(visit)

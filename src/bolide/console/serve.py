@@ -145,7 +145,7 @@ def _end_of(certificate: str | None) -> int | None:
 async def _checked(listening: Listening) -> None:
     """Raise `ConfigError` for a console that everybody reaches and nobody has to log in at."""
     if bool(listening.certificate) != bool(listening.key):
-        raise ConfigError("a certificate and its key go together: give both --certificate and --key")
+        raise ConfigError("--certificate and --key require each other: give both")
     if listening.on_loopback or listening.without_login:
         return
     access = AccessControl(listening.namesrv, asyncio.get_running_loop().time)
@@ -154,14 +154,14 @@ async def _checked(listening: Listening) -> None:
         wanted = await access.wanted()
     except BolideError as error:
         raise ConfigError(
-            f"--listen {listening.host} is reached from other machines, and no broker says whether the cluster has "
+            f"--listen {listening.host} is reachable from other hosts, and no broker reports whether the cluster has "
             f"users: {error}"
         ) from None
     finally:
         await access.close()
     if not wanted:
         raise ConfigError(
-            f"--listen {listening.host} is reached from other machines, and the cluster has no users to log in: set "
+            f"--listen {listening.host} is reachable from other hosts, and the cluster has no users to log in: set "
             "authenticationEnabled at its brokers, or give --without-login"
         )
 

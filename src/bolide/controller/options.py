@@ -60,7 +60,7 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
     controller_store: Annotated[
         str,
         ENGINE(
-            "Where decisions are kept: `file:PATH`, one file on this machine, which is not highly available, or "
+            "Where decisions are stored: `file:PATH`, one local file, which is not highly available, or "
             "`etcd:URL,URL`, the members of an etcd cluster; empty: `file:~/controller/sets.json`.",
             java=OURS,
         ),
@@ -69,27 +69,33 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
         str,
         ENGINE("Name of the group of controllers that share one state in etcd.", java="null"),
     ] = "bolide"
-    controller_d_leger_self_id: Annotated[
-        str, ENGINE("Name of this controller in its group. Each needs its own.", java="null")
-    ] = "n0"
+    controller_d_leger_self_id: Annotated[str, ENGINE("Name of this controller, unique in its group.", java="null")] = (
+        "n0"
+    )
     leader_lease_seconds: Annotated[
         LeaseSeconds,
-        ENGINE("Time after which another controller may lead when the leader is silent. With etcd only.", java=OURS),
+        ENGINE(
+            "Time after which another controller may lead if the leader is unresponsive. With etcd only.", java=OURS
+        ),
     ] = 5
     tls_client_auth_server: Annotated[
-        bool, ENGINE("Refuse an etcd whose certificate no trusted authority has signed for its name.", java="false")
+        bool, ENGINE("Reject an etcd whose certificate no trusted authority has signed for its name.", java="false")
     ] = True
     tls_client_trust_cert_path: Annotated[
         str, ENGINE("PEM certificates of the authorities trusted for etcd; empty: the system's.")
     ] = ""
-    tls_client_cert_path: Annotated[str, ENGINE("PEM certificate chain shown to etcd; empty: none.")] = ""
+    tls_client_cert_path: Annotated[
+        str, ENGINE("PEM client certificate chain for etcd; empty: no client certificate.")
+    ] = ""
     tls_client_key_path: Annotated[str, ENGINE("PEM private key of that certificate.")] = ""
     tls_client_key_password: Annotated[str, ENGINE("Password of that private key.")] = ""
 
     enable_elect_unclean_master: Annotated[
         bool,
         ELECTIONS(
-            "Elect a replica that is not in sync when none that is lives. Acknowledged messages may be lost.", live=True
+            "Allow unclean elections: elect a replica that is not in sync if no in-sync replica is alive. "
+            "Acknowledged messages may be lost.",
+            live=True,
         ),
     ] = False
     max_wait_for_members: Annotated[
@@ -103,16 +109,16 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
         ),
     ] = 60_000
     notify_broker_role_changed: Annotated[
-        bool, ELECTIONS("Tell the replicas that live of a new master. They are told without TLS.", live=True)
+        bool, ELECTIONS("Notify the live replicas of a new master, without TLS.", live=True)
     ] = True
     scan_not_active_broker_interval: Annotated[
         PositiveMs, ELECTIONS("Time between searches for brokers that are silent.", live=True)
     ] = 5000
     scan_inactive_master_interval: Annotated[
-        PositiveMs, ELECTIONS("Time between searches for sets whose master is gone.", live=True)
+        PositiveMs, ELECTIONS("Interval of searches for sets whose master has failed.", live=True)
     ] = 5000
     elect_master_max_retry_count: Annotated[
-        PositiveCount, ELECTIONS("Times an election is tried while its result cannot be kept.", live=True)
+        PositiveCount, ELECTIONS("Maximum attempts of an election whose result cannot be stored.", live=True)
     ] = 3
 
     config_store_path: Annotated[
@@ -123,16 +129,20 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
             java="controller/controller.properties",
         ),
     ] = ""
-    config_black_list: Annotated[str, FILES("Keys, separated by `;`, that UPDATE_CONTROLLER_CONFIG refuses.")] = (
+    config_black_list: Annotated[str, FILES("Keys, separated by `;`, that UPDATE_CONTROLLER_CONFIG rejects.")] = (
         "configBlackList;configStorePath"
     )
 
     max_broker_sets: Annotated[
-        PositiveCount, LIMITS("Sets of replicas, with those that were removed.", live=True, java=OURS)
+        PositiveCount, LIMITS("Maximum number of broker sets, including removed ones.", live=True, java=OURS)
     ] = 10_000
     max_brokers: Annotated[PositiveCount, LIMITS("Brokers whose heartbeats are counted.", java=OURS)] = 20_000
     max_requests_in_progress: Annotated[
-        PositiveCount, LIMITS("Requests that wait for their decision to be kept; further ones are refused.", java=OURS)
+        PositiveCount,
+        LIMITS(
+            "Maximum number of requests that wait for their decision to be stored; further requests are rejected.",
+            java=OURS,
+        ),
     ] = 10_000
 
     max_connections: MaxConnections = 20_000

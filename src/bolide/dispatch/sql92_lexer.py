@@ -74,7 +74,7 @@ class Lexer:
             return self._token(SYMBOL, at + 2)
         if first in "=<>(),+-":
             return self._token(SYMBOL, at + 1)
-        raise Sql92Error(f"no token of a filter begins with {first!r} at character {at}; remove it")
+        raise Sql92Error(f"{first!r} at character {at} does not start a token of a filter; remove it")
 
     def _token(self, kind: int, end: int) -> Token:
         token = Token(kind, self.text[self.at : end], self.at)

@@ -79,7 +79,7 @@ def compare(left: object, right: object) -> int:
     """Compare two values as Java does after converting one to the type of the other; -1 where it cannot convert."""
     if isinstance(left, bool):
         if isinstance(right, str):
-            raise EvaluationError("TRUE and FALSE stand on the right of the property they are compared with")
+            raise EvaluationError("TRUE and FALSE must be to the right of the property they are compared with")
         return _order(left, right) if isinstance(right, bool) else -1
     if isinstance(left, str):
         if isinstance(right, str):

@@ -91,7 +91,9 @@ class Parser:
             return node
         if isinstance(node, Property):
             return Cast(node.name)
-        raise Sql92Error(f"what ends before character {self._token.at} of the filter is a value, not a condition")
+        raise Sql92Error(
+            f"the expression that ends before character {self._token.at} of the filter is a value, not a condition"
+        )
 
     def _count(self) -> None:
         self.operations += 1
@@ -187,7 +189,7 @@ class Parser:
             return Chain([self._ordered(value, "<", low), self._ordered(value, ">", high)], True)
         bounds = [self._ordered(value, ">=", low), self._ordered(value, "<=", high)]
         if isinstance(low, Constant) and isinstance(high, Constant) and compare(high.value, low.value) < 0:
-            raise Sql92Error(f"BETWEEN {low.value} AND {high.value} holds for nothing; put the smaller number first")
+            raise Sql92Error(f"BETWEEN {low.value} AND {high.value} never matches; put the smaller number first")
         return Chain(bounds, False)
 
     def _in(self, left: SqlNode, negated: bool) -> BooleanNode:

@@ -65,7 +65,7 @@ class IndexEntry:
 def decode_index_header(buf: bytes) -> IndexHeader:
     """The header of an index file; an index count of 0 or less reads as 1, as in Java."""
     if len(buf) < HEADER_SIZE:
-        raise LayoutError(f"an index file begins with {HEADER_SIZE} bytes of header, here are {len(buf)}")
+        raise LayoutError(f"an index file starts with {HEADER_SIZE} bytes of header, got {len(buf)}")
     count: i64 = i64(read_i32_be(buf, 36))
     if count <= 0:
         count = 1

@@ -65,10 +65,14 @@ class ShapeOptions(DeclaredOptions, frozen=True, kw_only=True):
         ),
     ] = "5.5"
     max_hash_slot_num: Annotated[
-        int, Meta(ge=1, le=_INT_MAX), INDEX("Hash slots of an index file. An existing store must keep its value.")
+        int,
+        Meta(ge=1, le=_INT_MAX),
+        INDEX("Number of hash slots of an index file. Do not change it for an existing store."),
     ] = 5_000_000
     max_index_num: Annotated[
-        int, Meta(ge=2, le=_INT_MAX), INDEX("Entries of an index file. An existing store must keep its value.")
+        int,
+        Meta(ge=2, le=_INT_MAX),
+        INDEX("Number of entries of an index file. Do not change it for an existing store."),
     ] = 20_000_000
     message_index_enable: Annotated[bool, INDEX("Keep an index by message key.")] = True
     message_delay_level: Annotated[

@@ -40,7 +40,7 @@ class Pulse:
                 await self._answered.wait()
         except TimeoutError:
             waited = self._monotonic() - (self._asked if self._asked is not None else 0.0)
-            return f"the event loop has not answered for {waited:.1f} s"
+            return f"the event loop has not responded for {waited:.1f} s"
         return ""
 
     def _hear(self, asker: asyncio.AbstractEventLoop) -> None:

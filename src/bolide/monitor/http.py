@@ -75,10 +75,10 @@ def parse_request(data: bytes) -> Request | None:
     first, *fields = data[:end].split(b"\r\n")
     words = first.split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1.") or not words[1].startswith(b"/") or not first.isascii():
-        raise BadRequest(said(400, "this is no HTTP/1 request: GET /metrics HTTP/1.1"))
+        raise BadRequest(said(400, "not a valid HTTP/1 request: send GET /metrics HTTP/1.1"))
     method = words[0].decode()
     if method not in ("GET", "HEAD"):
-        raise BadRequest(said(405, "only GET and HEAD are answered here"))
+        raise BadRequest(said(405, "only GET and HEAD are supported"))
     accept = ""
     for field in fields:
         name, colon, value = field.partition(b":")
@@ -87,5 +87,5 @@ def parse_request(data: bytes) -> Request | None:
         if name.lower() == b"accept":
             accept = value.strip().decode("latin-1")
         elif name.lower() in (b"content-length", b"transfer-encoding") and value.strip() != b"0":
-            raise BadRequest(said(400, "a request with a body is not answered here"))
+            raise BadRequest(said(400, "requests with a body are not supported"))
     return Request(method, words[1].decode().partition("?")[0], accept)

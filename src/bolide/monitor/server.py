@@ -117,12 +117,12 @@ class MonitorServer:
         """What the page of a path says."""
         page = self.pages.get(request.path)
         if page is None:
-            return said(404, f"there are {', '.join(sorted(self.pages))}")
+            return said(404, f"not found: use one of {', '.join(sorted(self.pages))}")
         try:
             return await page(request)
         except Exception:  # the one boundary of a page: a fault in a figure is an answer, and not the end of the thread
             log.exception("the page %s failed", request.path)
-            return said(500, "the page could not be made: the log of this process says why")
+            return said(500, "the page failed: see the log of this process")
 
 
 class PageConnection(asyncio.Protocol):

@@ -74,7 +74,7 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
             java="namesrv/namesrv.properties",
         ),
     ] = ""
-    config_black_list: Annotated[str, FILES("Keys, separated by `;`, that UPDATE_NAMESRV_CONFIG refuses.")] = (
+    config_black_list: Annotated[str, FILES("Keys, separated by `;`, that UPDATE_NAMESRV_CONFIG rejects.")] = (
         "configBlackList;configStorePath;kvConfigPath"
     )
 
@@ -82,23 +82,28 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
         bool, ROUTES("Add the order of queues to routes, from the namespace ORDER_TOPIC_CONFIG.", live=True)
     ] = False
     return_order_topic_config_to_broker: Annotated[
-        bool, ROUTES("Answer registrations with the namespace ORDER_TOPIC_CONFIG.", live=True)
+        bool, ROUTES("Return the namespace ORDER_TOPIC_CONFIG in responses to registrations.", live=True)
     ] = True
-    enable_topic_list: Annotated[bool, ROUTES("Answer lists of the topics of a kind.", live=True)] = True
-    enable_all_topic_list: Annotated[bool, ROUTES("Answer the list of all topics.", live=True)] = True
+    enable_topic_list: Annotated[
+        bool, ROUTES("Serve requests for the topics of a cluster, unit or system.", live=True)
+    ] = True
+    enable_all_topic_list: Annotated[bool, ROUTES("Serve requests for all topics.", live=True)] = True
     support_acting_master: Annotated[
-        bool, ROUTES("Show the smallest slave as master while a broker that allows it has none.", live=True)
+        bool,
+        ROUTES(
+            "Return the slave with the smallest id as master while a broker that allows it has no master.", live=True
+        ),
     ] = False
     notify_min_broker_id_changed: Annotated[
         bool,
         ROUTES(
-            "Tell the brokers of a set when another of them has the smallest id: its master left or returned. They are "
-            "told without TLS.",
+            "Notify the brokers of a set, without TLS, when the broker with the smallest id changes: its master left "
+            "or returned.",
             live=True,
         ),
     ] = False
     need_wait_for_service: Annotated[
-        bool, ROUTES("Give no routes until waitSecondsForService after the start.", live=True)
+        bool, ROUTES("Reject route requests until waitSecondsForService after the start.", live=True)
     ] = False
     wait_seconds_for_service: Annotated[Seconds, ROUTES("Time for all brokers to register.", live=True)] = 45
 
@@ -106,12 +111,12 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
         bool, BROKERS("Remove topics that a broker's registration no longer names.", live=True)
     ] = False
     scan_not_active_broker_interval: Annotated[
-        PositiveMs, BROKERS("Time between searches for brokers that are gone.", live=True)
+        PositiveMs, BROKERS("Interval of searches for expired brokers.", live=True)
     ] = 5000
     broker_channel_expired_time: Annotated[
         PositiveMs,
         BROKERS(
-            "Time without a sign of life after which a broker that named no time of its own is removed.",
+            "Time without a heartbeat after which a broker that registered no timeout is removed.",
             live=True,
             java=OURS,
         ),
@@ -125,7 +130,10 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
         PositiveCount, LIMITS("Addresses of brokers, and names of brokers in all clusters.", live=True, java=OURS)
     ] = 10_000
     max_topic_entries: Annotated[
-        PositiveCount, LIMITS("Topics of all brokers; one that two brokers have counts twice.", live=True, java=OURS)
+        PositiveCount,
+        LIMITS(
+            "Maximum number of topics of all brokers; a topic of two brokers is counted twice.", live=True, java=OURS
+        ),
     ] = 2_000_000
 
     max_connections: MaxConnections = 20_000

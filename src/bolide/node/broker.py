@@ -425,8 +425,7 @@ class BrokerNode:
         self.store.clock_set(offset)
         self.parts.services.touched = True
         self._log.warning(
-            "the wall clock was set: it is %.1f s from where this process would have it; store times, timers and file "
-            "ages follow it from here on, everything else goes by the time that has passed",
+            "the wall clock was changed by %.1f s: store times, timers and file ages follow it, intervals do not",
             offset / 1000,
         )
 

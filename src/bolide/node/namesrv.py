@@ -209,7 +209,7 @@ class NamesrvNode:
                 log.warning("%s: %s is used, the copy before it", wrong, candidate)
             return data
         if wrong:
-            raise StoreDamaged(f"{wrong}: put a good copy in its place, or move it away to start without what it holds")
+            raise StoreDamaged(f"{wrong}: replace it with an intact copy, or move it away to start without its content")
         return b""
 
     async def _keep_time(self) -> None:

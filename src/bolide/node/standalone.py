@@ -217,17 +217,17 @@ class Standalone:
             started = time.monotonic()
             status = await child.ended()
             if not restartable(status):
-                log.error("%s stopped with status %d and is not started again", child.name, status)
+                log.error("%s exited with status %d and is not restarted", child.name, status)
                 self._given_up(child, status)
                 return
             if time.monotonic() - started > HEALTHY_S:
                 pause = FIRST_PAUSE_S
-            log.error("%s ended with status %d: started again in %.1f s", child.name, status, pause)
+            log.error("%s exited with status %d: restarting in %.1f s", child.name, status, pause)
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
             await child.start()
             if await child.ready():
-                log.info("%s serves again at %s", child.name, child.address)
+                log.info("%s is serving again at %s", child.name, child.address)
 
     def _given_up(self, child: Child, status: int) -> None:
         """Without a name server or without any broker there is nothing left to supervise."""

@@ -35,8 +35,8 @@ def encode_batch(messages: list[BatchMessage]) -> bytes:
         properties = message.properties
         if len(properties) > MAX_PROPERTIES_LENGTH:
             raise BodyError(
-                f"message {number} of the batch has {len(properties)} bytes of properties;"
-                f" {MAX_PROPERTIES_LENGTH} are allowed"
+                f"message {number} of the batch has {len(properties)} bytes of properties; at most "
+                f"{MAX_PROPERTIES_LENGTH} are allowed"
             )
         write_i32_be(w, i32(ELEMENT_FIXED + len(body) + len(properties)))
         write_i32_be(w, 0)

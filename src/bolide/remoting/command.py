@@ -287,17 +287,17 @@ def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> N
     """Entries ``int16 key length | key | int32 value length | value``; an empty key or value reads as null: absent."""
     while at < end:
         if end - at < 2:
-            raise FrameError("a field of a binary header is cut off; the connection is closed")
+            raise FrameError("a field of a binary header is truncated; the connection is closed")
         key_size: i64 = i64(read_i16_be(header, at))
         at += 2
         if key_size < 0 or key_size > end - at - 4:
-            raise FrameError("a field name of a binary header is cut off; the connection is closed")
+            raise FrameError("a field name of a binary header is truncated; the connection is closed")
         key = header[int(at) : int(at + key_size)]
         at += key_size
         size: i64 = i64(read_i32_be(header, at))
         at += 4
         if size < 0 or size > end - at:
-            raise FrameError("a field value of a binary header is cut off; the connection is closed")
+            raise FrameError("a field value of a binary header is truncated; the connection is closed")
         if key_size > 0 and size > 0:
             ext[key.decode("utf-8", "replace")] = header[int(at) : int(at + size)].decode("utf-8", "replace")
         at += size

@@ -28,22 +28,24 @@ LogLevels = Annotated[
 ]
 LogFile = Annotated[
     str,
-    MONITORING("File for the lines of standard error; empty: none. Each daemon needs one of its own.", java=OURS),
+    MONITORING("File for the lines of standard error; empty: no file. Each server needs its own.", java=OURS),
 ]
 LogFileSize = Annotated[
     int,
     Meta(ge=4096, le=1 << 40, extra={"unit": "bytes"}),
-    MONITORING("Size at which a new log file is begun; the older ones are `logFile`.1, .2 and so on.", java=OURS),
+    MONITORING("Size at which a new log file is started; older files are `logFile`.1, .2 and so on.", java=OURS),
 ]
 LogFileAge = Annotated[
     int,
     Meta(ge=0, le=8784, extra={"unit": "h"}),
-    MONITORING("A new log file is begun this often, counted from midnight; 0: only by size.", java=OURS),
+    MONITORING("Interval at which a new log file is started, counted from midnight; 0: only by size.", java=OURS),
 ]
-LogFileCount = Annotated[PositiveCount, MONITORING("Older log files that are kept.", java=OURS)]
+LogFileCount = Annotated[PositiveCount, MONITORING("Number of older log files to keep.", java=OURS)]
 MaxConnections = Annotated[
     PositiveCount,
-    CONNECTIONS("Maximum number of open connections; further ones are closed at once.", live=True, java=OURS),
+    CONNECTIONS(
+        "Maximum number of open connections; further connections are closed immediately.", live=True, java=OURS
+    ),
 ]
 MaxIdleSeconds = Annotated[
     PositiveSeconds, CONNECTIONS("Time without traffic after which a connection is closed.", live=True)
@@ -61,13 +63,13 @@ MaxUnfinishedBytes = Annotated[
     CONNECTIONS("Maximum bytes of unfinished frames; above it the connection with the oldest is closed.", java=OURS),
 ]
 MaxFrameSeconds = Annotated[
-    PositiveSeconds, CONNECTIONS("Time after which a connection with an unfinished frame is closed.", java=OURS)
+    PositiveSeconds, CONNECTIONS("Time after which a connection with an incomplete frame is closed.", java=OURS)
 ]
 TlsMode = Annotated[
     Literal["disabled", "permissive", "enforcing"],
-    TLS("permissive: TLS and plain connections, with a certificate. enforcing: TLS only."),
+    TLS("permissive: both TLS and unencrypted connections if there is a certificate. enforcing: TLS only."),
 ]
-TlsCertPath = Annotated[str, TLS("PEM certificate chain; empty: none, so no TLS.")]
+TlsCertPath = Annotated[str, TLS("PEM certificate chain; empty: no TLS.")]
 TlsKeyPath = Annotated[str, TLS("PEM private key of the certificate.")]
 TlsKeyPassword = Annotated[str, TLS("Password of the private key.")]
 TlsTrustCertPath = Annotated[str, TLS("PEM certificates of the authorities trusted for clients.")]

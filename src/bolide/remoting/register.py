@@ -142,7 +142,7 @@ class _Parts:
 
     def number(self) -> int:
         if len(self.data) - self.at < 4:
-            raise BodyError(f"a compressed registration ends at byte {self.at}; send it again whole")
+            raise BodyError(f"a compressed registration ends at byte {self.at}; resend it completely")
         self.at += 4
         return int.from_bytes(self.data[self.at - 4 : self.at], "big", signed=True)
 
@@ -150,13 +150,18 @@ class _Parts:
         """A number of parts: each has at least 4 bytes, which limits their number."""
         number = self.number()
         if number < 0 or number * 4 > len(self.data) - self.at:
-            raise BodyError(f"a compressed registration claims {number} entries at byte {self.at}; send it again whole")
+            raise BodyError(
+                f"a compressed registration claims {number} entries at byte {self.at}; resend it completely"
+            )
         return number
 
     def part(self) -> bytes:
         size = self.number()
         if size < 0 or size > len(self.data) - self.at:
-            raise BodyError(f"a compressed registration has a part of {size} bytes at byte {self.at} that is not there")
+            raise BodyError(
+                f"a compressed registration has an incomplete part of {size} bytes at byte {self.at}; resend it "
+                "completely"
+            )
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -190,4 +195,4 @@ def _read_topic_line(line: str) -> TopicConfig:
             attributes=msgspec.json.decode(words[5], type=dict[str, str]) if len(words) == 6 and words[5] else {},
         )
     except ValueError:
-        raise BodyError(f"the topic line {line[:80]!r} of a registration cannot be read; send it again") from None
+        raise BodyError(f"the topic line {line[:80]!r} of a registration is malformed; fix it and resend") from None

@@ -147,7 +147,7 @@ class RequestTable(Generic[Peer, Answer]):
             code = row.code
             if code in self.rows:
                 raise ValueError(
-                    f"request code {code} is served by {self._owners[code]} already; {owner} cannot take it"
+                    f"request code {code} is already served by {self._owners[code]}; {owner} cannot serve it as well"
                 )
             self._owners[code] = owner
             self.rows[code] = row

@@ -154,7 +154,7 @@ class Confirming:
     def opened(self, key: int, replica: int, learner: bool, now: int) -> None:
         """It opened with its handshake. Raises `NotReplicated` for the id of this master."""
         if replica == self._own_id:
-            raise NotReplicated(f"it says that its id is {replica}, which is the master's own")
+            raise NotReplicated(f"it reports id {replica}, which is the id of the master itself")
         self.sync_set.connected(key, replica, learner, now)
 
     def heard(self, key: int, replica: int, acked: int, mark: int, now: int) -> None:

@@ -116,7 +116,7 @@ def decode_epochs(data: bytes) -> Epochs:
         found = [Epoch(int(number), int(start)) for number, start in (line.split("-") for line in lines)]
         noted, expected = int(count), int(crc)
     except ValueError as error:
-        raise EpochsDamaged(f"it holds no epochs: {error}") from error
+        raise EpochsDamaged(f"it has no valid epochs: {error}") from error
     if len(found) != noted:
         raise EpochsDamaged(f"it says that it holds {noted} epochs, and holds {len(found)}")
     actual = zlib.crc32("".join(f"{line}\n" for line in lines).encode()) & 0x7FFFFFFF

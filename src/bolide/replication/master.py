@@ -47,8 +47,8 @@ class KnownAhead:
         was = self._ends.get(reported)
         if was is not None:
             raise NotReplicated(
-                f"its log reached offset {reported} when this one ended at {was}: it holds records that are not here; "
-                f"delete its store, so that it begins with a copy"
+                f"its log reached offset {reported} when this log ended at {was}: it contains records that this log "
+                "lacks; delete its store, so that it starts with a copy"
             )
 
 
@@ -95,8 +95,8 @@ class MasterSession(PacedSession):
             return max(end - end % self._file_size, begin)
         if reported < begin:
             raise NotReplicated(
-                f"its log ends at offset {reported}, and this one begins at {begin}: what is in between is deleted; "
-                f"delete its store, so that it begins with the newest file"
+                f"its log ends at offset {reported}, and this log starts at {begin}: the records in between are "
+                "deleted; delete its store, so that it starts with the newest file"
             )
         return reported
 

@@ -35,8 +35,8 @@ def check_first(offset: int, file_size: int) -> None:
     """Raise `NotReplicated` if `offset`, the first that a master sends to an empty log, is not the start of a file."""
     if offset % file_size != 0:
         raise NotReplicated(
-            f"it begins at offset {offset}, where no file begins with mappedFileSizeCommitLog = {file_size} bytes: "
-            "set the size that it has"
+            f"it starts at offset {offset}, which is not the start of a file with mappedFileSizeCommitLog = "
+            f"{file_size} bytes: set the master's size"
         )
 
 
@@ -97,7 +97,7 @@ class SlaveSession:
                 at = end = piece.offset
             if piece.offset != at:
                 raise NotReplicated(
-                    f"it sends offset {piece.offset}, but this log ends at {end} and asked for {at}: it is another log"
+                    f"it sends offset {piece.offset}, but this log ends at {end} and requested {at}: it is another log"
                 )
             if tail and body:
                 body = self._compare(at, body)
@@ -119,8 +119,8 @@ class SlaveSession:
         differs = first_difference(own, body)
         if differs >= 0:
             raise NotReplicated(
-                f"its log and this one differ at offset {at + differs}: this one has a tail of its own up to "
-                f"{self._end}, and does not follow; delete this store, or cut off what it alone has"
+                f"its log and this log differ at offset {at + differs}: this log diverges up to {self._end}, so it is "
+                "not replicated; delete this store, or truncate it to the common part"
             )
         return body[len(own) :]
 
@@ -141,8 +141,8 @@ class SlaveSession:
         """Raise `NotReplicated` when the master does not send what is to be compared."""
         if self._tail and now >= self._compared_by:
             raise NotReplicated(
-                f"it sends nothing from offset {self._at} on, and this log ends at {self._end}: its own log is "
-                f"shorter, or it has deleted what is there; this one does not follow"
+                f"the master sent no data from offset {self._at}, but this log ends at {self._end}: the master's log "
+                "is shorter or was deleted there; not replicating"
             )
 
     def silent(self, now: int) -> bool:

@@ -121,7 +121,7 @@ class HearingReader:
         while len(data) - at >= _STATE.size:
             state: int = _STATE.unpack_from(data, at)[0]
             if state not in (HANDSHAKE, TRANSFER) or (state == HANDSHAKE and self._reported):
-                raise NotReplicated(f"it sends the state {state}, which has no place here: it is no slave of this mode")
+                raise NotReplicated(f"it sends the invalid state {state}: it is not a slave in controller mode")
             size = _HELLO.size if state == HANDSHAKE else _REPORT.size
             if len(data) - at < size:
                 break
@@ -188,7 +188,7 @@ class SendingReader:
         if state == HELD and self._answered and self._wants_held:
             return self._held(data, at, found)
         if state != (TRANSFER if self._answered else HANDSHAKE):
-            raise NotReplicated(f"it sends the state {state}, which has no place here: it is no master of this mode")
+            raise NotReplicated(f"it sends the invalid state {state}: it is not a master in controller mode")
         return self._header(data, at, found) if self._answered else self._answer(data, at, found)
 
     def _answer(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
@@ -203,7 +203,7 @@ class SendingReader:
         try:
             epochs = Epochs(Epoch(*entry) for entry in _ENTRY.iter_unpack(data[at + _ANSWER.size : at + whole]))
         except EpochsDamaged as error:
-            raise NotReplicated(f"its epochs are no log's: {error}") from error
+            raise NotReplicated(f"its epochs are not valid: {error}") from error
         self._answered = True
         found.append(MasterHello(epochs, end))
         return whole

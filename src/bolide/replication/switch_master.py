@@ -33,7 +33,7 @@ class SwitchMaster(PacedSession):
         if heard.report is None:
             return False
         if not self._answered or self.hello is None:
-            raise NotReplicated("it reports before the handshake was answered")
+            raise NotReplicated("it sends a report before the handshake was complete")
         if self.next_offset < 0:
             self.next_offset = self._start(heard.report, self.hello, epochs, begin)
         elif heard.report > self.next_offset:
@@ -44,18 +44,20 @@ class SwitchMaster(PacedSession):
     def _start(self, reported: int, hello: Hello, epochs: Epochs, begin: int) -> int:
         end = self._told_end
         if reported > end:
-            raise NotReplicated(f"it reports the end {reported} after it was told that this log ends at {end}")
+            raise NotReplicated(f"it reports the end {reported}, although it has received that this log ends at {end}")
         if reported == 0:
             start = max(end - end % self._file_size, begin) if hello.from_last_file else begin
         else:
             start = reported
         if start < begin:
             raise NotReplicated(
-                f"its log ends at offset {reported}, and this one begins at {begin}: what is in between is deleted; "
-                f"delete its store, so that it begins with a copy"
+                f"its log ends at offset {reported}, and this log starts at {begin}: the records in between are "
+                "deleted; delete its store, so that it starts with a copy"
             )
         if epochs.covering(start) is None:
-            raise NotReplicated(f"offset {start} of this log is older than its first epoch, so nobody can follow there")
+            raise NotReplicated(
+                f"offset {start} of this log is older than its first epoch, so no slave can replicate from there"
+            )
         return start
 
     def answer(self, epochs: Epochs, end: int, now: int) -> bytes:
@@ -95,6 +97,6 @@ class SwitchMaster(PacedSession):
     def _header(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:
         epoch = epochs.covering(self.next_offset)
         if epoch is None:
-            raise NotReplicated(f"offset {self.next_offset} of this log is in no epoch any more")
+            raise NotReplicated(f"offset {self.next_offset} of this log no longer belongs to an epoch")
         self._wrote_at = now
         return encode_header(self.next_offset, size, epoch, confirm)

@@ -151,14 +151,14 @@ class SwitchSlave:
         last, own = answer.epochs.last, self._own
         if last is None or last.number != self._epoch:
             raise NotReplicated(
-                f"the controller named the master of epoch {self._epoch}, and the last epoch of its log is "
-                f"{last.number if last is not None else 'none'}: it is another broker, or not the master any more"
+                f"the controller named the master of epoch {self._epoch}, but the last epoch of its log is "
+                f"{last.number if last is not None else 'none'}: it is another broker, or no longer the master"
             )
         self._common = common = self._common_end(answer)
         if common < own.held:
             raise LogKept(
-                f"its log and this one are the same up to offset {common}, and the set has confirmed this one up to "
-                f"{own.held}: this replica keeps it",
+                f"its log and this log agree up to offset {common}, but the set has confirmed this log up to "
+                f"{own.held}: this replica keeps its log",
                 common,
             )
         begin = compare_from(own.begin, common, COMPARED, own.file_size)
@@ -176,7 +176,7 @@ class SwitchSlave:
             # A first master that was lost before a slave had a byte: nobody was answered for what is here.
             return 0
         if common < 0:
-            raise LogKept(f"its log and this one, which ends at {own.end}, have no epoch in common", 0)
+            raise LogKept(f"its log and this log, which ends at {own.end}, have no epoch in common", 0)
         return common
 
     def comparing(self, tail: bytes, now: int) -> bytes:
@@ -190,7 +190,7 @@ class SwitchSlave:
     def _compare(self, part: EpochPiece, now: int) -> int:
         """Return where to truncate once all bytes are the same, else -1. Raises `LogKept` at the first difference."""
         if part.offset != self._at:
-            raise NotReplicated(f"it sends offset {part.offset}, and was asked for {self._at}: it is another log")
+            raise NotReplicated(f"it sends offset {part.offset} instead of the requested {self._at}: it is another log")
         if not part.data:
             return -1
         begin = self._at - (self._common - len(self._tail))
@@ -199,8 +199,8 @@ class SwitchSlave:
         if differs >= 0:
             at = self._at + differs
             raise LogKept(
-                f"its log and this one differ at offset {at}, though their epochs say that they are the same up "
-                f"to {self._common}: one of them was damaged, or written by somebody else; this replica keeps its own",
+                f"its log and this log differ at offset {at}, although their epochs agree up to {self._common}: one of "
+                "them was damaged, or changed by another program; this replica keeps its log",
                 at,
             )
         self._at += len(own)
@@ -218,7 +218,7 @@ class SwitchSlave:
         if self._tail and now >= self._compared_by:
             raise NotReplicated(
                 f"it does not send its bytes from offset {self._at} to {self._common}, which must be compared with "
-                f"this log: they may be deleted there; delete this store, so that it begins with a copy"
+                "this log: they may have been deleted; delete this store, so that it starts with a copy"
             )
 
     def cut_done(self, end: int, now: int) -> bytes:
@@ -243,8 +243,8 @@ class SwitchSlave:
         if not begins_here:
             known = f"epoch {last.number} from {last.start}" if last is not None else "none"
             raise NotReplicated(
-                f"it sends offset {part.offset} as of epoch {epoch.number} from {epoch.start}, but the last one known "
-                f"here is {known}: its epochs are not those that it named"
+                f"it sends offset {part.offset} as part of epoch {epoch.number} from {epoch.start}, but the last epoch "
+                f"here is {known}: its epochs do not match its handshake"
             )
         return epochs.begun(epoch.number, epoch.start)
 

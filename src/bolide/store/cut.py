@@ -63,7 +63,7 @@ class LogCut:
         """
         log = self._log
         if self._maintenance.busy or log.end_offset != log.flushed_offset:
-            raise ServiceNotAvailable(f"the store {self._root} cannot be cut while it writes")
+            raise ServiceNotAvailable(f"the store {self._root} cannot be truncated while it writes")
         if log.segments.min_offset <= end < log.end_offset:
             if end % log.segment_size == 0:
                 return
@@ -75,8 +75,8 @@ class LogCut:
             if whole and read_i64_be(head, OFFSET_PHYSICAL) == end:
                 return
         raise NotTheLog(
-            f"the log of {self._root} reaches from {log.segments.min_offset} to {log.end_offset}, and no record begins "
-            f"at {end}: it cannot be cut there"
+            f"the log of {self._root} reaches from {log.segments.min_offset} to {log.end_offset}, and no record starts "
+            f"at {end}: it cannot be truncated there"
         )
 
     def keep_copy(self, end: int, now: int) -> None:
@@ -130,7 +130,7 @@ class LogCut:
             end = int(data)
         except ValueError:
             raise StoreDamaged(
-                f"{self._root}/{NAME} names no offset at which the log is to be cut: delete it"
+                f"{self._root}/{NAME} contains no offset at which to truncate the log: delete it"
             ) from None
         checkpoint = Checkpoint(held_offset=min(checkpoint.held_offset, end))
         if not self._log.segments.is_empty():

@@ -224,7 +224,7 @@ class MessageStore(Lookups):
         if not self._open:
             raise ServiceNotAvailable(f"the store {self.root} is closed or closing: send to another broker")
         if not self.flags.writable():
-            raise ServiceNotAvailable(f"the store {self.root} takes no messages: {self.flags.describe()}")
+            raise ServiceNotAvailable(f"the store {self.root} rejects messages: {self.flags.describe()}")
 
     def _make_room(self, size: i64) -> None:
         log = self.log

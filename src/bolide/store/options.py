@@ -36,7 +36,7 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         FLUSH("SYNC_FLUSH: a send is acknowledged once its record is on disk.", java="ASYNC_FLUSH"),
     ] = "SYNC_FLUSH"
     sync_flush_timeout: Annotated[
-        PositiveMs, FLUSH("Time a send waits for the disk; then it is answered with FLUSH_DISK_TIMEOUT.")
+        PositiveMs, FLUSH("Maximum time a send waits for the disk. After it, the response is FLUSH_DISK_TIMEOUT.")
     ] = 5000
     flush_interval_commit_log: Annotated[PositiveMs, FLUSH("With ASYNC_FLUSH: time between flushes of the log.")] = 500
     flush_commit_log_timed: Annotated[
@@ -51,11 +51,11 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         ),
     ] = 0
     flush_commit_log_thorough_interval: Annotated[
-        PositiveMs, FLUSH("With ASYNC_FLUSH: time after which the log is flushed, however few pages are dirty.")
+        PositiveMs, FLUSH("With ASYNC_FLUSH: maximum time between flushes of the log, however few pages are dirty.")
     ] = 10_000
     flush_interval_consume_queue: Annotated[PositiveMs, FLUSH("Time between writes of the queues.")] = 1000
     flush_consume_queue_thorough_interval: Annotated[
-        PositiveMs, FLUSH("Time after which all queues are synced and the checkpoint moves.")
+        PositiveMs, FLUSH("Interval after which all queues are synced and the checkpoint advances.")
     ] = 60_000
 
     max_message_size: Annotated[
@@ -71,27 +71,31 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     clean_start_check_size: Annotated[
         Bytes,
         RECOVERY(
-            "Bytes at the end of the log that a start after a clean stop reads and checks; of the newest file at most, "
-            "which RocketMQ's broker reads whole.",
+            "Bytes at the end of the log that a start after a clean stop reads and checks; at most the newest file, "
+            "which RocketMQ's broker reads completely.",
             java=OURS,
         ),
     ] = 64 * 1024 * 1024
     message_index_safe: Annotated[
-        bool, RECOVERY("Recovery begins where the index, too, is known to be on disk; false: where queues are.")
+        bool,
+        RECOVERY("Start recovery where queues and index are both known to be on disk; false: where the queues are."),
     ] = False
     index_file_write_enable: Annotated[bool, INDEX("Write index entries for new messages.")] = True
-    index_file_read_enable: Annotated[bool, INDEX("Answer queries by key from the index.")] = True
+    index_file_read_enable: Annotated[bool, INDEX("Use the index for queries by key.")] = True
 
     delete_when: Annotated[
         str,
         RETENTION("Hours of the day, local time, separated by `;`, in which expired files are deleted.", live=True),
     ] = "04"
-    file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
+    file_reserved_time: Annotated[
+        Hours, RETENTION("Retention time of a log file after its last change.", live=True)
+    ] = 72
     clean_resource_interval: Annotated[PositiveMs, RETENTION("Time between searches for expired files.", live=True)] = (
         10_000
     )
     clean_file_forcibly_enable: Annotated[
-        bool, RETENTION("Delete the oldest files at once while the disk is fuller than the forcible ratio.", live=True)
+        bool,
+        RETENTION("Delete the oldest files immediately while the disk is fuller than the forcible ratio.", live=True),
     ] = True
     disk_max_used_space_ratio: Annotated[
         int,
@@ -101,17 +105,17 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     disk_space_clean_forcibly_ratio: Annotated[
         Percent,
         RETENTION(
-            "Use of the disk above which the oldest files are deleted, and at which refused sends are accepted again. "
-            "Counts as 30 at least and 85 at most.",
+            "Disk usage in % above which the oldest files are deleted, and at which rejected sends are accepted "
+            "again. Limited to 30 to 85.",
             live=True,
         ),
     ] = 85
     disk_space_warning_level_ratio: Annotated[
         Percent,
-        RETENTION("Use of the disk above which sends are refused. Counts as 35 at least and 90 at most.", live=True),
+        RETENTION("Disk usage in % above which sends are rejected. Limited to 35 to 90.", live=True),
     ] = 90
     delete_file_batch_max: Annotated[
-        PositiveCount, RETENTION("Maximum number of files deleted at once.", live=True)
+        PositiveCount, RETENTION("Maximum number of files deleted in one check.", live=True)
     ] = 10
 
     access_message_in_memory_max_ratio: Annotated[
@@ -121,7 +125,7 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         Bytes, READS("Bytes one pull returns of messages in memory; a single message may be longer.")
     ] = 256 * 1024
     max_transfer_count_on_message_in_memory: Annotated[
-        PositiveCount, READS("Messages one pull returns of those in memory.")
+        PositiveCount, READS("Maximum number of messages in memory that one pull returns.")
     ] = 32
     max_transfer_bytes_on_message_in_disk: Annotated[
         Bytes, READS("Bytes one pull returns of messages further back.")
@@ -142,12 +146,12 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 1024 * 1024
     tail_cache_bytes: Annotated[
         Bytes,
-        READS("Memory for the newest messages, from which consumers that keep up are answered; 0: none.", java=OURS),
+        READS("Memory for the newest messages, from which consumers without lag are served; 0: no cache.", java=OURS),
     ] = 4 * 1024 * 1024
     max_filter_message_size: Annotated[
         int,
         Meta(ge=1, le=1 << 31, extra={"unit": "bytes"}),
-        READS("Bytes of queue entries that one pull looks at, but always those of as many messages as it asks for."),
+        READS("Bytes of queue entries that one pull reads, but at least as many entries as it requests messages."),
     ] = 16000
 
     def __post_init__(self) -> None:

@@ -123,7 +123,7 @@ class RawLog:
             return
         if not store.writable() or store.maintenance.sync_failed:
             why = store.flags.describe() or "a sync failed"
-            raise ServiceNotAvailable(f"the store {store.root} cannot be cut: {why}")
+            raise ServiceNotAvailable(f"the store {store.root} cannot be truncated: {why}")
         store.log_cut.check(int(end))
         store.log_cut.keep_copy(int(end), now)
         try:
@@ -144,9 +144,9 @@ class RawLog:
         """
         store, log = self._store, self._log
         if not store.writable():
-            raise ServiceNotAvailable(f"the store {store.root} takes no bytes: {store.flags.describe()}")
+            raise ServiceNotAvailable(f"the store {store.root} rejects bytes: {store.flags.describe()}")
         if log.end_offset != log.written_offset:
-            raise ServiceNotAvailable(f"the log of {store.root} has appends of its own under way")
+            raise ServiceNotAvailable(f"the log of {store.root} has local appends in progress")
         if self._held == 0:
             self._at = log.end_offset
         expected = self._at + self._held
@@ -194,20 +194,22 @@ class RawLog:
             if magic == BLANK_MAGIC:
                 if total != end - at or total > MOST_BLANK:
                     raise NotTheLog(
-                        f"a file of its log ends {total} bytes after offset {base + at}, of this one after {end - at}: "
+                        f"a file of its log ends {total} bytes after offset {base + at}, in this log after {end - at}: "
                         f"{_SIZE_OF_FILES}"
                     )
             elif (magic != MAGIC_V1 and magic != MAGIC_V2) or total < MIN_RECORD_SIZE:
-                raise NotTheLog(f"its bytes at offset {base + at} are no record: {_DAMAGED}")
+                raise NotTheLog(f"its bytes at offset {base + at} are not a record: {_DAMAGED}")
             elif total > self._log.max_record_size:
                 if crosses:  # no size that settings explain
-                    raise NotTheLog(f"its bytes at offset {base + at} are no record: {_DAMAGED}")
+                    raise NotTheLog(f"its bytes at offset {base + at} are not a record: {_DAMAGED}")
                 raise NotTheLog(
                     f"its record at offset {base + at} has {total} bytes, more than the {self._log.max_record_size} "
                     f"that this broker takes: give this broker the maxMessageSize of its master, and start it again"
                 )
             elif limit - at >= OFFSET_PHYSICAL + 8 and read_i64_be(data, at + OFFSET_PHYSICAL) != base + at:
-                raise NotTheLog(f"its record at offset {base + at} says that it is another's: its log is another one")
+                raise NotTheLog(
+                    f"its record at offset {base + at} has a different physical offset: its log is another one"
+                )
             elif crosses:
                 raise NotTheLog(
                     f"its record at offset {base + at} has {total} bytes, and the file of this log ends {end - at} "

@@ -55,5 +55,5 @@ def _element(der: bytes, at: int) -> tuple[int, int, int]:
         length = int.from_bytes(der[begin : begin + count], "big")
         begin += count
     if begin + length > len(der):
-        raise ValueError("the certificate is cut off")
+        raise ValueError("the certificate is truncated")
     return der[at], begin, begin + length

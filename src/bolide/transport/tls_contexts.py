@@ -127,9 +127,7 @@ def load_pair(
     """A certificate and its private key, from the settings of these names. Raises `ConfigError`."""
     for key, path in ((cert_key, cert_path), (key_key, key_path)):
         if not path:
-            raise ConfigError(
-                f"{key} is missing: a certificate ({cert_key}) and its private key ({key_key}) go together"
-            )
+            raise ConfigError(f"{key} is missing: set both a certificate ({cert_key}) and its private key ({key_key})")
     try:
         # A callable, so that an encrypted key without a password fails instead of asking at the terminal.
         context.load_cert_chain(pem_file(cert_key, cert_path), pem_file(key_key, key_path), lambda: password)

@@ -13,5 +13,5 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise ConfigError(
-            f"{path} begins with ~, but this user has no home folder: set HOME, or give a path without ~"
+            f"{path} starts with ~, but this user has no home folder: set HOME, or give a path without ~"
         ) from None

@@ -161,7 +161,7 @@ def test_one_topic_too_many_is_left_out_and_said_once(tmp_path: Path, caplog: py
     for second in range(2):
         slave.look(NOW + second * LOOK_MS)
     assert "T" not in slave.topics.table
-    assert [line.message for line in caplog.records] == ["topic T has messages and finds no room here: raise maxTopics"]
+    assert [line.message for line in caplog.records] == ["topic T has messages, but exceeds the limit: raise maxTopics"]
     slave.topics.table["T"] = TopicConfig("T", 1, 1)  # the limit was raised, and the master tells what it guessed
     slave.topics.guessed.add("T")
     slave.has("T", queue_id=4)

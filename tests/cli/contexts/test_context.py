@@ -53,11 +53,11 @@ def test_what_cannot_be_is_told(run: Run, tmp_path: Path) -> None:
     run("context", "add", "test", "a:1")
     assert "there is a context test: delete it first" in run("context", "add", "test", "b:1", code=1)
     assert "host:port" in run("context", "add", "other", "nonsense", code=2)
-    assert "'a\\nb' is no name of a context" in run("context", "add", "a\nb", "b:1", code=2)
+    assert "'a\\nb' is not a valid name of a context" in run("context", "add", "a\nb", "b:1", code=2)
     assert "write --user too" in run("context", "add", "other", "b:1", "--password-stdin", code=2)
-    assert "no terminal to ask for the password" in run("context", "add", "other", "b:1", "--user", "u", code=2)
+    assert "cannot prompt for the password without a terminal" in run("context", "add", "other", "b:1", "--user", "u", code=2)
     for words in (["use"], ["use", "test", "--none"]):
-        assert "write the name of a context, or --none" in run("context", *words, code=2)
+        assert "give the name of a context, or --none" in run("context", *words, code=2)
     for words in (["context", "use"], ["context", "show"], ["context", "delete"]):
         assert "there is no context nobody; known contexts: test" in run(*words, "nobody", code=2)
     assert "there is no context nobody" in run("--context", "nobody", "topic", "list", code=2)

@@ -75,7 +75,7 @@ def test_the_file_is_its_owners_only_and_others_are_refused() -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"contexts":{"a":{}}}', b'{"context":{}}', b'{"in_use":1}'])
 def test_a_damaged_file_is_refused_by_name(data: bytes) -> None:
     place().write_bytes(data)
-    with pytest.raises(ConfigError, match=f"{place()} is no file of contexts"):
+    with pytest.raises(ConfigError, match=f"{place()} is not a file of contexts"):
         read_contexts()
 
 

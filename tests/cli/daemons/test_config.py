@@ -23,7 +23,7 @@ def test_a_setting_is_described_by_its_declaration() -> None:
         "flag",
         "a whole number from 1 to 2147483648 (h)",
         "live",
-        "Time a log file is kept after its last change.",
+        "Retention time of a log file after its last change.",
     ]
 
 

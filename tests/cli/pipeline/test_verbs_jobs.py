@@ -47,7 +47,7 @@ def test_a_topic_that_is_not_there_is_one_sentence(bolide_broker: Broker, tmp_pa
         (["stats", "T", "--conf", "=1"], "--conf =1 is not of the form NAME=VALUE"),
         (["mirror", "T", "--to", "h:1"], "give a --checkpoint: a folder for the mirror's progress"),
         (["mirror", "T", "--to", "h:1", "--only-offsets"], "--only-offsets needs --groups"),
-        (["trace", "--json", "--out", "x"], "--json prints rows, and --out prints none"),
+        (["trace", "--json", "--out", "x"], "--json prints rows and --out writes a file"),
     ],
     ids=["no-topic", "both", "option", "conf", "no-checkpoint", "no-groups", "json-out"],
 )

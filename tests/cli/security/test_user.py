@@ -43,5 +43,5 @@ def test_no_answer_has_a_password(admin: Signed) -> None:
 def test_a_user_that_is_not_there_is_told(admin: Signed) -> None:
     for words in (["show"], ["change", "--disable"], ["delete", "--yes"]):
         assert "there is no user ghost: no broker knows it" in admin("user", words[0], "ghost", *words[1:], code=1)
-    assert "nothing to change: write --password" in admin("user", "change", "admin", code=2)
+    assert "nothing to change: give --password" in admin("user", "change", "admin", code=2)
     assert "existed" in admin("user", "create", "admin", "--password-stdin", typed="x\n", code=1)

@@ -45,7 +45,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
 
 def test_without_a_terminal_an_option_must_say_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     piped(monkeypatch, b"hidden\n")
-    with pytest.raises(ConfigError, match="no terminal to ask for the password: write --password-stdin"):
+    with pytest.raises(ConfigError, match="cannot prompt for the password without a terminal: give --password-stdin"):
         given_secret("password", False, None)
     with pytest.raises(ConfigError, match="exclude each other"):
         given_secret("password", True, tmp_path)

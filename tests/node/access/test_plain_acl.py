@@ -83,7 +83,7 @@ async def test_what_cannot_be_taken_changes_nothing_and_is_said_once(
         folder, ("plain_acl.yml", broken, 5, ["alice12"]), ("plain_acl.yml", account("carol12"), 2, ["carol12"])
     )
     (said,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert said.startswith("the accounts stay as they are, because their files cannot be used: ")
+    assert said.startswith("keeping the old accounts, because the account files are invalid: ")
     assert "secret-of" not in caplog.text
 
 

@@ -72,7 +72,7 @@ async def test_file_with_a_changed_digit_is_refused(tmp_path: Path) -> None:
         if old not in text:
             old, new = '"set":{', '"set":{ '
         path.write_text(text.replace(old, new, 1))
-        with pytest.raises(StateDamaged, match="does not match its checksum: put a good copy in its place"):
+        with pytest.raises(StateDamaged, match="does not match its checksum: replace it with an intact copy"):
             await opened(path)
     path.write_text(re.sub(r',"crc":\d+', "", text))  # of an older version
     await (await opened(path)).stop()

@@ -53,7 +53,7 @@ async def test_an_answer_that_ends_with_the_connection() -> None:
     [
         (b"", "not answer in HTTP"),
         (b"RocketMQ 200\r\n\r\n", "not answer in HTTP"),
-        (OK + b"Content-Length: 9\r\n\r\n{}", "ended within its answer"),
+        (OK + b"Content-Length: 9\r\n\r\n{}", "closed the connection within its response"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunks"),
         (None, "within"),
     ],
@@ -95,7 +95,7 @@ async def test_the_next_member_is_asked_when_one_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("{}", "asked for 1 ranges, and sends 0"),
+        ("{}", "returned 0 of 1 requested ranges"),
         ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"b29","value":""}]}}]}', "no base64"),
         ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"*","value":""}]}}]}', "no base64"),
     ],
@@ -116,7 +116,7 @@ async def test_a_lease_has_an_id() -> None:
 async def test_pages_that_do_not_go_on_end() -> None:
     page = b'{"more":true,"kvs":[{"key":"YWI=","value":""}]}'
     async with saying(OK + b"\r\n" + page) as (server, asked):
-        with pytest.raises(StoreUnavailable, match="again and again"):
+        with pytest.raises(StoreUnavailable, match="repeatedly returns the keys"):
             await Etcd(RealWorld(), [server], 60).read("a")
         assert len(asked) == 2
 

@@ -84,7 +84,7 @@ def test_a_start_continues_the_file_of_its_period(path: Path) -> None:
 def test_a_file_has_one_writer(path: Path) -> None:
     settings = NamesrvOptions(log_file=str(path))
     first = log_file(settings)
-    with pytest.raises(ConfigError, match=f"logFile = {re.escape(str(path))} is another daemon's"):
+    with pytest.raises(ConfigError, match=f"logFile = {re.escape(str(path))} belongs to another server"):
         log_file(settings)
     first.close()
     log_file(settings).close()

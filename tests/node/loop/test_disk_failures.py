@@ -15,10 +15,10 @@ def test_a_line_names_what_where_and_what_to_do(caplog: pytest.LogCaptureFixture
     failures.note("a write of the commit log", DiskFull("cannot write /store/1: no room"), 1000)
     failures.note("a write of the commit log", FileFailed("cannot write /store/1: I/O error"), 1000)
     assert caplog.messages == [
-        "a write of the commit log failed: cannot write /store/1: no room; the requests that wait for it are refused, "
-        "the next one tries again: make room on the disk",
-        "a write of the commit log failed: cannot write /store/1: I/O error; the requests that wait for it are "
-        "refused, the next one tries again: check the disk and its file system",
+        "a write of the commit log failed: cannot write /store/1: no room; rejecting the requests that wait for it, "
+        "the next request retries: make room on the disk",
+        "a write of the commit log failed: cannot write /store/1: I/O error; rejecting the requests that wait "
+        "for it, the next request retries: check the disk and its file system",
     ]
     assert [record.exc_info for record in caplog.records] == [None, None]
 

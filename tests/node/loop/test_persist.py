@@ -212,7 +212,7 @@ def test_a_table_that_is_there_and_cannot_be_read_refuses_the_start(
     (tmp_path / "topics.json").write_bytes(spoilt)
     if copy is not None:
         (tmp_path / "topics.json.bak").write_bytes(copy)
-    with pytest.raises(StoreDamaged, match=r"topics\.json cannot be read .*: put a good copy in its place"):
+    with pytest.raises(StoreDamaged, match=r"topics\.json cannot be read .*: replace it with an intact copy"):
         configs(tmp_path, Stored()).load()
     assert (tmp_path / "topics.json").read_bytes() == spoilt
 
@@ -261,5 +261,5 @@ def test_damaged_table_is_replaced_by_its_copy_or_refuses_the_start(
     assert found.content == b'{"a":1}'
     assert "its checksum is not in" in caplog.text
     (tmp_path / "topics.json.bak").write_bytes(b'{"a":5}')
-    with pytest.raises(StoreDamaged, match=r"topics\.json\.crc; delete that file .*put a good copy in its place"):
+    with pytest.raises(StoreDamaged, match=r"topics\.json\.crc; delete that file .*replace it with an intact copy"):
         configs(tmp_path, Stored()).load()

@@ -29,7 +29,7 @@ def test_a_flood_is_counted(caplog: pytest.LogCaptureFixture) -> None:
         note(refusals, 1000)
     assert len(caplog.messages) == LINES_A_SECOND
     note(refusals, 2000)
-    assert caplog.messages[LINES_A_SECOND] == "7 more requests were refused"
+    assert caplog.messages[LINES_A_SECOND] == "rejected 7 more requests"
     assert len(caplog.messages) == LINES_A_SECOND + 2
 
 

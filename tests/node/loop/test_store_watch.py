@@ -42,8 +42,8 @@ def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest
     store.flags.clear(DISK_FULL)
     watch.tick(4000, 1)
     assert [record.message for record in caplog.records] == [
-        "the store takes no messages: the disk is full",
-        "the store takes messages again",
+        "the store rejects messages: the disk is full",
+        "the store accepts messages again",
     ]
     store.close(5000)
 

@@ -125,7 +125,7 @@ async def test_a_broker_is_not_ready_while_its_store_takes_nothing(tmp_path: Pat
         assert await asked(port, "/readyz") == (200, "ready\n")
         files.full = True
         node.store.flags.set(DISK_FULL)
-        assert await asked(port, "/readyz") == (503, "the store takes no messages: the disk is full\n")
+        assert await asked(port, "/readyz") == (503, "the store rejects messages: the disk is full\n")
         assert value(await scraped(port), "bolide_store_writable") == 0
         assert await asked(port, "/healthz") == (200, "alive\n")
         files.full = False
@@ -148,7 +148,7 @@ async def test_a_broker_is_not_ready_while_no_name_server_knows_it(tmp_path: Pat
         assert registration is not None
         await until(lambda: registration.known_by == 0, "the end of the connection")
         status, text = await asked(port, "/readyz")
-        assert status == 503 and text.startswith("no name server knows this broker: 1 are set")
+        assert status == 503 and text.startswith("registered with none of the 1 configured")
 
 
 async def test_a_name_server_has_pages_too(tmp_path: Path) -> None:

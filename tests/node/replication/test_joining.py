@@ -145,7 +145,7 @@ async def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
         async with slave(tmp_path / "old", of) as to:
             await until(lambda: "its log reached" in caplog.text or "sends nothing from offset" in caplog.text)
             await send(of, 30)
-            await until(lambda: f"a tail of its own up to {end}" in caplog.text)
+            await until(lambda: f"this log diverges up to {end}" in caplog.text)
             assert int(to.store.written_offset) == end
             assert log_of(to)[:common] == log_of(of)[:common]
 

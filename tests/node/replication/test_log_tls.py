@@ -77,7 +77,7 @@ async def test_who_has_no_certificate_gets_no_log(
         plain[1].write(bytes(8))
         assert await asyncio.wait_for(plain[0].read(), PATIENCE) != bytes(12), "an alert at most"
         plain[1].close()
-        await until(lambda: "refusing the slave 127.0.0.1" in caplog.text)
+        await until(lambda: "rejecting the slave 127.0.0.1" in caplog.text)
         nameless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         nameless.check_hostname = False
         nameless.load_verify_locations(ours.cert)

@@ -108,7 +108,7 @@ async def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path)
 @pytest.mark.parametrize(
     ("reports", "says"),
     [
-        ([1 << 40], "reached offset 1099511627776 when this one ended at"),
+        ([1 << 40], "reached offset 1099511627776 when this log ended at"),
         ([-1], "reports the offset -1"),
         ([1000, 1 << 30], None),
     ],
@@ -129,7 +129,7 @@ async def test_what_was_deleted_is_refused(tmp_path: Path, caplog: pytest.LogCap
         assert codes_of(await send(node, 300)) == OK
         node.store.log.segments.detach_before(2 * FILE)
         await ended(await connect(node, 500))
-        assert f"ends at offset 500, and this one begins at {2 * FILE}" in caplog.text
+        assert f"ends at offset 500, and this log starts at {2 * FILE}" in caplog.text
 
 
 async def test_a_silent_slave_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -210,7 +210,7 @@ async def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(
                 await slave[0].read(1)
         slave[1].write(encode_report(end))
         await stopping
-        assert f"is gone, it reported {end}" in caplog.text
+        assert f"has disconnected, its last report was {end}" in caplog.text
         for each in (slave, silent):
             each[1].close()
 

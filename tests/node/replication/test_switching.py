@@ -244,7 +244,7 @@ async def test_replica_never_truncates_held_bytes_reports_it_and_remembers_after
         link = switching_of(second)._link
         assert link is not None
         await until(lambda: link.follow(liar) or bool(link.refused()))
-        assert f"the set has confirmed this one up to {end}" in link.refused()
+        assert f"the set has confirmed this log up to {end}" in link.refused()
         assert f"bolide store truncate {second.store.root} --at 0 --yes" in link.refused()
         assert not second.parts.role.may_serve
         assert int(second.store.written_offset) == end

@@ -64,7 +64,7 @@ class TestDamage:
         machine.store.queues.flush(True)
         for name in machine.files.list_dir(LOG):
             machine.files.remove(f"{LOG}/{name}")
-        refused(machine, "holds no file of the log")
+        refused(machine, "has no log file")
 
 
 class TestTornTail:

@@ -102,6 +102,6 @@ class LightQueueGate:
             if queues.get(name, 0) is None:
                 raise Refused(
                     LMQ_QUOTA_EXCEEDED,
-                    f"[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]the light queue {name[:40]!r} would be one too many: "
-                    f"there are {queues.light_count}, maxLmqConsumeQueueNum or maxTopics allows {self._most}",
+                    f"[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]the light queue {name[:40]!r} exceeds the limit: "
+                    f"{queues.light_count} exist, maxLmqConsumeQueueNum or maxTopics allows {self._most}",
                 )

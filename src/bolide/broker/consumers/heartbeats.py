@@ -112,7 +112,7 @@ class HeartbeatService(Service):
         groups = self._clients.producer_groups
         if group not in groups and len(groups) >= self._options.tables.max_groups:
             text = f"producer group[{group}] cannot be registered: maxGroups is {self._options.tables.max_groups}"
-            raise Refused(codes.SYSTEM_ERROR, f"{text} for producers, too; use fewer groups or raise it")
+            raise Refused(codes.SYSTEM_ERROR, f"{text}, which also limits producers; use fewer groups or raise it")
         self._clients.register_producer(group, client)
 
     def _check_subscriptions(self, data: ConsumerData) -> None:

@@ -13,11 +13,11 @@ class ConsumerOptions(DeclaredOptions, frozen=True, kw_only=True):
     """Members, offsets and queue locks."""
 
     notify_consumer_ids_changed_enable: Annotated[
-        bool, GROUPS("Tell the members of a group when one joins or leaves.")
+        bool, GROUPS("Notify the members of a group when one joins or leaves.")
     ] = True
     flush_consumer_offset_interval: Annotated[PositiveMs, GROUPS("Time between writes of committed offsets.")] = 5000
     rebalance_lock_max_live_time: Annotated[
-        PositiveMs, GROUPS("Time after which the queue lock of an orderly consumer lapses.", java=OURS)
+        PositiveMs, GROUPS("Time after which the queue lock of an orderly consumer expires.", java=OURS)
     ] = 60_000
     max_consumer_offsets: Annotated[
         PositiveCount, GROUPS("Maximum number of committed offsets of all groups.", live=True, java=OURS)
@@ -28,7 +28,7 @@ class ConsumerOptions(DeclaredOptions, frozen=True, kw_only=True):
     max_subscriptions: Annotated[
         PositiveCount,
         GROUPS(
-            "Maximum subscriptions of all connected groups; every 1024 characters of one count as another.",
+            "Maximum subscriptions of all connected groups; a subscription is counted once more per 1024 characters.",
             live=True,
             java=OURS,
         ),

@@ -25,13 +25,14 @@ class ActingOptions(DeclaredOptions, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=16),
         ACTING(
-            "Brokers of the set. With more than 1 a master registers once each slave that runs follows it, or had time "
-            "to, and has their offsets of consumers; a slave once it follows the master that runs."
+            "Number of brokers of the set. With more than 1, a master registers once each running slave replicates "
+            "from it, or has had time to, and it has their consumer offsets; a slave registers once it replicates "
+            "from the running master."
         ),
     ] = 1
-    skip_pre_online: Annotated[bool, ACTING("Register at once, whatever totalReplicas is.")] = False
+    skip_pre_online: Annotated[bool, ACTING("Register immediately, whatever totalReplicas is.")] = False
     broker_not_active_timeout_millis: Annotated[
-        PositiveMs, ACTING("Time without a sign of life after which name servers take this broker for dead.")
+        PositiveMs, ACTING("Time without a heartbeat after which name servers remove this broker.")
     ] = 10_000
     sync_broker_member_group_period: Annotated[
         PositiveMs, ACTING("Time between questions to a name server who is in the set.")
@@ -42,7 +43,7 @@ class ActingOptions(DeclaredOptions, frozen=True, kw_only=True):
     enable_auto_in_sync_replicas: Annotated[
         bool,
         ACTING(
-            "A send waits for no more machines than are in sync, and for minInSyncReplicas at least. Needs "
+            "A send waits for no more brokers than are in sync, and for at least minInSyncReplicas. Needs "
             "enableSlaveActingMaster."
         ),
     ] = False

@@ -21,7 +21,7 @@ class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
     max_connections: MaxConnections = 20_000
     server_channel_max_idle_time_seconds: MaxIdleSeconds = 120
     channel_expired_timeout: Annotated[
-        PositiveMs, CONNECTIONS("Time without a heartbeat after which a client is forgotten.")
+        PositiveMs, CONNECTIONS("Time without a heartbeat after which a client is removed.")
     ] = 120_000
     max_frame_length: Annotated[
         PositiveBytes, CONNECTIONS("Longest request; a longer one closes its connection.", java=OURS)
@@ -37,5 +37,5 @@ class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 128 * 1024 * 1024
     client_write_buffer_total: Annotated[
         Bytes,
-        CONNECTIONS("Unread bytes of all peers above which pulls are answered FLOW_CONTROL.", live=True, java=OURS),
+        CONNECTIONS("Unread bytes of all clients above which pulls fail with FLOW_CONTROL.", live=True, java=OURS),
     ] = 1024 * 1024 * 1024

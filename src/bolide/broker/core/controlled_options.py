@@ -16,7 +16,10 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     enable_controller_mode: Annotated[
         bool,
-        CONTROLLED("A controller says who is the master of the brokers of one name; brokerRole and brokerId are its."),
+        CONTROLLED(
+            "Controller mode: a controller elects the master among the brokers of one name, and assigns brokerRole "
+            "and brokerId."
+        ),
     ] = False
     controller_addr: Annotated[str, CONTROLLED("Controllers, `host:port;host:port`.")] = ""
     all_ack_in_sync_state_set: Annotated[
@@ -24,14 +27,16 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
         CONTROLLED("A send waits until every replica in sync holds it. With inSyncReplicas above 1 it always does."),
     ] = False
     min_in_sync_replicas: Annotated[
-        int, Meta(ge=1, le=16), CONTROLLED("Replicas in sync, the master among them, below which sends are refused.")
+        int,
+        Meta(ge=1, le=16),
+        CONTROLLED("Number of in-sync replicas, including the master, below which sends are rejected."),
     ] = 1
     broker_heartbeat_interval: Annotated[
         PositiveMs,
         CONTROLLED("Time between signs of life to controllers, or with enableSlaveActingMaster to name servers."),
     ] = 1000
     controller_heart_beat_timeout_mills: Annotated[
-        PositiveMs, CONTROLLED("Time without a sign of life after which the controller takes this broker for dead.")
+        PositiveMs, CONTROLLED("Time without a heartbeat after which the controller considers this broker dead.")
     ] = 10_000
     broker_election_priority: Annotated[
         int,
@@ -48,7 +53,7 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
         PositiveMs, CONTROLLED("Time between a master's looks at which replicas are in sync.")
     ] = 5000
     ha_max_time_slave_not_catchup: Annotated[
-        PositiveMs, CONTROLLED("A replica that has not had all of the log for so long is not in sync.")
+        PositiveMs, CONTROLLED("Time without being caught up after which a replica is no longer in sync.")
     ] = 15_000
     absence_window: Annotated[
         PositiveMs, CONTROLLED("Time within which a master sums how long sends waited for a replica.", java=OURS)
@@ -67,11 +72,14 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 30_000
     unsettled_patience: Annotated[
         PositiveMs,
-        CONTROLLED("A master whose log waits for its disk for so long resigns; a replica is not elected.", java=OURS),
+        CONTROLLED(
+            "Time that a log may wait for its disk: after it a master resigns, and a replica is not elected.",
+            java=OURS,
+        ),
     ] = 10_000
-    async_learner: Annotated[bool, CONTROLLED("This broker never counts as in sync, so it is never elected.")] = False
+    async_learner: Annotated[bool, CONTROLLED("This broker is never in sync, so it is never elected.")] = False
     sync_from_last_file: Annotated[
-        bool, CONTROLLED("An empty replica begins with the newest file of the log, not with the oldest.")
+        bool, CONTROLLED("Whether an empty replica starts with the newest file of the log instead of the oldest.")
     ] = False
     store_path_epoch_file: Annotated[
         str, CONTROLLED("File of the log's epochs; empty: epochFileCheckpoint under the root.")

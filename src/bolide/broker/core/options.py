@@ -90,20 +90,21 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
         if controlled.min_in_sync_replicas > 1 and not self.acting.enable_auto_in_sync_replicas:
             raise ConfigError(
                 f"minInSyncReplicas = {controlled.min_in_sync_replicas} needs enableControllerMode = true or "
-                f"enableAutoInSyncReplicas = true: without them a send waits for inSyncReplicas, or is answered so"
+                "enableAutoInSyncReplicas = true: without them a send waits for inSyncReplicas only"
             )
         if place.broker_role == "SLAVE" and place.broker_id == MASTER_ID:
             raise ConfigError("brokerRole = SLAVE needs a brokerId above 0: 0 is its master")
         if self.waits_for_slaves and place.broker_role == "ASYNC_MASTER":
             key = "inSyncReplicas" if machines > 1 else "minInSyncReplicas"
             waits = f"{key} = {max(machines, controlled.min_in_sync_replicas)}"
-            raise ConfigError(f"{waits} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER answers without its slaves")
+            raise ConfigError(f"{waits} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER does not wait for its slaves")
 
     def _check_acting(self) -> None:
         acting = self.acting
         if acting.enable_auto_in_sync_replicas and not acting.enable_slave_acting_master:
             raise ConfigError(
-                "enableAutoInSyncReplicas = true needs enableSlaveActingMaster = true: else nobody counts who lives"
+                "enableAutoInSyncReplicas = true needs enableSlaveActingMaster = true, because only then are live "
+                "replicas counted"
             )
         if acting.enable_remote_escape and not acting.enable_slave_acting_master:
             raise ConfigError(
@@ -117,7 +118,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
                 "a master; leave one of them out"
             )
         if not self.registration.namesrv_addr:
-            raise ConfigError("enableSlaveActingMaster = true needs namesrvAddr: name servers know who is in the set")
+            raise ConfigError(
+                "enableSlaveActingMaster = true needs namesrvAddr: name servers return the members of the set"
+            )
 
     def _check_ha_tls(self) -> None:
         tls = self.tls
@@ -139,7 +142,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
         if self.replication.ha_master_address:
             raise ConfigError(
                 f"haMasterAddress = {self.replication.ha_master_address} is not allowed with enableControllerMode = "
-                f"true: the controller says who is the master; leave it out"
+                "true: the controller elects the master; remove it"
             )
         if not self.registration.namesrv_addr:
             raise ConfigError("enableControllerMode = true needs namesrvAddr: replicas find their master's log by it")

@@ -34,8 +34,9 @@ class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True):
     fast_port_enable: Annotated[
         Literal["", "true", "false"],
         PLACE(
-            "Whether to listen on listenPort - 2, too, which serves no pulls. Empty: on a broker that serves its log "
-            "to slaves or may act as a master, for RocketMQ's brokers use it. RocketMQ always listens there.",
+            "Whether to also listen on listenPort - 2, which does not serve pulls. Empty: only on a broker that "
+            "serves its log to slaves or may act as a master, because RocketMQ's brokers use it. RocketMQ always "
+            "listens there.",
             java=OURS,
         ),
     ] = ""

@@ -17,10 +17,10 @@ class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
     ha_listen_port: Annotated[
         Port,
         REPLICATION(
-            "Port on which a master serves slaves; 0: listenPort + 1. It is on bindAddress; where that is 0.0.0.0 and "
-            "haTlsEnable is off, on brokerIP2, or without one on the address that clients are told. A SYNC_MASTER and "
-            "a broker under a controller always listen, an ASYNC_MASTER where this is set: anyone who reaches it gets "
-            "the whole log.",
+            "Port on which a master serves slaves; 0: listenPort + 1. It is on bindAddress; if that is 0.0.0.0 and "
+            "haTlsEnable is off, on brokerIP2, or without one on the address that clients use. A SYNC_MASTER and a "
+            "broker under a controller always listen, an ASYNC_MASTER only if this is set: every client that reaches "
+            "the port receives the whole log.",
             java="10912",
         ),
     ] = 0
@@ -32,33 +32,33 @@ class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=16),
         REPLICATION(
-            "Machines, the master among them, that must hold a record before its send is answered. More than 1 needs "
-            "brokerRole = SYNC_MASTER or a controller."
+            "Number of brokers, including the master, that must store a record before its send is acknowledged. More "
+            "than 1 needs brokerRole = SYNC_MASTER or a controller."
         ),
     ] = 1
     slave_timeout: Annotated[
         PositiveMs,
         REPLICATION(
-            "Time a send waits for slaves; then it is answered with FLUSH_SLAVE_TIMEOUT. In plain mode it is delivered "
-            "then, under a controller once the replicas in sync have it."
+            "Maximum time a send waits for slaves. After it, the response is FLUSH_SLAVE_TIMEOUT. Without a "
+            "controller the message is delivered then, with one as soon as the in-sync replicas have it."
         ),
     ] = 3000
-    ha_max_gap_not_in_sync: Annotated[
-        PositiveBytes, REPLICATION("A slave that lacks this many bytes does not count as in sync.")
-    ] = 256 * 1024 * 1024
+    ha_max_gap_not_in_sync: Annotated[PositiveBytes, REPLICATION("Lag in bytes from which a slave is not in sync.")] = (
+        256 * 1024 * 1024
+    )
     ha_tls_enable: Annotated[
         bool,
         REPLICATION(
-            "Slaves follow by TLS: a master shows tlsCertPath, and takes who shows a certificate that tlsTrustCertPath "
-            "signed; a slave shows tlsClientCertPath, and follows who shows one that tlsClientTrustCertPath signed.",
+            "Use TLS between master and slave: a master presents tlsCertPath and requires a certificate signed by "
+            "tlsTrustCertPath; a slave presents tlsClientCertPath and requires one signed by tlsClientTrustCertPath.",
             java=OURS,
         ),
     ] = False
     ha_send_heartbeat_interval: Annotated[
-        PositiveMs, REPLICATION("Time after which master and slave say where they stand when nothing is new.")
+        PositiveMs, REPLICATION("Interval of heartbeats between master and slave while no data is sent.")
     ] = 5000
     ha_housekeeping_interval: Annotated[
-        PositiveMs, REPLICATION("A master or slave that is silent for so long is disconnected.")
+        PositiveMs, REPLICATION("Idle time after which a replication connection is closed.")
     ] = 20_000
     ha_transfer_batch_size: Annotated[
         int,
@@ -69,5 +69,8 @@ class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
     ha_flow_control_enable: Annotated[bool, REPLICATION("Obey maxHaTransferByteInSecond.")] = False
     max_ha_transfer_byte_in_second: Annotated[
         PositiveBytes,
-        REPLICATION("Bytes of the log sent to one slave in a second. In plain mode RocketMQ counts headers only."),
+        REPLICATION(
+            "Maximum rate of the log sent to one slave, in bytes per second. In default HA mode RocketMQ counts "
+            "headers only."
+        ),
     ] = 100 * 1024 * 1024

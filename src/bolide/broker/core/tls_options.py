@@ -28,14 +28,16 @@ class BrokerTlsOptions(DeclaredOptions, frozen=True, kw_only=True):
     tls_need_client_auth: TlsNeedClientAuth = "none"
     tls_enable: Annotated[
         Literal["", "true", "false"],
-        TLS_OUT("Speak TLS to name servers; empty: when tlsMode is enforcing."),
+        TLS_OUT("Use TLS to name servers; empty: if tlsMode is enforcing."),
     ] = ""
     tls_client_auth_server: Annotated[
-        bool, TLS_OUT("Refuse a name server whose certificate no trusted authority has signed.")
+        bool, TLS_OUT("Reject a name server whose certificate no trusted authority has signed.")
     ] = False
     tls_client_trust_cert_path: Annotated[
         str, TLS_OUT("PEM certificates of the authorities trusted for name servers; empty: the system's.")
     ] = ""
-    tls_client_cert_path: Annotated[str, TLS_OUT("PEM certificate chain shown to name servers; empty: none.")] = ""
+    tls_client_cert_path: Annotated[
+        str, TLS_OUT("PEM client certificate chain for name servers; empty: no client certificate.")
+    ] = ""
     tls_client_key_path: Annotated[str, TLS_OUT("PEM private key of that certificate.")] = ""
     tls_client_key_password: Annotated[str, TLS_OUT("Password of that private key.")] = ""

@@ -19,10 +19,14 @@ class DelayOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 1000
     timer_max_delay_sec: Annotated[PositiveSeconds, DELAYS("Longest delay accepted.")] = 3 * 24 * 3600
     timer_roll_window_slot: Annotated[
-        Count, DELAYS("Slots a message waits in one go; one due later is stored again on the way.")
+        Count,
+        DELAYS(
+            "Maximum number of slots that a message waits before it is rolled: stored again with the remaining time."
+        ),
     ] = 2 * 24 * 3600
     timer_congest_num_each_slot: Annotated[
-        PositiveCount, DELAYS("Messages of one slot from which some are refused, and from twice as many all.")
+        PositiveCount,
+        DELAYS("Number of messages of one slot from which some are rejected, and from twice as many all."),
     ] = (1 << 31) - 1
     timer_flush_interval_ms: Annotated[PositiveMs, DELAYS("Time between flushes of the timer's files.")] = 1000
     timer_stop_enqueue: Annotated[bool, DELAYS("Leave new timer messages in their topic.")] = False

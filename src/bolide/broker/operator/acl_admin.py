@@ -93,7 +93,7 @@ class AclAdminService(Table):
             raise Refused(codes.NO_PERMISSION, f"The subject of {USER_PREFIX}{name} is not exist.")
         policies = merged(self._acls.get(name) or {}, more)
         if not limited(policies):
-            raise Refused(codes.SYSTEM_ERROR, f"{MOST_ENTRIES} entries are kept for a user: use prefixes")
+            raise Refused(codes.SYSTEM_ERROR, f"a user has at most {MOST_ENTRIES} entries: use prefixes")
         self._acls.put(name, policies)
         self._persist()
         return reply(make_response(command, codes.SUCCESS, DONE))

@@ -16,5 +16,5 @@ class OperatorOptions(DeclaredOptions, frozen=True, kw_only=True):
     max_msgs_num_batch: Annotated[PositiveCount, QUERIES("Messages that any query by key returns at most.")] = 64
     config_black_list: Annotated[
         str,
-        QUERIES("Keys, separated by `;`, that UPDATE_BROKER_CONFIG refuses.", java="configBlackList;brokerConfigPath"),
+        QUERIES("Keys, separated by `;`, that UPDATE_BROKER_CONFIG rejects.", java="configBlackList;brokerConfigPath"),
     ] = "configBlackList;brokerConfigPath;rocketmqHome"

@@ -94,7 +94,10 @@ class UserAdminService(Table):
         if self._users.get(name) is not None:
             raise Refused(codes.NO_PERMISSION, "The user is existed")
         if self._users.count >= MOST_USERS or len(name) > MOST_NAME:
-            raise Refused(codes.SYSTEM_ERROR, f"{MOST_USERS} users are kept, with names of {MOST_NAME} characters")
+            raise Refused(
+                codes.SYSTEM_ERROR,
+                (f"at most {MOST_USERS} users are allowed, with names of up to {MOST_NAME} characters"),
+            )
         self._users.put(User(name, password, kind, user_status(info.user_status) or UserStatus.ENABLE))
         return self._changed(command)
 

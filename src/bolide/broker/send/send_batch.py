@@ -57,7 +57,7 @@ class BatchSend:
         except BodyError as error:
             raise illegal(str(error)) from error
         if not elements:
-            raise illegal("the batch holds no message: send at least one")
+            raise illegal("the batch is empty: send at least one message")
         if topic.topic_filter_type == MULTI_TAG:
             sys_flag |= MULTI_TAGS
         messages: list[BrokerMessage] = []
@@ -97,7 +97,7 @@ class BatchSend:
         properties.scan()
         refuse_zeros(properties.text, True)
         if properties.transactional or properties.timer or delay_level(properties) > 0:
-            raise illegal("a message of the batch asks for delay or transaction: send it alone")
+            raise illegal("a message of the batch has a delay or belongs to a transaction: send it alone")
         if properties.multi and self._writer.multi_dispatch:
             self._gate.check(command, topic.topic_name, properties.multi)
         message = BrokerMessage(

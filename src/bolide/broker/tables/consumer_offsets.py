@@ -365,7 +365,7 @@ class ConsumerOffsets(Table):
     def _check_room(self, more: int) -> None:
         if more > 0 and self.count + more > self._most:
             text = f"maxConsumerOffsets is {self._most}: delete groups or topics that nobody uses, or raise it"
-            raise Refused(SYSTEM_ERROR, f"{more} more offsets cannot be kept: {text}")
+            raise Refused(SYSTEM_ERROR, f"{more} more offsets cannot be stored: {text}")
         self.count += more
 
     def _ordered(self, now: int) -> None:

@@ -109,7 +109,7 @@ def check_size(config: SubscriptionGroupConfig) -> None:
         size = len(msgspec.json.encode(config.to_json()))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise Refused(
-            INVALID_PARAMETER, f"the settings of group[{config.group_name}] cannot be kept: {error}"
+            INVALID_PARAMETER, f"the settings of group[{config.group_name}] cannot be stored: {error}"
         ) from None
     if size > MAX_GROUP_SIZE:
         text = f"the settings of group[{config.group_name}] have {size} bytes; at most {MAX_GROUP_SIZE} are kept"

@@ -79,7 +79,7 @@ class StoredOffsets:
     def __init__(self, data: bytes) -> None:
         content = parse_long(data)
         if not isinstance(content, dict):
-            raise ValueError("consumerOffset.json holds no object")
+            raise ValueError("consumerOffset.json is not a JSON object")
         table = {str(key): offsets_of(queues) for key, queues in _object(content, "offsetTable").items()}
         pulls = {str(key): offsets_of(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
@@ -93,7 +93,7 @@ class StoredOffsets:
 def offsets_of(queues: Any) -> dict[int, int]:
     """Return the offsets by queue id that JSON holds. Raise `ValueError` if it is no table of them."""
     if not isinstance(queues, dict):
-        raise ValueError("consumerOffset.json: a table of queues is no object")
+        raise ValueError("consumerOffset.json: a table of queues is not a JSON object")
     return {int(queue_id): int(offset) for queue_id, offset in queues.items()}
 
 

@@ -18,7 +18,7 @@ class TableOptions(DeclaredOptions, frozen=True, kw_only=True):
     broker_permission: Annotated[
         int,
         Meta(ge=0, le=7),
-        CREATION("What clients may do here: the sum of 4 (read) and 2 (write).", live=True),
+        CREATION("Permission of clients: the sum of 4 (read) and 2 (write).", live=True),
     ] = 6
     auto_create_topic_enable: Annotated[
         bool, CREATION("A send creates its topic from the topic it names as default.", live=True)
@@ -33,10 +33,10 @@ class TableOptions(DeclaredOptions, frozen=True, kw_only=True):
     broker_topic_enable: Annotated[bool, CREATION("Keep a topic named after the broker.")] = True
     trace_topic_enable: Annotated[bool, CREATION("Keep the topic of message traces.")] = False
     msg_trace_topic_name: Annotated[str, CREATION("Name of the topic of message traces.")] = TRACE_TOPIC
-    trace_on: Annotated[bool, CREATION("Tell producers to trace.")] = True
+    trace_on: Annotated[bool, CREATION("Enable tracing in producers.")] = True
     enable_mixed_message_type: Annotated[bool, CREATION("Topics may have the attribute message.type=MIXED.")] = False
     enable_split_metadata: Annotated[
-        bool, CREATION("Send the tables of topics and groups in parts to a peer that asks for parts.")
+        bool, CREATION("Send the tables of topics and groups in parts to a broker that requests parts.")
     ] = True
     split_metadata_size: Annotated[
         PositiveCount, CREATION("Topics or groups in each part of a table that is sent in parts.")

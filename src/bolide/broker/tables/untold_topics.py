@@ -100,7 +100,7 @@ class UntoldTopics(Table):
                 self._log.info("topic %s is known by its messages only: it has %d queues", topic, queues[-1] + 1)
             elif topic not in self._topics.table:
                 self._no_room.add(topic)
-                self._log.warning("topic %s has messages and finds no room here: raise maxTopics", topic)
+                self._log.warning("topic %s has messages, but exceeds the limit: raise maxTopics", topic)
 
     def _mark(self, following: bool) -> None:
         if following != self._following:

@@ -13,15 +13,13 @@ class TransactionOptions(DeclaredOptions, frozen=True, kw_only=True):
     """When producers are asked for the outcome of half messages."""
 
     transaction_time_out: Annotated[
-        PositiveMs, TRANSACTIONS("Age from which the producer of a half message is asked for the outcome.")
+        PositiveMs, TRANSACTIONS("Age from which the producer of a half message is checked for its outcome.")
     ] = 6000
     transaction_check_interval: Annotated[PositiveMs, TRANSACTIONS("Time between checks of half messages.")] = 30_000
     transaction_check_max: Annotated[
-        Count, TRANSACTIONS("Checks after which a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.")
+        Count, TRANSACTIONS("Number of checks after which a half message is moved to TRANS_CHECK_MAX_TIME_TOPIC.")
     ] = 15
     max_open_transactions: Annotated[
         PositiveCount,
-        TRANSACTIONS(
-            "Maximum number of half messages that are not ended; further ones are refused.", live=True, java=OURS
-        ),
+        TRANSACTIONS("Maximum number of pending half messages; further ones are rejected.", live=True, java=OURS),
     ] = 1_000_000

@@ -184,7 +184,7 @@ class TransactionService(Service):
         """The message of a half one, for its own topic. Raises `Refused` 13 when there is no such place."""
         place = real_place(properties)
         if place is None:
-            raise illegal(f"{misplaced(properties)}: it is given up at its next check")
+            raise illegal(f"{misplaced(properties)}: it is abandoned at its next check")
         properties.drop(names.REAL_TOPIC)
         properties.drop(names.REAL_QID)
         message = copy_of(half, place[0], place[1], properties)

@@ -78,7 +78,7 @@ async def measure_pulls(
             elif answer.code == codes.PULL_OFFSET_MOVED:
                 offset = int(ext["nextBeginOffset"])
             else:
-                raise BolideError(f"a pull was answered {codes.response_name(answer.code)}: {answer.remark}")
+                raise BolideError(f"a pull failed with {codes.response_name(answer.code)}: {answer.remark}")
 
     await asyncio.gather(*(loop(number) for number in range(in_flight)))
     elapsed = time.perf_counter() - begin
@@ -175,7 +175,7 @@ def _take(sock: socket.socket, request: bytes, room: memoryview) -> None:
     while have < size:
         count = sock.recv_into(room[have:])
         if count == 0:
-            raise BolideError("the broker closed the connection in the middle of an answer")
+            raise BolideError("the broker closed the connection in the middle of a response")
         have += count
         if have >= 4:
             size = 4 + int.from_bytes(room[:4], "big")

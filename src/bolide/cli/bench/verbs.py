@@ -32,7 +32,7 @@ def send(
     namesrv: str = Namesrv,
     topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to send to."),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
-    in_flight: int = typer.Option(512, min=1, max=65_536, help="Messages sent and not answered."),
+    in_flight: int = typer.Option(512, min=1, max=65_536, help="Maximum number of unacknowledged messages."),
     body: int = typer.Option(128, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
     as_json: bool = JsonFlag,
 ) -> None:
@@ -85,7 +85,7 @@ def pull(
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
     body: int = typer.Option(4096, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
     messages: int = typer.Option(2000, min=1, help="Messages that the topic must contain."),
-    in_flight: int = typer.Option(16, min=1, max=4096, help="Pulls sent and not answered."),
+    in_flight: int = typer.Option(16, min=1, max=4096, help="Maximum number of pulls in flight."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Pull the same messages repeatedly, and show the rate, and how often a broker copies a body."""

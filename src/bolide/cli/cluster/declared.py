@@ -52,8 +52,8 @@ def export(
 def apply(
     file: Path = typer.Argument(..., help="What cluster export printed: .yaml and .yml are YAML, others JSON."),
     namesrv: str = Namesrv,
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
-    prune: bool = typer.Option(False, "--prune", help="Also delete what the file does not have."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
+    prune: bool = typer.Option(False, "--prune", help="Also delete everything that the file does not declare."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Make brokers have what a file says: prints the plan, and changes nothing without --yes."""

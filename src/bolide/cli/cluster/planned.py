@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from bolide.admin.rolling import RollingStep
 
 BrokerSet = typer.Argument(..., metavar="SET", help="Broker name of the set.")
-Controller = typer.Option("", "--controller", help="Controllers; without it a broker of the set is asked.")
-Yes = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed.")
+Controller = typer.Option("", "--controller", help="Controllers; default: those that a broker of the set names.")
+Yes = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan.")
 Settle = typer.Option(
     35.0, "--settle", min=0.0, help="Seconds until producers know a changed permission: they look every 30 s."
 )
@@ -68,8 +68,10 @@ def drain(
     namesrv: str = Namesrv,
     yes: bool = Yes,
     undo: bool = typer.Option(False, "--undo", help="Give the write permission back: producers return."),
-    alone: bool = typer.Option(False, "--alone", help="Also when producers of a topic find no other set."),
-    timeout: float = typer.Option(3600.0, "--timeout", min=0.0, help="Seconds to wait until nothing is left."),
+    alone: bool = typer.Option(False, "--alone", help="Continue even if producers of a topic find no other set."),
+    timeout: float = typer.Option(
+        3600.0, "--timeout", min=0.0, help=("Maximum time to wait for remaining messages, in seconds.")
+    ),
     settle: float = Settle,
     as_json: bool = JsonFlag,
 ) -> None:
@@ -248,7 +250,7 @@ async def _run(words: list[str]) -> None:
     try:
         process = await asyncio.create_subprocess_exec(*words, stdin=asyncio.subprocess.DEVNULL)
     except OSError as error:
-        raise StepFailed(f"{words[0]}: {error.strerror}: nothing was restarted by this step") from None
+        raise StepFailed(f"{words[0]}: {error.strerror}: this step restarted nothing") from None
     try:
         status = await process.wait()
     except asyncio.CancelledError:

@@ -45,7 +45,7 @@ def top(
     cluster: str | None = Cluster,
     interval: float = typer.Option(2.0, "--interval", min=LEAST, help="Seconds between two rounds."),
     count: int | None = typer.Option(
-        None, "--count", min=1, help="Print so many rounds and end, as without a terminal."
+        None, "--count", min=1, help="Print this many rounds and exit, as without a terminal."
     ),
     sort: str = typer.Option(ORDERS[0], "--sort", help=f"Order of the groups: {', '.join(ORDERS)}."),
     part: str = typer.Option("", "--filter", help="Only groups whose name contains this."),

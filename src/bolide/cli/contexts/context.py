@@ -25,10 +25,12 @@ COLUMNS = ("Context", "In use", "Name servers", "User", "Password")
 def add(
     name: str = Name,
     addresses: str = typer.Argument(..., metavar="NAMESRV", help="Name servers, host:port;host:port."),
-    user: str = typer.Option("", "--user", help="Who signs the requests: the access key. Asks for the password."),
+    user: str = typer.Option(
+        "", "--user", help="Access key of the user that signs requests. Prompts for the password."
+    ),
     password_stdin: bool = FromStdin,
     password_file: Path | None = FromFile,
-    use: bool = typer.Option(False, "--use", help="Also use it from now on."),
+    use: bool = typer.Option(False, "--use", help="Also make it the current context."),
 ) -> None:
     """Add a context to the file of contexts, which only its owner can read."""
     with boundary():
@@ -39,7 +41,7 @@ def add(
         if name in known.contexts:
             output.fail(f"there is a context {name}: delete it first")
         if not name.isprintable() or not name.strip():
-            raise ArgumentError(f"{name!r} is no name of a context: write printable characters", "name")
+            raise ArgumentError(f"{name!r} is not a valid name of a context: use printable characters", "name")
         if not user and (password_stdin or password_file is not None):
             raise ArgumentError("a password without a user signs nothing: write --user too", "user")
         servers = ";".join(configured_namesrv(addresses))
@@ -91,7 +93,7 @@ def use(
         from bolide.cli.contexts.context_file import read_contexts, write_contexts
 
         if (name is None) != none:
-            raise ArgumentError("write the name of a context, or --none", "name")
+            raise ArgumentError("give the name of a context, or --none", "name")
         known = read_contexts()
         if name is not None:
             known.named(name)

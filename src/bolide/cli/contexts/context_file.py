@@ -69,11 +69,11 @@ def read_contexts() -> Contexts:
     except FileNotFoundError:
         return Contexts()
     if len(data) > LONGEST:
-        raise ConfigError(f"{path} has more than {LONGEST} bytes: it is no file of contexts")
+        raise ConfigError(f"{path} has more than {LONGEST} bytes: it is not a file of contexts")
     try:
         return msgspec.json.decode(data, type=Contexts)
     except msgspec.DecodeError as error:
-        raise ConfigError(f"{path} is no file of contexts: {error}") from None
+        raise ConfigError(f"{path} is not a file of contexts: {error}") from None
 
 
 def write_contexts(contexts: Contexts) -> None:

@@ -26,7 +26,11 @@ def show(
     conf: Path | None = Conf,
     settings: list[str] | None = Settings,
     changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
-    describe: bool = typer.Option(False, "--describe", help="Also what each does, its range, and when it can change."),
+    describe: bool = typer.Option(
+        False,
+        "--describe",
+        help=("Also print the description and range of each, and whether it can change while running."),
+    ),
     as_json: bool = JsonFlag,
 ) -> None:
     """Show every setting, its value and its origin: flag, variable, file or default, in this order of precedence."""

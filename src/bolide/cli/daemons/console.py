@@ -22,7 +22,7 @@ def console(
     names: str = Namesrv,
     listen: str = typer.Option("127.0.0.1:8090", help="HOST:PORT to serve on; port 0 picks a free one."),
     certificate: Path | None = typer.Option(
-        None, help="Certificate of the console, a file in PEM: it speaks TLS.", exists=True
+        None, help="PEM file with the certificate of the console; enables TLS.", exists=True
     ),
     key: Path | None = typer.Option(None, help="The certificate's key, a file in PEM.", exists=True),
     schemas: Path | None = typer.Option(

@@ -56,7 +56,7 @@ def reset(
     topic: str = typer.Argument(..., help="Topic."),
     to: str = typer.Argument(..., help=f"first, last, or a time: {FORMS}."),
     namesrv: str = Namesrv,
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Reset a group's offsets: prints the plan, and with --yes carries it out. Online members switch immediately,
@@ -87,10 +87,12 @@ def reset(
 @app.command()
 def clone(
     source: str = typer.Argument(..., metavar="FROM", help="Consumer group whose offsets are copied."),
-    target: str = typer.Argument(..., metavar="TO", help="Consumer group that gets them; none of its members may run."),
+    target: str = typer.Argument(
+        ..., metavar="TO", help="Consumer group that receives them; no member may be running."
+    ),
     topic: str = typer.Argument(..., help="Topic."),
     namesrv: str = Namesrv,
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Copy the offsets of a group in a topic to another group; prints the plan first."""
@@ -129,6 +131,4 @@ async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> 
         await must_exist(admin, source)
         output.fail(f"group {source} has no offsets in topic {topic}: nothing is there to copy")
     replaced = {queue.broker_name for queue, offset in copied.items() if offset >= 0}
-    return [
-        (queue, now, copied[queue] if queue.broker_name in replaced else now) for queue, now in before.items()
-    ]
+    return [(queue, now, copied[queue] if queue.broker_name in replaced else now) for queue, now in before.items()]

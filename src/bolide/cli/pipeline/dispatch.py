@@ -30,11 +30,15 @@ def attach(app: typer.Typer) -> None:
 def dispatch(
     store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
     out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; a new or empty folder."),
-    in_place: bool = typer.Option(False, "--in-place", help="Replace those of the store itself, all or none."),
-    update: bool = typer.Option(False, "--update", help="Update the files in DIR with what the log has since then."),
+    in_place: bool = typer.Option(False, "--in-place", help="Replace the files of the store itself, all or none."),
+    update: bool = typer.Option(
+        False, "--update", help=("Update the files in DIR with the messages appended since then.")
+    ),
     follow: bool = typer.Option(False, "--follow", help="Update them as the store's broker writes, until stopped."),
     every: float = typer.Option(1.0, min=0.1, help="With --follow: seconds between two batches."),
-    durable: str = typer.Option("auto", help="With --update, --follow: what counts: auto, confirm or flushed."),
+    durable: str = typer.Option(
+        "auto", help=("With --update or --follow: what to treat as durable: auto, confirm or flushed.")
+    ),
     config: Path | None = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with."),
     store_version: str | None = typer.Option(None, help="5.5 or 4.9: whose index rules; default as in broker.conf."),
     skip_corrupt: bool = typer.Option(False, help="Skip bytes in the log that are not a record, and report them."),

@@ -9,7 +9,7 @@ from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.progress import shower
 
-FileFormat = typer.Option("json", "--format", help="csv, json (a line a message) or parquet.")
+FileFormat = typer.Option("json", "--format", help="csv, json (one line per message) or parquet.")
 Body = typer.Option("text", help="How csv and json hold a body: text (UTF-8) or base64.")
 
 

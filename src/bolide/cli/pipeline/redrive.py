@@ -17,7 +17,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def redrive(
-    group: str = typer.Argument(..., help="The consumer group whose dead letters are sent again."),
+    group: str = typer.Argument(..., help="Consumer group whose dead letters are resent."),
     namesrv: str = Namesrv,
     where: str | None = Where,
     limit: int = typer.Option(0, min=0, help="Messages in this run at most; 0: all."),

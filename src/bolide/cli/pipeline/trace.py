@@ -39,7 +39,7 @@ def trace(
         from bolide.spark.jobs.stages import stages_shown
 
         if out is not None and as_json:
-            raise ConfigError("--json prints rows, and --out prints none: give only one of them")
+            raise ConfigError("--json prints rows and --out writes a file: give only one of them")
         absent = (
             f"nothing is traced here: there is no topic {trace_topic}; set traceTopicEnable=true at the broker and "
             "trace at clients, or name another --trace-topic"

@@ -22,7 +22,7 @@ app = typer.Typer()
 
 User = typer.Argument(..., help="User name.")
 Resource = typer.Argument(
-    ..., help="Topic:NAME, Group:NAME or Cluster:NAME; a * at the end of the name covers all that begin so; * is all."
+    ..., help="Topic:NAME, Group:NAME or Cluster:NAME; a trailing * matches every name with that prefix; * matches all."
 )
 ACTIONS = "Pub, Sub, Create, Update, Delete, Get, List or All"
 From = typer.Option([], "--from", help="Only from this address or network, such as 10.0.0.0/8; may be repeated.")
@@ -82,9 +82,9 @@ def create(
 def change(
     user: str = User,
     resource: str = Resource,
-    actions: list[str] = typer.Option([], "--action", "-a", help=f"The actions from now on: {ACTIONS}."),
+    actions: list[str] = typer.Option([], "--action", "-a", help=f"New actions: {ACTIONS}."),
     namesrv: str = Namesrv,
-    deny: bool | None = typer.Option(None, "--deny/--allow", help="What the policy decides."),
+    deny: bool | None = typer.Option(None, "--deny/--allow", help="Whether the policy denies or allows."),
     source: list[str] = From,
     anywhere: bool = typer.Option(False, "--from-anywhere", help="From every address."),
     cluster: str | None = Cluster,
@@ -92,7 +92,7 @@ def change(
     """Change what is given of a user's policy for a resource: actions, decision or addresses."""
     with boundary():
         if not actions and deny is None and not source and not anywhere:
-            raise ArgumentError("nothing to change: write --action, --deny, --allow, --from or --from-anywhere")
+            raise ArgumentError("nothing to change: give --action, --deny, --allow, --from or --from-anywhere")
         if source and anywhere:
             raise ArgumentError("--from and --from-anywhere exclude each other: write one")
 

@@ -65,7 +65,7 @@ def create(
 def change(
     name: str = Name,
     namesrv: str = Namesrv,
-    password: bool = typer.Option(False, "--password", help="Ask for a new password."),
+    password: bool = typer.Option(False, "--password", help="Prompt for a new password."),
     password_stdin: bool = FromStdin,
     password_file: Path | None = FromFile,
     superuser: bool | None = typer.Option(None, "--super/--normal", help="Whether policies bind the user."),
@@ -76,7 +76,7 @@ def change(
     with boundary():
         new_password = password or password_stdin or password_file is not None
         if not new_password and superuser is None and disable is None:
-            raise ArgumentError("nothing to change: write --password, --super, --normal, --disable or --enable")
+            raise ArgumentError("nothing to change: give --password, --super, --normal, --disable or --enable")
         secret = given_secret("password", password_stdin, password_file) if new_password else None
 
         async def ask(admin: Admin) -> list[str]:

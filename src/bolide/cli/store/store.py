@@ -157,7 +157,7 @@ def repair(
     last_copy: bool = typer.Option(
         False, "--last-copy", help="Repair the store of a replica in place: no other replica of its set has its log."
     ),
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out.
@@ -210,7 +210,7 @@ def truncate(
     folder: Path = Folder,
     config: Path | None = Config,
     at: int = typer.Option(..., "--at", min=0, help="Physical offset in the first record to remove."),
-    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Truncate the log of a stopped replica, even confirmed data; a copy of the truncated bytes is kept."""

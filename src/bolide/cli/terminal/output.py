@@ -45,7 +45,7 @@ def errors_as_json(wanted: bool) -> bool:
 
 
 JsonFlag: Final = typer.Option(
-    False, "--json", callback=errors_as_json, help="Print JSON for programs instead of a table for people; errors, too."
+    False, "--json", callback=errors_as_json, help="Print results and errors as JSON instead of tables."
 )
 
 

@@ -35,7 +35,9 @@ def given_secret(what: str, from_stdin: bool, file: Path | None) -> str:
         with file.open("rb") as opened:
             return _one_line(opened.read(LONGEST + 1), f"the {what} in {file}")
     if not sys.stdin.isatty():
-        raise ConfigError(f"there is no terminal to ask for the {what}: write --password-stdin or --password-file FILE")
+        raise ConfigError(
+            f"cannot prompt for the {what} without a terminal: give --password-stdin or --password-file FILE"
+        )
     typed: str = typer.prompt(what.capitalize(), hide_input=True, confirmation_prompt=True, err=True)
     return typed
 

@@ -18,7 +18,7 @@ LEAST: Final = 0.1
 PASSING: Final = (DONE, FAILED, UNREACHABLE)
 """Ends of a verb that may be different the next time."""
 CLEAR: Final = "\x1b[H\x1b[2J"
-Watch: Final = typer.Option(None, "--watch", min=LEAST, help="Show it again every so many seconds, until Ctrl-C.")
+Watch: Final = typer.Option(None, "--watch", min=LEAST, help="Repeat every N seconds until Ctrl-C.")
 
 
 def watched(verb: Callable[..., None]) -> Callable[..., None]:

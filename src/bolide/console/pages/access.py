@@ -67,9 +67,9 @@ async def delete_user(visit: Visit) -> Response:
     """A user and all policies of that user go."""
     name = visit.form.needed("name", "the name of the user")
     if name == visit.user:
-        raise PageRefused("that is the user of this session: another one has to delete it", 409)
+        raise PageRefused("you cannot delete your own user: ask another administrator", 409)
     if visit.form.text("typed") != name:
-        raise PageRefused("the name that was typed is not that of the user: nothing is deleted")
+        raise PageRefused("the typed name is not the name of the user: nothing was deleted")
     brokers = await visit.view.admin.delete_user(name)
     return visit.done(f"user {name} is deleted on {', '.join(brokers)}", "/access")
 

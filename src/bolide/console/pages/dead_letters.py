@@ -67,7 +67,7 @@ async def redrive(visit: Visit) -> Response:
     if not ids:
         raise PageRefused("no dead letter is ticked")
     if len(ids) > MOST_SENT:
-        raise PageRefused(f"at most {MOST_SENT} dead letters are sent again by one form")
+        raise PageRefused(f"one form can resend at most {MOST_SENT} dead letters: select fewer")
     letters = await each(ids, lambda message_id: _letter(visit, message_id, topic))
     lost = [letter for letter in letters.values() if not (to or origin_of(letter))]
     if lost:

@@ -149,7 +149,7 @@ async def create(visit: Visit) -> Response:
     """A new group."""
     name = visit.form.needed("group", "the name of the group")
     if name in await visit.view.groups():
-        raise PageRefused(f"group {name} is there already: change it on its page", 409)
+        raise PageRefused(f"group {name} already exists: change it on its page", 409)
     return await _put(visit, name, "created")
 
 
@@ -178,7 +178,7 @@ async def delete(visit: Visit) -> Response:
     """Remove a group."""
     name = visit.form.needed("group", "the name of the group")
     if visit.form.text("typed") != name:
-        raise PageRefused("the name that was typed is not that of the group: nothing is deleted")
+        raise PageRefused("the typed name is not the name of the group: nothing was deleted")
     brokers = await visit.view.admin.delete_group(name, remove_offset=visit.form.on("remove_offset"))
     return visit.done(f"group {name} is deleted on {', '.join(brokers)}", "/groups")
 

@@ -189,7 +189,7 @@ async def send(visit: Visit) -> Response:
                 raise PageRefused(f"the property {line[:60]!r} is not name=value")
             properties[name.strip()] = value.strip()
     if not body:
-        raise PageRefused("the body is empty: RocketMQ stores no empty messages")
+        raise PageRefused("the body is empty: RocketMQ rejects empty messages")
     delay = form.number("delay", 0, most=3 * 86_400)
     if not await visit.view.exists(topic):
         raise missing(f"topic {topic}")

@@ -110,7 +110,7 @@ async def create(visit: Visit) -> Response:
     """A new topic."""
     name = visit.form.needed("topic", "the name of the topic")
     if name in await visit.view.topic_configs():
-        raise PageRefused(f"topic {name} is there already: change it on its page", 409)
+        raise PageRefused(f"topic {name} already exists: change it on its page", 409)
     brokers = await visit.view.admin.create_topic(
         name,
         queues=visit.form.number("queues", 8, least=1, most=MOST_QUEUES),
@@ -152,7 +152,7 @@ async def delete(visit: Visit) -> Response:
     """Remove a topic."""
     name = visit.form.needed("topic", "the name of the topic")
     if visit.form.text("typed") != name:
-        raise PageRefused("the name that was typed is not that of the topic: nothing is deleted")
+        raise PageRefused("the typed name is not the name of the topic: nothing was deleted")
     brokers = await visit.view.admin.delete_topic(name)
     return visit.done(f"topic {name} is deleted on {', '.join(brokers)}", "/topics")
 

@@ -76,7 +76,7 @@ class PlainAcl:
         except (BadAccounts, BolideError) as error:
             if str(error) != self._said:
                 self._said = str(error)
-                self._log.error("the accounts stay as they are, because their files cannot be used: %s", error)
+                self._log.error("keeping the old accounts, because the account files are invalid: %s", error)
 
     def _contents(self) -> Contents:
         """The files with their content, in RocketMQ's order."""
@@ -88,7 +88,7 @@ class PlainAcl:
                 raise BadAccounts(f"{path} has more than {MOST_FILE_BYTES} bytes")
             data = self._files.read_file(path)
             if data is None:
-                raise BadAccounts(f"{path} is not there")
+                raise BadAccounts(f"{path} does not exist")
             found.append((path, data))
         return found
 

@@ -94,14 +94,14 @@ class Etcd:
         """A lease; its id."""
         lease = (await self._ask("lease/grant", {"TTL": str(seconds)}, _Lease)).id
         if lease == 0:  # a key with the lease 0 would never end, and nobody could lead after its controller
-            raise StoreUnavailable("etcd does not answer: it grants a lease without an id")
+            raise StoreUnavailable("etcd is unavailable: it grants a lease without an id")
         return lease
 
     async def keep_alive(self, lease: int) -> int:
         """Renew a lease; the seconds it lives from then on, 0 when it is gone."""
         renewed = (await self._ask("lease/keepalive", {"ID": str(lease)}, _Renewed)).result
         if renewed is None:  # a member that has no leader says so with status 200
-            raise StoreUnavailable("etcd does not answer: its member cannot renew a lease")
+            raise StoreUnavailable("etcd is unavailable: its member cannot renew a lease")
         return renewed.ttl
 
     async def revoke(self, lease: int) -> None:
@@ -123,7 +123,7 @@ class Etcd:
                 return found
             begin, before = _plain(page.kvs[-1].key) + b"\0", begin
             if begin <= before:
-                raise StoreUnavailable(f"etcd does not answer: it sends the keys of {prefix} again and again")
+                raise StoreUnavailable(f"etcd is unavailable: it repeatedly returns the keys of {prefix}")
 
     async def txn(self, compare: list[Any], success: list[Any], failure: list[Any] | None = None) -> TxnResult:
         """One transaction. When `StoreUnavailable` is raised, it may have been done."""
@@ -133,7 +133,7 @@ class Etcd:
         ranges = [each.response_range for each in done.responses if each.response_range is not None]
         asked = sum("request_range" in each for each in (success if done.succeeded else failure))
         if len(ranges) != asked:
-            raise StoreUnavailable(f"etcd does not answer: it was asked for {asked} ranges, and sends {len(ranges)}")
+            raise StoreUnavailable(f"etcd is unavailable: it returned {len(ranges)} of {asked} requested ranges")
         return TxnResult(done.succeeded, done.header.revision, [_entries(each) for each in ranges])
 
     async def _ask(self, what: str, request: dict[str, Any], kind: type[T]) -> T:
@@ -152,7 +152,7 @@ class Etcd:
                 why = str(error)
                 if error.sent:
                     break
-        raise StoreUnavailable(f"etcd does not answer: {why}")
+        raise StoreUnavailable(f"etcd is unavailable: {why}")
 
 
 def _decoded(status: int, data: bytes, kind: type[T], member: Endpoint) -> T:
@@ -162,7 +162,7 @@ def _decoded(status: int, data: bytes, kind: type[T], member: Endpoint) -> T:
         said = msgspec.json.decode(data, type=_Error)
         raise ExchangeFailed(f"{member} says {said.message or said.error} ({status})", True)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ExchangeFailed(f"{member} answers with status {status} what cannot be read: {error}", True) from None
+        raise ExchangeFailed(f"{member} sent an invalid response with status {status}: {error}", True) from None
 
 
 def _entries(page: _Range) -> list[EtcdEntry]:
@@ -183,7 +183,7 @@ def _plain(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise StoreUnavailable(f"etcd does not answer: {text[:40]!r} is no base64: {error}") from None
+        raise StoreUnavailable(f"etcd is unavailable: {text[:40]!r} is not valid base64: {error}") from None
 
 
 def coded(data: bytes | str) -> str:

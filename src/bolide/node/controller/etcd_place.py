@@ -31,8 +31,8 @@ def endpoints(place: str, options: ControllerOptions) -> list[Endpoint]:
         host, colon, port = url.removeprefix(scheme).rpartition(":")
         if not scheme or not colon or not host or "@" in host or "/" in host or not port.isdecimal():
             raise ConfigError(
-                f"controllerStore: {text.strip()!r} is no member of an etcd; write http://HOST:2379 or "
-                "https://HOST:2379, without a name and a password"
+                f"controllerStore: {text.strip()!r} is not the address of an etcd member; write http://HOST:2379 or "
+                "https://HOST:2379, without user and password"
             )
         if not 0 < int(port) < 65536:
             raise ConfigError(f"controllerStore: {text.strip()!r} has no port of 1 to 65535")

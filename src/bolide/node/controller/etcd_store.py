@@ -97,7 +97,7 @@ class EtcdStore:
     async def change(self, value: ReplicaSet, expected: int) -> int:
         """Keep a set."""
         if not self.leads:
-            raise LeadershipLost("the lease in etcd is over")
+            raise LeadershipLost("the lease in etcd has ended")
         key = f"{self._root}sets/{value.name}"
         conditions = [changed_at(self._leader, self._leader_key), changed_at(key, expected)]
         try:
@@ -120,7 +120,7 @@ class EtcdStore:
                 async with asyncio.timeout(REVOKE_S):
                     await self._etcd.revoke(self._lease)
             except (StoreUnavailable, TimeoutError) as error:
-                log.warning("the lease in etcd ends by itself: %s", error)
+                log.warning("cannot revoke the lease in etcd, so it will expire: %s", error)
 
     def _holds(self) -> bool:
         return self._leader_key != 0 and self._world.monotonic() < self._lives_until
@@ -146,7 +146,7 @@ class EtcdStore:
                     await self._renew()
                     await self._look()
                 if said:
-                    log.info("etcd answers again")
+                    log.info("etcd is available again")
                 said = ""
             except (StoreUnavailable, LeadershipLost) as error:
                 if str(error) != said:
@@ -179,11 +179,11 @@ class EtcdStore:
             return
         entry = next((each for each in done.entries[0] if each.key == key), None)
         if entry is None:
-            raise StoreUnavailable(f"etcd does not answer: it says that {key} is there, and does not send it")
+            raise StoreUnavailable(f"etcd is unavailable: it reports that {key} exists, but does not return it")
         if entry.value.decode("utf-8", "replace") != self._me.address:
             raise LeadershipLost(
                 f"another controller of this group is named {self._me.id}: {entry.value.decode('utf-8', 'replace')}; "
-                "give each a controllerDLegerSelfId of its own"
+                "set a unique controllerDLegerSelfId for each"
             )
         again = await self._etcd.txn([changed_at(key, entry.mod_revision)], [put])  # ours, from before a restart
         if not again.succeeded:

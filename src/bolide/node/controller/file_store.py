@@ -100,7 +100,7 @@ class FileStore:
         """Keep a set."""
         async with self._writing:
             if not self._certain:
-                raise LeadershipLost(f"{self._path} could not be written: nothing is decided until it can")
+                raise LeadershipLost(f"{self._path} could not be written: no decision is made until it can be")
             now, _ = self._sets.get(value.name, (0, b""))
             if now != expected:
                 raise LeadershipLost(f"{value.name} has revision {now}, not {expected}")
@@ -145,8 +145,8 @@ class FileStore:
             data = files.read_file(self._path)
             if data is None and files.size(f"{self._path}.bak") >= 0:
                 raise StateDamaged(
-                    f"{self._path} is gone, and {self._path}.bak is there: put the file back. The copy is older, and "
-                    "decisions made by it could give an epoch a second master"
+                    f"{self._path} is missing, and {self._path}.bak exists: restore the file. The .bak is older, and "
+                    "decisions based on it could give an epoch a second master"
                 )
             self._sets = {} if data is None else _read(data, self._path)
         except BaseException:
@@ -167,11 +167,11 @@ def _read(data: bytes, path: str) -> dict[str, tuple[int, bytes]]:
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StateDamaged(f"{path} cannot be read: {error}; put a good copy in its place") from None
+        raise StateDamaged(f"{path} cannot be read: {error}; replace it with an intact copy") from None
     if file.format != FORMAT:
         raise StateDamaged(f"{path} has format {file.format}, and this controller reads {FORMAT}: run a newer one")
     if file.crc is not None and file.crc != _crc(file.sets):
-        raise StateDamaged(f"{path} does not match its checksum: put a good copy in its place")
+        raise StateDamaged(f"{path} does not match its checksum: replace it with an intact copy")
     found = {name: (entry.revision, bytes(entry.set)) for name, entry in file.sets.items()}
     for name, (_, one) in found.items():
         decode_set(one, f"{name} in {path}")

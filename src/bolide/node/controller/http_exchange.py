@@ -40,7 +40,7 @@ async def post(world: World, to: Endpoint, path: str, body: bytes, seconds: floa
             exchange.ask(_request(to, path, body))
             return _answer(await exchange.answer, to)
     except TimeoutError:
-        raise ExchangeFailed(f"{to} did not answer within {seconds:.1f} s", exchange is not None) from None
+        raise ExchangeFailed(f"{to} did not respond within {seconds:.1f} s", exchange is not None) from None
     except OSError as error:
         raise ExchangeFailed(f"{to}: {error.strerror or error}", exchange is not None) from error
     finally:
@@ -60,13 +60,13 @@ def _answer(data: bytes, to: Endpoint) -> tuple[int, bytes]:
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ", 2)
     if not blank or len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-        raise ExchangeFailed(f"{to} did not answer in HTTP", True)
+        raise ExchangeFailed(f"{to} did not respond in HTTP", True)
     for line in lines[1:]:
         name, _, value = line.partition(":")
         if name.strip().lower() == "content-length" and value.strip() != str(len(body)):
-            raise ExchangeFailed(f"{to} ended within its answer", True)
+            raise ExchangeFailed(f"{to} closed the connection within its response", True)
         if name.strip().lower() == "transfer-encoding":
-            raise ExchangeFailed(f"{to} answers in chunks, which HTTP/1.0 does not have", True)
+            raise ExchangeFailed(f"{to} sent a chunked response, which HTTP/1.0 does not allow", True)
     return int(words[1]), body
 
 

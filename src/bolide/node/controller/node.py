@@ -256,7 +256,7 @@ class ControllerNode:
                 said = ""
                 log.info("this controller leads; it knows %d sets of replicas", len(sets))
                 await self._store.deposed()
-                log.warning("this controller does not lead any more")
+                log.warning("this controller is no longer the leader")
             except (LeadershipLost, StoreUnavailable) as error:
                 if str(error) != said:
                     said = str(error)

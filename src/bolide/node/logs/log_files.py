@@ -90,7 +90,7 @@ class RotatedFile(RotatingFileHandler):
         super().emit(record)
         if self._wrote and self._failing:
             self._failing = False
-            log.warning("logFile = %s is written again", self.baseFilename)
+            log.warning("logFile = %s is writable again", self.baseFilename)
 
     def handleError(self, record: logging.LogRecord) -> None:  # a name of logging's
         """The line is lost."""
@@ -133,6 +133,6 @@ def log_file(options: LogOptions) -> FileLog:
     try:
         return FileLog(RotatedFile(path, options.log_file_size, options.log_file_age, options.log_file_count))
     except BlockingIOError:
-        raise ConfigError(f"logFile = {path} is another daemon's; give each one a file of its own") from None
+        raise ConfigError(f"logFile = {path} belongs to another server: give each server its own file") from None
     except OSError as error:
         raise ConfigError(f"logFile = {path} cannot be written: {error.strerror}") from None

@@ -97,9 +97,11 @@ def parse_levels(levels: str) -> dict[str, str]:
     for part in filter(None, (part.strip() for part in levels.split(";"))):
         name, equals, level = part.rpartition("=")
         if level.strip().upper() not in LEVELS:
-            raise ConfigError(f"logLevels = {levels}: {level.strip()!r} is no level; there are {', '.join(LEVELS)}")
+            raise ConfigError(f"logLevels = {levels}: {level.strip()!r} is not a level; use one of {', '.join(LEVELS)}")
         if equals and name.strip().split(".")[0] != ROOM:
-            raise ConfigError(f"logLevels = {levels}: {name.strip()!r} is no log of Bolide, such as bolide.broker")
+            raise ConfigError(
+                f"logLevels = {levels}: {name.strip()!r} is not a logger of Bolide, such as bolide.broker"
+            )
         found[name.strip()] = level.strip().upper()
     return found
 

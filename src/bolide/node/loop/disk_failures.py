@@ -32,7 +32,7 @@ class DiskFailures:
         self._said, self._said_at, self._untold = said, now, 0
         advice = "make room on the disk" if isinstance(error, DiskFull) else "check the disk and its file system"
         self._log.error(
-            "%s failed: %s%s; the requests that wait for it are refused, the next one tries again: %s",
+            "%s failed: %s%s; rejecting the requests that wait for it, the next request retries: %s",
             what,
             error,
             before,

@@ -98,8 +98,8 @@ class Front:
             count = table.refusals_to_tell(self._turns.now())
             if count:
                 self._log.warning(
-                    "connection of %s refused (%d since the last such line): %d are open, as many as maxConnections "
-                    "and the limit of open files (ulimit -n) allow",
+                    "refused a connection of %s (%d since the last such line): %d are open, the limit by "
+                    "maxConnections and the limit of open files (ulimit -n)",
                     remote,
                     count,
                     table.limit,

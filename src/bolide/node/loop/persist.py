@@ -128,7 +128,7 @@ class ConfigFiles:
                 return True
             wrong += f"{' and ' if wrong else ''}{candidate} cannot be read ({reason})"
         if wrong:
-            raise StoreDamaged(f"{wrong}: put a good copy in its place, or move it away to start without what it holds")
+            raise StoreDamaged(f"{wrong}: replace it with an intact copy, or move it away to start without its content")
         return False
 
     def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
@@ -139,7 +139,7 @@ class ConfigFiles:
         """
         known = [name for name in sorted(names) if name in self._tables]
         for name in sorted(names.difference(known)):
-            log.warning("no table is named %r: nothing was written", name)
+            log.warning("no table is named %r: not writing", name)
         waiting = PersistWaiter(len(known), then)
         for name in known:
             if name in self._writing:
@@ -230,10 +230,10 @@ class ConfigFiles:
         if error:
             self._said[name] = error
             if error != before:
-                log.error("%s; it is tried again until it is", error)
+                log.error("%s; retrying until it succeeds", error)
         elif before:
             self._pauses.pop(name, None)
-            log.info("%s is written again", self.path(name))
+            log.info("%s was written again", self.path(name))
 
     def _try_again(self, name: str, pool: Pool) -> None:
         if name in self._said and name not in self._writing and not self._stopped:

@@ -32,14 +32,14 @@ class Refusals:
         second = now // 1000
         if second != self._second:
             if self._untold:
-                self._log.warning("%d more requests were refused", self._untold)
+                self._log.warning("rejected %d more requests", self._untold)
             self._second, self._lines, self._untold = second, 0, 0
         if self._lines >= LINES_A_SECOND:
             self._untold += 1
             return
         self._lines += 1
         self._log.info(
-            "request %s of %s refused with %s: %s",
+            "rejected request %s of %s with %s: %s",
             codes.request_name(request.code),
             remote,
             codes.response_name(response.code),

@@ -59,7 +59,7 @@ class StoreWatch(Service):
         flags = store.flags.describe()
         if flags != self._said:
             if flags:
-                self._log.error("the store takes no messages: %s", flags)
+                self._log.error("the store rejects messages: %s", flags)
             else:
-                self._log.warning("the store takes messages again")
+                self._log.warning("the store accepts messages again")
             self._said = flags

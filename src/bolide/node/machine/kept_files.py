@@ -70,9 +70,9 @@ class KeptFiles:
             if error:
                 self._wanted.setdefault(path, (data, []))
             if error and error != said:
-                self._log.error("%s; it is tried again until it is", error)
+                self._log.error("%s; retrying until it succeeds", error)
             elif said and not error:
-                self._log.info("%s is written again", path)
+                self._log.info("%s was written again", path)
             said = error
             for then in waiting:
                 then(error)

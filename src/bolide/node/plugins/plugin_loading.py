@@ -31,5 +31,5 @@ def made(kind: plugins.PluginKind, name: str, settings: Mapping[str, str]) -> An
         return make(settings)
     except Exception as error:  # another's code: whatever it is, the broker cannot start as it was told to
         raise ConfigError(
-            f"the {kind.noun} {name} cannot be made: {error}; repair it or take it out of the settings"
+            f"the {kind.noun} {name} failed to load: {error}; fix it, or remove it from the settings"
         ) from error

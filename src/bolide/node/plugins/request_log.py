@@ -98,7 +98,7 @@ class RequestLog(BrokerHook):
         answer = call.answer
         outcome = "no answer" if answer is None else codes.response_name(answer.code)
         why = f": {one_line(answer.remark)}" if answer is not None and answer.remark and answer.code else ""
-        self._log.info("request %d answered %s%s %s", call.state.get(_NUMBER, 0), outcome, why, told)
+        self._log.info("request %d returned %s%s %s", call.state.get(_NUMBER, 0), outcome, why, told)
 
 
 def _words(told: Mapping[str, object]) -> str:

@@ -44,7 +44,7 @@ class TopicPicks:
                 self.make(topic.attributes)
             except Refused as refused:
                 raise ConfigError(
-                    f"topic {topic.topic_name}: {refused}; install its package, or take it out of config/topics.json"
+                    f"topic {topic.topic_name}: {refused}; install its package, or remove it from config/topics.json"
                 ) from refused
         self.changed()
 

@@ -40,7 +40,7 @@ def resolved(key: str, host: str, world: World) -> str:
     try:
         return world.resolve(host)
     except OSError as error:
-        raise ConfigError(f"{key} = {host} is no address: {error}") from None
+        raise ConfigError(f"{key} = {host} is not a valid address: {error}") from None
 
 
 def host_port(ip: str, port: int) -> str:

@@ -146,8 +146,8 @@ class Peers:
             if now - self._refused_at >= REFUSALS_MS:
                 self._refused_at = now
                 self._log.warning(
-                    "connections are refused: %d are open, as many as maxConnections and the limit of open files "
-                    "(ulimit -n) allow",
+                    "refusing connections: %d are open, the limit by maxConnections and the limit of open files "
+                    "(ulimit -n)",
                     most,
                 )
             return None

@@ -50,7 +50,7 @@ class TlsRenewal:
                 if await self._in_thread(context.look):
                     self._log.info("the TLS files have changed: new connections use them")
             except ConfigError as error:
-                self._log.error("the TLS files have changed and cannot be used, so the old ones stay: %s", error)
+                self._log.error("keeping the old TLS files, because the changed ones are invalid: %s", error)
 
     async def _keep(self) -> None:
         while True:

@@ -128,7 +128,7 @@ async def _reload_at_hangups(node: Node, name: str, heard: asyncio.Event) -> Non
     while True:
         await heard.wait()
         heard.clear()
-        log.info("%s reloads: TLS files are read again", name)
+        log.info("%s reloads its TLS files", name)
         await node.reload()
 
 

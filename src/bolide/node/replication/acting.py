@@ -97,7 +97,7 @@ class ActingSet:
         self._role.short = short
         self._parts.services.serve_as(self._role)
         if short:
-            self._log.warning("sends are refused: too few machines are in sync")
+            self._log.warning("rejecting sends: too few replicas are in sync")
         else:
             self._log.info("sends are taken: enough machines are in sync")
 

@@ -67,7 +67,7 @@ class BrokerIdentity:
         before, mark, life = data.decode("ascii", "replace").strip().partition("#")
         if not (mark and (before + life).replace("-", "").isalnum()):
             raise StoreDamaged(
-                f"{path} holds no token, but {data[:80]!r}; bring it back, or delete it together with {self._path}"
+                f"{path} contains {data[:80]!r} instead of a token; restore it, or delete it together with {self._path}"
             )
         return Claims(life, before)
 
@@ -86,9 +86,9 @@ class BrokerIdentity:
         try:
             found = data.decode().strip().split("#")
         except UnicodeDecodeError as error:
-            raise StoreDamaged(f"{path} holds no id of a broker: {error}; bring it back") from error
+            raise StoreDamaged(f"{path} contains no broker id: {error}; restore it") from error
         if len(found) != parts:
-            raise StoreDamaged(f"{path} holds no id of a broker, but {data[:80]!r}; bring it back")
+            raise StoreDamaged(f"{path} contains {data[:80]!r} instead of a broker id; restore it")
         if found[:2] != [self._cluster, self._name]:
             raise ConfigError(
                 f"{path} is of {found[1]} in the cluster {found[0]}, not of {self._name} in {self._cluster}: "
@@ -98,5 +98,5 @@ class BrokerIdentity:
 
     def _id(self, text: str, path: str) -> int:
         if not text.isascii() or not text.isdigit() or not 0 < int(text) < 1 << 63:
-            raise StoreDamaged(f"{path} holds no id of a broker, but {text[:40]!r}; bring it back")
+            raise StoreDamaged(f"{path} contains {text[:40]!r} instead of a broker id; restore it")
         return int(text)

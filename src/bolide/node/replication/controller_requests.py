@@ -96,7 +96,7 @@ class ControllerRequests:
         header = decode_header(answer, GetReplicaInfoResponseHeader)
         body = decode_answer(answer.body, SyncStateSet)
         if header.master_epoch is None:
-            raise NoController("the controller names no epoch")
+            raise NoController("the controller returned no epoch")
         members = frozenset(body.sync_state_set)
         address = header.master_address or ""
         master = header.master_broker_id if address else None
@@ -137,5 +137,5 @@ class ControllerRequests:
         answer = await self._controllers.ask(code, header.to_ext() | claims.to_ext())
         if answer.code != codes.SUCCESS and answer.code not in also:
             name = codes.request_name(code)
-            raise NoController(f"{name} was answered {codes.response_name(answer.code)}: {answer.remark}")
+            raise NoController(f"{name} failed with {codes.response_name(answer.code)}: {answer.remark}")
         return answer

@@ -53,7 +53,7 @@ class Controllers:
         if answer.code == codes.CONTROLLER_NOT_LEADER:
             leader = self._leader
             self._doubt()
-            raise NoController(f"the controller {leader} does not lead any more")
+            raise NoController(f"the controller {leader} is no longer the leader")
         return answer
 
     async def find(self) -> None:

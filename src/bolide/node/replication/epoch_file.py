@@ -28,7 +28,7 @@ def load_epochs(files: Files, path: str) -> Epochs:
             return decode_epochs(data)
         except EpochsDamaged as error:
             problem = str(error)
-    raise StoreDamaged(f"{path}: {problem}; bring the file back, or delete the store, so that it begins with a copy")
+    raise StoreDamaged(f"{path}: {problem}; restore the file, or delete the store, so that it starts with a copy")
 
 
 def keep_epochs(files: Files, path: str, epochs: Epochs) -> None:

@@ -44,8 +44,8 @@ class EpochLog:
         epochs, last, end = self.epochs, self.epochs.last, int(self._raw.end)
         if last is not None and last.number > number:
             raise NotReplicated(
-                f"the controller says that epoch {number} begins, but this log has epoch {last.number} already: the "
-                f"controller has lost what it knew of this set"
+                f"the controller started epoch {number}, but this log already has epoch {last.number}: the controller "
+                "has lost the state of this set"
             )
         if last is not None and last.number == number:
             if certain:

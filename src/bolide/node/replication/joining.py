@@ -221,7 +221,7 @@ class Joining:
             if len(self._said) >= MOST_SAID:
                 self._said.clear()
             self._said[host] = why
-            self._log.warning("refusing the slave %s: %s", peer, why)
+            self._log.warning("rejecting the slave %s: %s", peer, why)
 
     def master_told(self, ha_address: str) -> None:
         """A name server named the master's address of replication. One that was set beats it, as in RocketMQ 4.9."""

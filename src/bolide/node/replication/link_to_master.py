@@ -191,7 +191,7 @@ class LinkToMaster(Service):
                 await self._loaded(got)
                 continue
             if not got:
-                raise NotReplicated(f"the own log has no bytes at offset {offset}")
+                raise NotReplicated(f"this log has no bytes at offset {offset}")
             parts.append(got)
             offset += len(got)
         return b"".join(parts)

@@ -104,7 +104,7 @@ class Membership:
                 pause, wait = FIRST_RETRY_S, self._options.controlled.sync_broker_metadata_period / 1000
                 if self._said:
                     self._said = ""
-                    self._log.info("the controller answers again")
+                    self._log.info("the controller is available again")
             except (ConfigError, StoreDamaged) as error:
                 self._failed(error)
                 return
@@ -236,9 +236,9 @@ class Membership:
             return
         self._silent = silent
         if silent:
-            self._log.error("the disk of the store hangs: this broker sends no heartbeats until the disk answers")
+            self._log.error("the disk of the store hangs: this broker sends no heartbeats until the disk responds")
         else:
-            self._log.warning("the disk of the store answers again: this broker sends heartbeats")
+            self._log.warning("the disk of the store responds again: this broker sends heartbeats")
         self.notified()
 
     async def _resign_if_silent(self) -> None:

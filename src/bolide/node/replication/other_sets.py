@@ -132,7 +132,7 @@ class OtherSets:
         if error and not self._said:
             self._loop.log.warning("messages wait, no other set takes them: %s", error)
         elif self._said and not error:
-            self._loop.log.info("other sets take messages again")
+            self._loop.log.info("other sets accept messages again")
         self._said = error
 
     async def _deliver(self, message: BrokerMessage) -> None:
@@ -140,7 +140,7 @@ class OtherSets:
         if not queues:
             self._routes.pop(message.topic, None)
             raise NotSent(
-                f"no other set of {self._options.place.broker_cluster_name} takes messages of {message.topic}"
+                f"no other set of {self._options.place.broker_cluster_name} accepts messages of {message.topic}"
             )
         self._next += 1
         queue = queues[self._next % len(queues)]
@@ -154,7 +154,7 @@ class OtherSets:
         if answer.code != codes.SUCCESS:
             self._routes.pop(message.topic, None)
             told = codes.response_name(answer.code)
-            raise NotSent(f"{queue.broker_name} answered a message of {message.topic} with {told}: {answer.remark}")
+            raise NotSent(f"{queue.broker_name} returned {told} for a message of {message.topic}: {answer.remark}")
 
     async def _queues(self, topic: str) -> list[Elsewhere]:
         async with self._asking:
@@ -183,6 +183,6 @@ class OtherSets:
         if answer.code == codes.TOPIC_NOT_EXIST:
             return []
         if answer.code != codes.SUCCESS:
-            raise NotSent(f"answered {codes.response_name(answer.code)}: {answer.remark}")
+            raise NotSent(f"failed with {codes.response_name(answer.code)}: {answer.remark}")
         route = decode_answer(answer.body, TopicRouteData)
         return queues_elsewhere(route, self._options.place.broker_cluster_name, self._options.place.broker_name)

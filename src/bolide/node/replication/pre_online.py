@@ -135,5 +135,5 @@ class PreOnline:
     async def _ask(self, address: str, code: int, ext: dict[str, str]) -> Command:
         answer = await self._asker.ask(address, code, ext, TIMEOUT_S)
         if answer.code != codes.SUCCESS:
-            raise NotReady(f"{address} answered {codes.request_name(code)} with {answer.remark}")
+            raise NotReady(f"{address} rejected {codes.request_name(code)}: {answer.remark}")
         return answer

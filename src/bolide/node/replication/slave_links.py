@@ -150,7 +150,9 @@ class SlaveLinks(Service):
         self._in_sync.gone(slave.key)
         self._another_turn()
         if slave.began_at >= 0:
-            self._log.info("the slave %s is gone, it reported %d", connection.remote, slave.session.acked)
+            self._log.info(
+                "the slave %s has disconnected, its last report was %d", connection.remote, slave.session.acked
+            )
 
     def served(self) -> bool:
         """True when every slave that keeps up holds all of the log."""
@@ -232,8 +234,8 @@ class SlaveLinks(Service):
                 break
             if not data:
                 raise NotReplicated(
-                    f"it lags so far that what it needs next, offset {session.next_offset}, was deleted; delete its "
-                    f"store, so that it begins with the newest file"
+                    f"it lags so far that offset {session.next_offset}, which it needs next, was deleted; delete its "
+                    "store, so that it starts with the newest file"
                 )
             parts += session.transfer(len(data), now), data
             budget -= len(data)

@@ -144,8 +144,8 @@ class SwitchLink(LinkToMaster):
         before = int(self._raw.end)
         if end < before:
             self._log.warning(
-                "cutting this log from %d back to %d: the master %s has other bytes from there on, and the set did not "
-                "confirm this end as far as is known here; a copy is in %s",
+                "truncating this log from %d to %d: it diverges there from the log of master %s, and the set has not "
+                "confirmed this end as far as this broker knows; a copy is in %s",
                 before,
                 end,
                 connection.remote,

@@ -148,7 +148,7 @@ class Switching(Service):
         node.names.master_is("")
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
         if not self._open():
-            log.info("this broker serves nobody until its log is held by %s", sorted(told.members))
+            log.info("not serving clients until the log is replicated to %s", sorted(told.members))
             if node.role.broker_id == MASTER_ID:  # of the epoch before: it must not register as the master meanwhile
                 node.role.become(SLAVE, own_id, now, fenced=True)
             self._parts.another_turn()
@@ -169,7 +169,7 @@ class Switching(Service):
         self.set_changed()
         self._announce(opening.epoch, now)
         self._parts.log.info(
-            "this broker is the master of epoch %d, whose log begins at %d", opening.epoch, int(self._raw.end)
+            "this broker is the master of epoch %d, which starts at offset %d", opening.epoch, int(self._raw.end)
         )
         return True
 
@@ -231,7 +231,7 @@ class Switching(Service):
         """Serve nobody until the next part. What waits is refused at once: another master may have been elected."""
         node = self.node
         if node.role.may_write:
-            self._parts.log.warning("the epoch of this master is over")
+            self._parts.log.warning("the epoch of this master has ended")
             node.role.become(SLAVE, node.role.broker_id, self._parts.clock(), fenced=True)
             node.executor.refuse_parked(REPLACED)
         await self._leave()

@@ -91,7 +91,7 @@ class SyncStateSetReporter:
                 self._certain_at = self._world.monotonic() + LINGER_S
                 if str(error) != said:
                     said = str(error)
-                    self._log.warning("the controller was asked for another set of replicas in sync: %s", said)
+                    self._log.warning("requested another in-sync set from the controller: %s", said)
                 await asyncio.sleep(FIRST_RETRY_S)
 
     def _next_look(self) -> float:

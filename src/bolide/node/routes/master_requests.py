@@ -124,7 +124,7 @@ class MasterRequests:
         """A long body is read in a thread."""
         found: Any = await self._world.in_thread(partial(parse_long, body))
         if not isinstance(found, dict):
-            raise NotTold("an answer holds no object")
+            raise NotTold("a response contains no JSON object")
         return found
 
     async def ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
@@ -144,7 +144,7 @@ class MasterRequests:
 
     def _good(self, code: int, answer: Command) -> Command:
         if answer.code != codes.SUCCESS:
-            raise NotTold(f"request {code} was answered {codes.response_name(answer.code)}: {answer.remark}")
+            raise NotTold(f"request {code} failed with {codes.response_name(answer.code)}: {answer.remark}")
         return answer
 
     async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:

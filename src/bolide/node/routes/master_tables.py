@@ -189,10 +189,10 @@ class MasterTables:
             text = f"{type(error).__name__}: {error}"
             if self._said.get(what) != text:  # one line for each new reason, not one for each round
                 self._said[what] = text
-                log.warning("the master %s does not tell %s: %s", self._master, what, error)
+                log.warning("the master %s does not return %s: %s", self._master, what, error)
             return False
         if self._said.pop(what, ""):
-            log.info("the master %s tells %s again", self._master, what)
+            log.info("the master %s returns %s again", self._master, what)
         return True
 
     # -- tables
@@ -250,7 +250,7 @@ class MasterTables:
             if self._master != master:
                 return False
         if self._following.left_out:
-            raise NotTold(f"{self._following.left_out} {what} of the master find no room here: raise the limit")
+            raise NotTold(f"{self._following.left_out} {what} of the master exceed the limit here: raise it")
         return True
 
     # -- progress

@@ -104,7 +104,7 @@ class Members:
             except SetUnknown as error:
                 if not self._said:
                     self._said = str(error)
-                    self._log.warning("no name server says who is in the set: %s", error)
+                    self._log.warning("no name server returned the members of the set: %s", error)
             await self._pause(self._options.acting.sync_broker_member_group_period / 1000)
 
     async def _pause(self, seconds: float) -> None:
@@ -164,7 +164,7 @@ class Members:
 
     def _good(self, answer: Command) -> Command:
         if answer.code != codes.SUCCESS:
-            raise BolideError(f"answered {codes.response_name(answer.code)}: {answer.remark}")
+            raise BolideError(f"failed with {codes.response_name(answer.code)}: {answer.remark}")
         return answer
 
     async def _answer(self, server: str, code: int, ext: dict[str, str]) -> Command:

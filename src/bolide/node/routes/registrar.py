@@ -191,7 +191,7 @@ class Registration:
         timeout = self._options.registration.register_broker_timeout_mills / 1000
         response = await connection.request(command, timeout)
         if response.code != codes.SUCCESS:
-            raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
+            raise BolideError(f"failed with {codes.response_name(response.code)}: {response.remark}")
         if response.remark:
             log.warning("registered with %s, which said: %s", server, response.remark[:500])
         self._take_master(server, response.ext())

@@ -62,7 +62,7 @@ class RouteBook:
                     queues = await self._queues(server, topic)
                 break
             except (BolideError, OSError) as error:
-                log.warning("the name server %s gives no route of %s: %s", server, topic, error)
+                log.warning("the name server %s returned no route of %s: %s", server, topic, error)
         self._told(topic, queues)
 
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:

@@ -51,7 +51,7 @@ class Tellings:
     def send(self, telling: Telling) -> None:
         """Begin to tell a broker; with too many under way it is left out, and the broker learns when it asks."""
         if len(self._tasks) >= MOST:
-            self._log.warning("%s is not told of a change in its set: %d others are being told", telling.addr, MOST)
+            self._log.warning("skipping the notification of %s: %d notifications are in progress", telling.addr, MOST)
             return
         task = asyncio.create_task(self._send(telling), name=f"tell {telling.addr}")
         self._tasks[task] = None
@@ -61,13 +61,13 @@ class Tellings:
         try:
             connection = await ClientConnection.connect(telling.addr, CONNECT_S, world=self._world)
         except BolideError as error:
-            self._log.warning("%s is not told of a change in its set: %s", telling.addr, error)
+            self._log.warning("cannot notify %s of a change in its set: %s", telling.addr, error)
             return
         try:
             request = make_request(telling.code, 0, dict(telling.ext), telling.body, oneway=True)
             connection.oneway(signed(request, self._credentials))
         except BolideError as error:
-            self._log.warning("%s is not told of a change in its set: %s", telling.addr, error)
+            self._log.warning("cannot notify %s of a change in its set: %s", telling.addr, error)
         finally:
             connection.close()
             await connection.wait_closed()

@@ -176,7 +176,7 @@ class SegmentList:
         """Create the next file towards `offset`; returns it when it is the one that holds the offset."""
         start = self.end_of_files if self._segments else offset - offset % self.segment_size
         if offset < start:
-            raise ValueError(f"offset {offset} of {self.folder} lies before its first file, deleted long ago")
+            raise ValueError(f"offset {offset} of {self.folder} is below its first file; the file was deleted")
         path = self.folder + "/" + segment_name(start)
         if not self._folder_made:
             self.files.make_dir(self.folder)

@@ -182,7 +182,7 @@ class Repair:
             if hole.size < (BLANK_SIZE if hole.to_end_of_file else MIN_RECORD_SIZE + 1):
                 raise StoreDamaged(
                     f"the {hole.size} bytes at physical offset {hole.physical_offset} are too few for a record: give "
-                    "--cut to cut the log there"
+                    "--cut to truncate the log there"
                 )
         return holes
 

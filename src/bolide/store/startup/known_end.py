@@ -106,9 +106,9 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
     """There is no file of the log: raise `StoreDamaged` when there was one."""
     if traces.reached > 0:
         raise StoreDamaged(
-            f"{root}/commitlog holds no file of the log, but queue files, checkpoint or the last stop say that it "
-            f"reached {traces.reached}; the log was not changed: bring the folder back, or see what "
-            f"`bolide store repair {root}` would do"
+            f"{root}/commitlog has no log file, but queue files, checkpoint or the last stop show that the log reached "
+            f"{traces.reached}; the log was not changed: restore the folder, or run `bolide store repair {root}` to "
+            "see the possible repair"
         )
 
 
@@ -132,8 +132,8 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
         count = sum(run.count for run in behind)
         text += f", and {count} good record{'s' if count != 1 else ''} from {behind[0].begin} on follow it"
     raise StoreDamaged(
-        f"the log of {root} is damaged and was not changed: {text}; bring the folder back from a copy, or see what "
-        f"`bolide store repair {root}` would do"
+        f"the log of {root} is damaged and was not changed: {text}; restore the folder from a copy, or run `bolide "
+        f"store repair {root}` to see the possible repair"
     )
 
 
