@@ -19,13 +19,13 @@ class _Attendance:
     awaited: int = 0
     """End of the log that the replica still has to report."""
     since: int = NOTHING
-    """When the log ended there, or `NOTHING` if the replica had all of it then."""
+    """Time when the log ended at `awaited`, or `NOTHING` if the replica was caught up then."""
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Begin and end of each absence as a member, oldest first."""
+    """Start and end of each absence as a member, oldest first."""
     well_from: int = 0
-    """When its last absence ended."""
+    """End of its last absence."""
     probation: int = 0
-    """Time without an absence that it needs to return; 0 before its first expulsion."""
+    """Time without an absence before it may return. 0 before its first expulsion."""
     expelled: bool = False
     returned_at: int = 0
 
@@ -46,7 +46,7 @@ class Absences:
         self._replicas: dict[int, _Attendance] = {}
 
     def connected(self, replica_id: int, now: int) -> None:
-        """Called when a replica connects. Nothing is expected of it yet."""
+        """Called when a replica connects."""
         replica = self._replicas.setdefault(replica_id, _Attendance())
         replica.awaited, replica.since, replica.well_from = 0, NOTHING, now
 
@@ -57,7 +57,7 @@ class Absences:
             del self._replicas[replica_id]
 
     def looked(self, replica_id: int, acked: int, end: int, now: int, *, member: bool) -> None:
-        """Called with the end of the log, and the offset `acked` up to which the replica holds it."""
+        """Called with the end of the log and the acknowledged offset of a replica."""
         replica = self._replicas.get(replica_id)
         if replica is None or acked < replica.awaited:
             return
@@ -109,7 +109,7 @@ class Absences:
         return not self._absent(replica, now) and now - replica.well_from >= replica.probation
 
     def probation(self, replica_id: int) -> int:
-        """Return the time without an absence that an expelled replica needs to return; 0 if it is not expelled."""
+        """Return the time without an absence before an expelled replica may return, or 0 if it is not expelled."""
         replica = self._replicas.get(replica_id)
         return replica.probation if replica is not None and replica.expelled else 0
 

@@ -1,8 +1,8 @@
-"""How many machines a send waits for where name servers say who of the set lives (docs/protocol/ha.md 2).
+"""Acknowledgements in sets with automatic in-sync replicas (docs/protocol/ha.md 2).
 
-`inSyncReplicas` machines must be in sync, else sends are refused. With `enableAutoInSyncReplicas` a send waits for as
-many as are in sync, at most `inSyncReplicas` and at least `minInSyncReplicas`. What a record waits for is decided when
-it is appended: it does not become less when a slave is gone.
+The broker rejects sends unless `inSyncReplicas` brokers are in sync. With `enableAutoInSyncReplicas` a send waits for
+the number of brokers in sync, at most `inSyncReplicas` and at least `minInSyncReplicas`. The number is fixed when the
+record is appended and does not fall when a slave disconnects.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ _REMEMBERED: Final = 64
 
 
 class AutoInSync:
-    """The acknowledgements of a master's slaves, as `InSync`, whose needs change."""
+    """Like `InSync`, but the number of required brokers follows the number in sync."""
 
     def __init__(self, *, most: int, least: int, timeout: int, max_gap: int, end: int, alive: int) -> None:
-        """Between `least` and `most` machines are waited for; equal where the number is fixed. `alive` machines of the
-        set live, as far as is known; `end` is where the log ends now: nobody waits for what is there."""
+        """A record requires at least `least` and at most `most` brokers. `alive` is the known number of live brokers of
+        the set. `end` is the current end of the log; records below it require no acknowledgement."""
         self._most = most
         self._least = least
         self._timeout = timeout
         self._max_gap = max_gap
         self.alive = alive
-        """How many machines of the set live, this one among them."""
+        """Number of live brokers of the set, including this one."""
         self._acks: dict[int, int] = {}
         self._reached = [end] * (max(most, least) + 1)
-        """By number of machines: below this so many held every record once; it never falls."""
+        """By number of brokers: offset below which that many brokers have held every record. Never falls."""
         self._released = end
         self._marks: deque[tuple[int, int, int]] = deque()
-        """Ends of the log, when they are dispatched at the latest, and how many machines must hold them."""
+        """Ends of the log, with the deadline of their dispatch and the number of brokers that must hold them."""
         self._needs: deque[tuple[int, int]] = deque([(end, self.needed(end))], _REMEMBERED)
-        """From which offset on records need how many machines, oldest first."""
+        """Start offsets and the number of brokers that records from there on require, oldest first."""
 
     @property
     def waits(self) -> bool:
-        """True when a send may wait for slaves."""
+        """Whether a send may wait for slaves."""
         return max(self._most, self._least) > 1
 
     @property
     def acknowledged(self) -> int:
-        """Below this enough machines hold every record, as many as are needed now."""
+        """Offset below which enough brokers hold every record, by the number required now."""
         need = self._needs[-1][1]
         return self._reached[need] if need > 1 else self._released
 
     def needed(self, end: int) -> int:
-        """How many machines must hold a record that is appended now."""
+        """Return the number of brokers that must hold a record appended now."""
         return max(min(self._most, self.count(end)), self._least)
 
     def short(self, end: int) -> bool:
-        """True when fewer machines are in sync than a send needs: it is refused."""
+        """Return whether fewer brokers are in sync than a send requires, so that sends are rejected."""
         return self.needed(end) > self.count(end)
 
     def reported(self, key: int, end: int) -> None:
-        """The slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds the log up to `end`."""
         self._acks[key] = end
         held = sorted(self._acks.values(), reverse=True)
         for others, reached in enumerate(held[: len(self._reached) - 2]):
             self._reached[others + 2] = max(self._reached[others + 2], reached)
 
     def gone(self, key: int) -> None:
-        """That connection ended."""
+        """Called when a connection closes."""
         self._acks.pop(key, None)
 
     def holds_back(self, end: int, now: int) -> int:
-        """Up to where the log, which ends at `end`, may be dispatched."""
+        """Return the offset up to which the log may be dispatched. `end`: end of the log."""
         marks = self._marks
         last = marks[-1][0] if marks else self._released
         if end > last:
@@ -90,11 +90,11 @@ class AutoInSync:
         return need <= 1 or self._reached[need] >= end
 
     def due(self) -> int:
-        """When `holds_back` moves by time alone; -1 for never."""
+        """Return when time alone raises `holds_back`, or -1 if it never does."""
         return self._marks[0][1] if self._marks else -1
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by as many machines as it needs."""
+        """Return whether the record that ends at `end` is on fewer brokers than it requires."""
         need = self._needs[0][1]
         for start, later in self._needs:
             if start < end:
@@ -102,13 +102,13 @@ class AutoInSync:
         return not self._holds(need, end)
 
     def keeps_up(self, ack: int, end: int) -> bool:
-        """True when a slave that holds the log up to `ack` counts as in sync; one that never reported does not."""
+        """Return whether a slave with this acknowledged offset is in sync. -1 means that it has not reported."""
         return ack >= 0 and end - ack < self._max_gap
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """Who keeps up is in sync."""
+        """Return whether a slave keeps up. All such slaves are in sync."""
         return self.keeps_up(ack, end)
 
     def count(self, end: int) -> int:
-        """How many machines are in sync, this one among them, of those that live."""
+        """Return the number of live brokers in sync, including this one."""
         return min(self.alive, 1 + sum(self.keeps_up(ack, end) for ack in self._acks.values()))

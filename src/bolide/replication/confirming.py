@@ -1,7 +1,7 @@
-"""Which machines hold a master's log in the auto-switch mode, and who follows it.
+"""Acknowledgements of a master's replicas in controller mode.
 
-A send that waits is answered once as many machines as it asks for hold the record, and every replica of the set: any of
-them may be the next master, and the controller does not know which one holds most.
+A waiting send is acknowledged once the record is on the required number of brokers and on every replica of the in-sync
+set. Each member may be the next master, and the controller does not know which one has the longest log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from bolide.replication.sync_set import SyncSet
 
 
 class EpochSession:
-    """One slave of a master of one epoch: `SwitchMaster` with the epochs of the log, which do not change under it."""
+    """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which do not change during the
+    session."""
 
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
@@ -27,13 +28,13 @@ class EpochSession:
         self._of = of
         self._opened = False
         self._told = self._told_held = 0
-        """Up to where the slave knows that the log is confirmed, and that the set holds it."""
+        """Confirm offset and offset held by the set that the slave has received last."""
         self._mark = 0
-        """A slave that holds the log up to here has caught up with where it ended a moment ago."""
+        """A slave that reports this offset has caught up with a recent end of the log."""
 
     @property
     def replica(self) -> int:
-        """The slave's id; -1 before its handshake."""
+        """Broker id of the slave; -1 before its handshake."""
         return -1 if self._switch.hello is None else self._switch.hello.slave_id
 
     @property
@@ -43,7 +44,7 @@ class EpochSession:
 
     @property
     def next_offset(self) -> int:
-        """What is sent next; -1 before the first report."""
+        """Offset of the next byte to send; -1 before the first report."""
         return self._switch.next_offset
 
     @property
@@ -52,7 +53,7 @@ class EpochSession:
         return self._switch.last_rate
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
-        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
         reported = self._switch.received(data, self._of.epochs, begin, now)
         hello = self._switch.hello
         if hello is not None and not self._opened:
@@ -66,18 +67,18 @@ class EpochSession:
         return reported
 
     def answer(self, end: int, now: int) -> bytes:
-        """The answer to the handshake, once; nothing before it came."""
+        """Return the response to the handshake once, and b"" before the handshake has arrived or after the response."""
         sure = self._of.sure_end
         return self._switch.answer(self._of.epochs, end if sure is None else sure.told(self.replica, end), now)
 
     def wanted(self, end: int, now: int) -> int:
-        """How many bytes from `next_offset` on are to be sent now; 0 for none."""
+        """Return the number of bytes to send now, starting at `next_offset`."""
         if self._of.waits:
             self._of.sync_set.looked(self._key, self.replica, end, now)
         return self._switch.wanted(self._of.epochs, end, now)
 
     def transfer(self, size: int, now: int) -> bytes:
-        """The header of a transfer of so many bytes, which follow it."""
+        """Return the header of a transfer. The caller appends `size` bytes."""
         self._told = self._of.confirm()
         header = self._switch.transfer(self._of.epochs, size, self._told, now)
         if self._of.sure_end is not None:
@@ -90,8 +91,8 @@ class EpochSession:
         return self._held() + beat if beat else b""
 
     def news(self, end: int, now: int) -> bytes:
-        """Frames to send at once to a slave that was sent the whole log: a heartbeat if more of the log is confirmed, a
-        `Held` frame if the set holds more of it."""
+        """Return frames to send immediately to a slave that was sent the whole log: a heartbeat if the confirm offset
+        has advanced, and a `Held` frame if the set holds more."""
         if self.next_offset < end:
             return b""
         held, confirmed = self._held(), self._of.confirm()
@@ -108,20 +109,20 @@ class EpochSession:
         return encode_held(held)
 
     def silent(self, now: int) -> bool:
-        """True when the slave was not heard for so long that it is gone."""
+        """Return whether the slave has been idle for too long and is considered lost."""
         return self._switch.silent(now)
 
     def due(self) -> int:
-        """When `silent` or `heartbeat` is to be asked next."""
+        """Return when to call `silent` or `heartbeat` next."""
         return self._switch.due()
 
     def limited_until(self, now: int) -> int:
-        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
+        """Return when the rate limit allows more bytes, or -1 if it allows some now."""
         return self._switch.limited_until(now)
 
 
 class Confirming:
-    """The slaves of a master in one epoch. `confirm` says up to where its log is confirmed now."""
+    """Slaves of a master in one epoch. `confirm` returns the current confirm offset."""
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class Confirming:
         confirm: Callable[[], int],
         sure_end: SureEnd | None = None,
     ) -> None:
-        """`everybody` is allAckInSyncStateSet."""
+        """`everybody`: allAckInSyncStateSet."""
         self.sure_end = sure_end
         self.sync_set = sync_set
         self.epochs = epochs
@@ -143,28 +144,29 @@ class Confirming:
         self._waits = everybody or in_sync.waits
         self._confirmed = 0
         self.held = 0
-        """All members of the set hold the log below this offset; if sends wait, also as many machines as they need."""
+        """Offset below which all members of the set hold the log and, if sends wait, the required number of brokers
+        does."""
         self._sessions: dict[int, EpochSession] = {}
 
     def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
-        """A slave connected."""
+        """Create the session of a slave that connected."""
         session = self._sessions[key] = EpochSession(SwitchMaster(file_size, pace, now), key, self)
         return session
 
     def opened(self, key: int, replica: int, learner: bool, now: int) -> None:
-        """It opened with its handshake. Raises `NotReplicated` for the id of this master."""
+        """Register a slave after its handshake. Raises `NotReplicated` if it has the id of this master."""
         if replica == self._own_id:
             raise NotReplicated(f"it reports id {replica}, which is the id of the master itself")
         self.sync_set.connected(key, replica, learner, now)
 
     def heard(self, key: int, replica: int, acked: int, mark: int, now: int) -> None:
-        """It holds the log up to `acked`. Only who is in the set counts as a machine that holds a record."""
+        """Record that a slave holds the log up to `acked`. Only members of the set are counted for acknowledgements."""
         self.sync_set.reported(key, replica, acked, mark, now)
         if replica in self.sync_set.members:
             self._in_sync.reported(replica, acked)
 
     def recount(self) -> None:
-        """The set is another one: what its members hold counts, also what they reported before."""
+        """Apply a new in-sync set: count the last acknowledged offsets of its members."""
         for session in self._sessions.values():
             if session.replica in self.sync_set.members and session.acked >= 0:
                 self._in_sync.reported(session.replica, session.acked)
@@ -173,29 +175,30 @@ class Confirming:
         """Return the keys of the connections of these replicas."""
         return frozenset(key for key, session in self._sessions.items() if session.replica in replicas)
 
-    # -- what `SlaveLinks` asks
+    # -- used by `SlaveLinks`
 
     @property
     def waits(self) -> bool:
-        """True when a send waits for slaves."""
+        """Whether sends may wait for slaves."""
         return self._waits
 
     @property
     def acknowledged(self) -> int:
-        """Below this enough machines hold every record, every replica of the set among them."""
+        """Offset below which the required number of brokers, including all members of the set, hold every record."""
         return min(self._confirmed, self._in_sync.acknowledged) if self._in_sync.waits else self._confirmed
 
     def reported(self, key: int, end: int) -> None:
-        """`heard` took it already, with what the session knows."""
+        """Does nothing: `heard` has already recorded the report."""
 
     def gone(self, key: int) -> None:
-        """That connection ended; an older one of a slave that connected again takes nothing with it."""
+        """Called when a connection closes. A newer connection of the same slave is not affected."""
         session = self._sessions.pop(key, None)
         if session is not None and self.sync_set.gone(key, session.replica):
             self._in_sync.gone(session.replica)
 
     def holds_back(self, end: int, now: int) -> int:
-        """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+        """Return the offset up to which the log may be dispatched, or NO_CAP if sends do not wait. `end`: end of the
+        log."""
         if self._waits:
             self.sync_set.count_ahead(now)
         self._confirmed = self.sync_set.confirmed(end)
@@ -207,27 +210,27 @@ class Confirming:
         return self.held
 
     def due(self) -> int:
-        """When `holds_back` moves by time alone; -1 for never."""
+        """Return when time alone raises `holds_back`, or -1 if it never does."""
         times = [at for at in (self._in_sync.due(), self.sync_set.joining_until) if at >= 0]
         return min(times, default=-1)
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by enough machines."""
+        """Return whether the record that ends at `end` is not on enough brokers."""
         return self._waits and (end > self._confirmed or self._in_sync.late(end))
 
     def short(self, end: int) -> bool:
-        """What is too few for sends is asked of the set (`Switching.set_changed`)."""
+        """Always False: `Switching.set_changed` rejects sends if the set has too few members."""
         return False
 
     def keeps_up(self, ack: int, end: int) -> bool:
-        """True when a slave that holds the log up to `ack` has most of it."""
+        """Return whether a slave that holds the log up to `ack` has most of it."""
         return self._in_sync.keeps_up(ack, end)
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """The members of the set are in sync."""
+        """Return whether the slave on this connection is a member of the set."""
         session = self._sessions.get(key)
         return session is not None and session.replica in self.sync_set.members
 
     def count(self, end: int) -> int:
-        """How many machines are in the set, this one among them."""
+        """Return the number of members of the set, including this broker."""
         return len(self.sync_set.members)

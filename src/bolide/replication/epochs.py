@@ -1,7 +1,7 @@
-"""Who was master when: the epochs of a log (docs/protocol/ha.md 6, EpochFileCache.java).
+"""Epochs of a log: which master wrote which part (docs/protocol/ha.md 6, EpochFileCache.java).
 
-Each election begins an epoch. Two logs whose epochs have a number and a start in common hold the same bytes up to where
-that epoch ends in the shorter of them. So a log that went another way can be cut where it left the common one.
+Each election starts an epoch. If two logs share an epoch (number and start), their bytes are equal up to the end of
+that epoch in the shorter log. So a diverging log can be truncated to the common part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST: Final = 1 << 63
 
 
 class Epoch(NamedTuple):
-    """The log from `start` on was written under this epoch, up to where the next one starts."""
+    """The part of the log from `start` to the start of the next epoch, written in this epoch."""
 
     number: int
     start: int
@@ -36,23 +36,24 @@ class Epochs:
 
     @property
     def entries(self) -> tuple[Epoch, ...]:
-        """All of them."""
+        """All epochs, oldest first."""
         return tuple(self._entries)
 
     @property
     def last(self) -> Epoch | None:
-        """The newest; None where there is none."""
+        """The newest epoch, or None if there is none."""
         return self._entries[-1] if self._entries else None
 
     def covering(self, offset: int) -> Epoch | None:
-        """The epoch of the byte at this offset; None below the first."""
+        """Return the epoch of the byte at this offset, or None if the offset is below the first epoch."""
         for entry in reversed(self._entries):
             if entry.start <= offset:
                 return entry
         return None
 
     def end_of(self, number: int, log_end: int) -> int:
-        """Where this epoch ends: at the start of the next one, the last at the end of the log; -1 if there is none."""
+        """Return the end offset of an epoch: the start of the next epoch or the end of the log. -1 if there is no such
+        epoch."""
         end = log_end
         for entry in reversed(self._entries):
             if entry.number == number:
@@ -62,11 +63,11 @@ class Epochs:
 
     @property
     def begin(self) -> int:
-        """Where the oldest one starts; -1 without any."""
+        """Start offset of the oldest epoch, or -1 if there is none."""
         return self._entries[0].start if self._entries else -1
 
     def common_end(self, own_end: int, other: Epochs, other_end: int) -> int:
-        """Up to where this log and another are the same; -1 when they have no epoch in common."""
+        """Return the offset up to which two logs are equal, or -1 if they share no epoch."""
         theirs = set(other.entries)
         for entry in reversed(self._entries):
             if entry in theirs:
@@ -74,9 +75,9 @@ class Epochs:
         return -1
 
     def begun(self, number: int, start: int) -> Epochs:
-        """These and a new one. One that starts there already has no bytes, and is left out.
+        """Return the epochs with a new one appended. An epoch that also starts there has no bytes and is dropped.
 
-        Raises `NotReplicated` for a number that is not new, or a start before the last one's.
+        Raises `NotReplicated` if the number is not new, or if the start is below the start of the last epoch.
         """
         kept = [entry for entry in self._entries if entry.start < start]
         last = self.last
@@ -87,28 +88,30 @@ class Epochs:
         return Epochs([*kept, Epoch(number, start)])
 
     def below_number(self, number: int) -> Epochs:
-        """Those with a lower number: a master of an epoch begins it itself."""
+        """Return the epochs before `number`. The master of an epoch starts that epoch itself."""
         return Epochs(entry for entry in self._entries if entry.number < number)
 
     def cut_at(self, end: int) -> Epochs:
-        """Those that have a byte below `end`, where the log was cut."""
+        """Return the epochs that start below `end`, the new end of a truncated log."""
         return Epochs(entry for entry in self._entries if entry.start < end)
 
     def without_before(self, begin: int) -> Epochs:
-        """Those that have a byte from `begin` on, where the log begins now; the last one always stays."""
+        """Return the epochs that contain a byte at or after `begin`, the new start of the log. The last epoch is always
+        kept."""
         entries = self._entries
         return Epochs(
             entry for at, entry in enumerate(entries) if at + 1 == len(entries) or entries[at + 1].start > begin
         )
 
     def encode(self) -> bytes:
-        """The file `epochFileCheckpoint`: how many, the CRC of what follows, and a line for each."""
+        """Encode `epochFileCheckpoint`: the number of epochs, the CRC of the following lines, and one line per
+        epoch."""
         lines = "".join(f"{entry.number}-{entry.start}\n" for entry in self._entries)
         return f"{len(self._entries)}\n{zlib.crc32(lines.encode()) & 0x7FFFFFFF}\n{lines}".encode()
 
 
 def decode_epochs(data: bytes) -> Epochs:
-    """Read the file. Raises `EpochsDamaged`."""
+    """Decode `epochFileCheckpoint`. Raises `EpochsDamaged`."""
     try:
         count, crc, *lines = data.decode("ascii").split("\n")
         if lines and lines[-1] == "":

@@ -1,4 +1,4 @@
-"""Why a replication connection ends."""
+"""Errors that end a replication connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bolide.errors import ProtocolError
 
 
 class NotReplicated(ProtocolError):
-    """The peer broke the protocol, or its log and this one are not the same: the text names the offset."""
+    """The peer violated the protocol, or its log differs from the local log. The message contains the offset."""
 
 
 class LogKept(NotReplicated):
@@ -19,4 +19,4 @@ class LogKept(NotReplicated):
 
 
 class EpochsDamaged(ProtocolError):
-    """What should be the epochs of a log cannot be those of any."""
+    """The epochs of a log are invalid."""

@@ -1,8 +1,8 @@
-"""The frames of plain replication (docs/protocol/ha.md 1).
+"""Frames of default HA mode (docs/protocol/ha.md 1).
 
-A slave writes the end of its log as int64, again and again. The master writes `int64 physical offset | int32 size |
-bytes`; size 0 is a heartbeat that names the next offset. Both readers take pieces of any size and keep less than a
-header of them: the bytes of a transfer leave the reader as they arrive.
+A slave repeatedly sends the end of its log as int64. The master sends `int64 physical offset | int32 size | bytes`;
+size 0 is a heartbeat with the next offset. Both readers accept data in pieces of any size and buffer less than one
+header: they return the bytes of a transfer as they arrive.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from bolide.replication.errors import NotReplicated
 REPORT: Final = struct.Struct(">q")
 HEADER: Final = struct.Struct(">qi")
 MAX_BODY: Final = 4 * 1024 * 1024 - HEADER.size
-"""Bytes of one transfer; a longer one would never be complete in the buffer of a Java slave."""
+"""Maximum bytes of one transfer. A larger transfer would never be complete in the buffer of a Java slave."""
 
 
 class Piece(NamedTuple):
-    """Bytes of the master's log from `offset` on; none is a heartbeat."""
+    """Bytes of the master's log, starting at `offset`. Empty for a heartbeat."""
 
     offset: int
     data: bytes
 
 
 def encode_report(offset: int) -> bytes:
-    """What a slave writes: the end of its log."""
+    """Encode a slave's report: the end of its log."""
     return REPORT.pack(offset)
 
 
 def encode_header(offset: int, size: int) -> bytes:
-    """What a master writes before `size` bytes of its log; a heartbeat with size 0."""
+    """Encode the header of a transfer of `size` bytes, or of a heartbeat if `size` is 0."""
     return HEADER.pack(offset, size)
 
 
 class ReportReader:
-    """Slave to master: of all complete offsets that arrived, only the last counts."""
+    """Decodes the reports of a slave. Only the last complete offset of each read is used."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def receive(self, data: bytes) -> int | None:
-        """The last offset that became whole with `data`, or None. Raises `NotReplicated` for a negative one."""
+        """Return the last offset that is complete after `data`, or None. Raises `NotReplicated` if it is negative."""
         data = self._rest + data
         whole = len(data) - len(data) % REPORT.size
         self._rest = data[whole:]
@@ -55,7 +55,7 @@ class ReportReader:
 
 
 class TransferReader:
-    """Master to slave."""
+    """Decodes the transfers of a master."""
 
     def __init__(self, max_body: int = MAX_BODY) -> None:
         self._max_body = max_body
@@ -67,11 +67,11 @@ class TransferReader:
 
     @property
     def last_whole(self) -> int:
-        """Bytes of the transfer that has just become whole; -1 in the middle of one."""
+        """Size of the transfer that has just been completed; -1 within a transfer."""
         return -1 if self._left or self._header else self._size
 
     def receive(self, data: bytes) -> list[Piece]:
-        """What arrived, in order. Raises `NotReplicated` for an offset below 0 or a size outside 0 to the limit."""
+        """Return the received pieces in order. Raises `NotReplicated` for a negative offset or an invalid size."""
         pieces: list[Piece] = []
         begin = 0
         while begin < len(data):

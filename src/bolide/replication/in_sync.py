@@ -1,4 +1,5 @@
-"""Which slaves keep up, and how far the log is kept by as many machines as a send waits for (docs/protocol/ha.md 2)."""
+"""Acknowledgements of slaves: which slaves are in sync, and which records are on enough brokers (docs/protocol/ha.md
+2)."""
 
 from __future__ import annotations
 
@@ -10,31 +11,31 @@ _TICK_MS: Final = 10
 
 
 class InSync:
-    """The acknowledgements of a master's slaves.
+    """Acknowledgements of a master's slaves.
 
-    `needed` machines, this one among them, must hold a record before its send is answered and it is dispatched. After
-    `timeout` ms it is dispatched all the same, as in RocketMQ, and `late` says that its send is answered with 12.
+    A record is acknowledged and dispatched once `needed` brokers hold it, including this one. After `timeout` ms it is
+    dispatched anyway, as in RocketMQ; then `late` returns True and the response to its send is FLUSH_SLAVE_TIMEOUT.
     """
 
     def __init__(self, *, needed: int, timeout: int, max_gap: int, end: int) -> None:
-        """`end` is where the log ends now: nobody waits for what is there."""
+        """`end`: current end of the log. Records below it require no acknowledgement."""
         self._needed = needed
         self._timeout = timeout
         self._max_gap = max_gap
         self._acks: dict[int, int] = {}
         self.acknowledged = end
-        """Below this enough machines hold every record; it never falls, also when they are gone."""
+        """Offset below which enough brokers hold every record. Never falls, even if they disconnect."""
         self._released = end
         self._marks: deque[tuple[int, int]] = deque()
-        """Ends of the log and when they are dispatched at the latest, both ascending."""
+        """Ends of the log with the deadlines of their dispatch, both ascending."""
 
     @property
     def waits(self) -> bool:
-        """True when a send waits for slaves."""
+        """Whether sends wait for slaves."""
         return self._needed > 1
 
     def reported(self, key: int, end: int) -> None:
-        """The slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds the log up to `end`."""
         self._acks[key] = end
         if not self.waits or len(self._acks) < self._needed - 1:
             return
@@ -42,11 +43,12 @@ class InSync:
         self.acknowledged = max(self.acknowledged, reached)
 
     def gone(self, key: int) -> None:
-        """That connection ended."""
+        """Called when a connection closes."""
         self._acks.pop(key, None)
 
     def holds_back(self, end: int, now: int) -> int:
-        """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+        """Return the offset up to which the log may be dispatched, or NO_CAP if sends do not wait. `end`: end of the
+        log."""
         if not self.waits:
             return NO_CAP
         marks = self._marks
@@ -62,25 +64,25 @@ class InSync:
         return max(self.acknowledged, self._released)
 
     def due(self) -> int:
-        """When `holds_back` moves by time alone; -1 for never."""
+        """Return when time alone raises `holds_back`, or -1 if it never does."""
         return self._marks[0][1] if self._marks else -1
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by enough machines."""
+        """Return whether the record that ends at `end` is not on enough brokers."""
         return self.waits and end > self.acknowledged
 
     def short(self, end: int) -> bool:
-        """Sends are taken, however few machines are in sync."""
+        """Always False: in this mode, sends are accepted regardless of the number of replicas in sync."""
         return False
 
     def keeps_up(self, ack: int, end: int) -> bool:
-        """True when a slave that holds the log up to `ack` counts as in sync; one that never reported does not."""
+        """Return whether a slave with this acknowledged offset is in sync. -1 means that it has not reported."""
         return ack >= 0 and end - ack < self._max_gap
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """Who keeps up is in sync."""
+        """Return whether a slave keeps up. All such slaves are in sync."""
         return self.keeps_up(ack, end)
 
     def count(self, end: int) -> int:
-        """How many machines are in sync, this one among them."""
+        """Return the number of brokers in sync, including this one."""
         return 1 + sum(self.keeps_up(ack, end) for ack in self._acks.values())

@@ -1,6 +1,7 @@
-"""A master's side of one replication connection (docs/protocol/ha.md 1, DefaultHAConnection.java).
+"""A master's side of one connection in default HA mode (docs/protocol/ha.md 1, DefaultHAConnection.java).
 
-Where Java serves a slave whose log is not its own, and so corrupts it in silence, the connection ends with a sentence.
+Java also serves a slave whose log differs, and so corrupts that log silently. Bolide closes the connection with an
+error.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ _REMEMBERED: Final = 64
 
 
 class KnownAhead:
-    """The ends that slaves reported when this log had not reached them, or when they had been sent nothing below.
+    """End offsets that slaves reported although this log had not reached them, or although nothing below was sent.
 
-    Such a slave has records that this log will never have, or has them in another place. It must not be served either
-    when this log has grown past its end: the bytes that follow there are not those that follow its own.
+    Such a slave has records that this log will never contain, or has them at other offsets. It must not be served later
+    either, when this log has grown past its end, because the next bytes do not continue its log.
     """
 
     def __init__(self) -> None:
@@ -26,7 +27,8 @@ class KnownAhead:
         self._misplaced: dict[int, str] = {}
 
     def misplaced(self, reported: int, start: int, file_size: int) -> NotReplicated:
-        """What an empty slave gets that was sent this log from `start` on, and then ends before it."""
+        """Return the error for a slave that was empty, received this log from `start` on, and then reported a lower
+        end."""
         why = (
             f"it was empty, was sent this log from offset {start} on, and reports the end {reported}: its "
             f"mappedFileSizeCommitLog is larger than the {file_size} here; set the same size, and delete its store"
@@ -37,7 +39,7 @@ class KnownAhead:
         return NotReplicated(why)
 
     def check(self, reported: int, end: int) -> None:
-        """Raise `NotReplicated` for the end of a log that is not this one's."""
+        """Raise `NotReplicated` if a reported end belongs to a log that differs from this one."""
         if reported in self._misplaced:
             raise NotReplicated(self._misplaced[reported])
         if reported > end and reported not in self._ends:
@@ -53,7 +55,7 @@ class KnownAhead:
 
 
 class MasterSession(PacedSession):
-    """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms."""
+    """One slave. `begin` and `end` bound the part of the log that may be sent; `now` is ms."""
 
     def __init__(self, file_size: int, pace: Pace, ahead: KnownAhead, now: int) -> None:
         super().__init__(pace, heard_at=now, wrote_at=now - pace.heartbeat)
@@ -61,11 +63,11 @@ class MasterSession(PacedSession):
         self._ahead = ahead
         self._reports = ReportReader()
         self._empty_from = 0
-        """Where a slave began that was empty. A file of its own begins there, so that no end lies below but 0, which it
-        reports until the first bytes are there."""
+        """Start offset of a slave that was empty. Its first file starts there, so that it reports only 0, until it has
+        the first bytes, or an offset above this one."""
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
-        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
         self._heard_at = now
         reported = self._reports.receive(data)
         if reported is None:
@@ -82,16 +84,16 @@ class MasterSession(PacedSession):
         return True
 
     def answer(self, end: int, now: int) -> bytes:
-        """Plain mode has no handshake."""
+        """Return b"": default HA mode has no handshake."""
         return b""
 
     def news(self, end: int, now: int) -> bytes:
-        """In plain mode nothing is confirmed to a slave."""
+        """Return b"": default HA mode sends no confirm offset."""
         return b""
 
     def _start(self, reported: int, begin: int, end: int) -> int:
         if reported == 0:
-            # As in RocketMQ: an empty slave begins with the newest file.
+            # As in RocketMQ, an empty slave starts with the newest file.
             return max(end - end % self._file_size, begin)
         if reported < begin:
             raise NotReplicated(
@@ -101,21 +103,21 @@ class MasterSession(PacedSession):
         return reported
 
     def wanted(self, end: int, now: int) -> int:
-        """How many bytes from `next_offset` on are to be sent now: within one file, 0 for none."""
+        """Return the number of bytes to send now, starting at `next_offset`, all within one file."""
         at = self.next_offset
         if at < 0 or at >= end:
             return 0
         return self._allowed(min(end - at, self._pace.batch, self._file_size - at % self._file_size), now)
 
     def transfer(self, size: int, now: int) -> bytes:
-        """The header of a transfer of so many bytes, which follow it."""
+        """Return the header of a transfer. The caller appends `size` bytes."""
         header = encode_header(self.next_offset, size)
         self._count(size, now)
         self._wrote_at = now
         return header
 
     def heartbeat(self, now: int) -> bytes:
-        """The heartbeat if one is due, else nothing."""
+        """Return a heartbeat if one is due, else b""."""
         if self.next_offset < 0 or now - self._wrote_at <= self._pace.heartbeat:
             return b""
         self._wrote_at = now

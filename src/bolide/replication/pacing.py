@@ -1,4 +1,4 @@
-"""Paces a master's session with one slave, in both modes: heartbeats, silence, bytes in a second."""
+"""Controls the pace of a master's session with one slave in both modes: heartbeats, idle timeout, rate limit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Pace(Struct, frozen=True):
     heartbeat: int = 5000
     """A master or slave that has not sent anything for this time sends its position."""
     silence: int = 20_000
-    """A peer that has been silent for longer counts as lost."""
+    """Idle time after which the other side is considered lost."""
     batch: int = 32 * 1024
     """Maximum size of one transfer."""
     most_in_second: int = 0
-    """Maximum bytes sent to one slave in a second; 0 means no limit."""
+    """Maximum bytes sent to one slave per second; 0 means no limit."""
 
 
 class PacedSession:

@@ -1,11 +1,12 @@
-"""Detects a disk that hangs without an error: something waits for the log, and the log makes no progress."""
+"""Detects a disk that hangs without an error: requests wait for the log, but the log makes no progress."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LONGEST_STEP_MS: Final = 2000
-"""Longest time that counts between two looks. A process that was stopped for longer did not wait for its disk."""
+"""Longest time that is counted between two calls of `looked`. A process that was stopped for longer did not wait for
+its disk."""
 
 
 class Settling:
@@ -19,7 +20,7 @@ class Settling:
 
     @property
     def hung(self) -> bool:
-        """Whether something has waited for too long. True until there is progress, or nothing waits."""
+        """Whether requests have waited for too long. True until there is progress or no request waits."""
         return self._waited > self._patience
 
     def looked(self, *, waits: bool, progress: int, now: int) -> bool:

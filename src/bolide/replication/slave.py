@@ -1,7 +1,7 @@
-"""A slave's side of its connection to the master (docs/protocol/ha.md 1, DefaultHAClient.java).
+"""A slave's side of its connection in default HA mode (docs/protocol/ha.md 1, DefaultHAClient.java).
 
-Java follows whatever log it is given. Here the bytes before the own end are asked for once more and compared. A log
-with another tail is refused with the offset, before a byte is appended. A master of any release sends what it is asked.
+Java appends to any log. Bolide first requests the last bytes of its own log again and compares them. If the master's
+log differs, it fails with the offset before it appends a byte. This works with masters of any release.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ NOTHING: Final = Piece(0, b"")
 
 
 def compare_from(begin: int, end: int, most: int, file_size: int) -> int:
-    """Where to begin to compare a log that reaches from `begin` to `end`: `most` bytes before its end, in the file of
-    its last byte, and not at 0, with which an empty slave asks for the newest file."""
+    """Return the offset at which to start comparing a log from `begin` to `end`.
+
+    This is `most` bytes before its end, but within the file of the last byte, and never 0, by which an empty slave
+    requests the newest file.
+    """
     if end <= 0:
         return 0
     in_file = (end - 1) - (end - 1) % file_size
@@ -41,7 +44,7 @@ def check_first(offset: int, file_size: int) -> None:
 
 
 class SlaveSession:
-    """One connection. `tail` are the own bytes from `compare_from` to the end of the log, `now` is ms."""
+    """One connection to a master. `tail`: local bytes from `compare_from` to the end of the log; `now` is ms."""
 
     def __init__(self, end: int, tail: bytes, file_size: int, pace: Pace, now: int) -> None:
         self._file_size = file_size
@@ -55,36 +58,37 @@ class SlaveSession:
         self._heard_at = now
         self._patience = pace.heartbeat * 5 // 2
         self._compared_by = now + self._patience
-        """When it is given up that the master sends more of what is to be compared."""
+        """Deadline for the next of the master's bytes to compare, ms."""
         self._reported = -1
         self._reported_at = now
         self.received_bytes = 0
 
     @property
     def compared(self) -> bool:
-        """True once the master's bytes before the own end were found to be the own ones."""
+        """Whether the master's bytes equal the local tail."""
         return not self._tail
 
     @property
     def has_all(self) -> bool:
-        """True when the master had no more to send: its last transfer was a heartbeat, or shorter than it may be."""
+        """Whether the slave has caught up: the last transfer was a heartbeat, or a partial batch that does not end a
+        log file."""
         at_end_of_file = self._at % self._file_size == 0
         return self.compared and 0 <= self._transfers.last_whole < self._pace.batch and not at_end_of_file
 
     @property
     def end(self) -> int:
-        """Where the log ends with what was returned so far."""
+        """End offset of the log, including the bytes returned so far."""
         return self._end
 
     def hello(self, now: int) -> bytes:
-        """The first report: where the master is to begin."""
+        """Return the first report, which contains the offset at which the master should start."""
         self._reported_at = now
         return encode_report(self._at)
 
     def received(self, data: bytes, now: int) -> Piece:
-        """Bytes from the master; those to append, in one piece that begins at `end` before this call.
+        """Process bytes from the master. Return the bytes to append in one piece, which starts at the previous `end`.
 
-        Raises `NotReplicated` when they do not follow the own log, with nothing to append.
+        Raises `NotReplicated` if they do not continue the local log; then no byte must be appended.
         """
         self._heard_at = now
         first = -1
@@ -113,7 +117,7 @@ class SlaveSession:
         return Piece(first, b"".join(found)) if found else NOTHING
 
     def _compare(self, at: int, body: bytes) -> bytes:
-        """What of the body lies beyond the own end, once the rest is what is there."""
+        """Return the part of the body that is past the local end, after the rest was compared."""
         begin = at - self._tail_begin
         own = self._tail[begin : begin + len(body)]
         differs = first_difference(own, body)
@@ -125,9 +129,9 @@ class SlaveSession:
         return body[len(own) :]
 
     def report(self, kept: int, now: int) -> bytes:
-        """The report that is due: `kept` is the end of what this slave keeps. Nothing while none is."""
+        """Return the acknowledgement to send now, or b"" if none is due. `kept`: end offset of the durable log."""
         if not self.compared:
-            # Where the comparison stands: the master must hear that this slave is alive, and of no more than it asked.
+            # The master must see that this slave is alive, so repeat the offset at which the comparison started.
             if now - self._reported_at <= self._pace.heartbeat:
                 return b""
             kept = self._tail_begin
@@ -138,7 +142,7 @@ class SlaveSession:
         return encode_report(kept)
 
     def check(self, now: int) -> None:
-        """Raise `NotReplicated` when the master does not send what is to be compared."""
+        """Raise `NotReplicated` if the master does not send the bytes to compare in time."""
         if self._tail and now >= self._compared_by:
             raise NotReplicated(
                 f"the master sent no data from offset {self._at}, but this log ends at {self._end}: the master's log "
@@ -146,10 +150,10 @@ class SlaveSession:
             )
 
     def silent(self, now: int) -> bool:
-        """True when the master was not heard for so long that it is gone."""
+        """Return whether the master has been idle for too long and is considered lost."""
         return now - self._heard_at > self._pace.silence
 
     def due(self) -> int:
-        """When `silent`, `check` or `report` is to be asked next."""
+        """Return when to call `silent`, `check` or `report` next."""
         at = min(self._heard_at + self._pace.silence + 1, self._reported_at + self._pace.heartbeat + 1)
         return min(at, self._compared_by) if self._tail else at

@@ -1,7 +1,7 @@
-"""Where a replica stands by what its controller says (docs/protocol/ha.md, ReplicasManager.java).
+"""State of a replica in controller mode (docs/protocol/ha.md, ReplicasManager.java).
 
-A controller may answer late, twice, or with what it knew before another one led. Epochs only grow, so what is older
-than what was done already changes nothing.
+A controller may respond late, twice, or with the state of an earlier leader. Epochs only grow, so a reply with an older
+epoch than the current one is ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """What the controller says of a set. master: None while there is none."""
+    """State of a broker set as reported by the controller. `master` is None if there is no master."""
 
     master: int | None
     address: str
@@ -21,37 +21,37 @@ class Told(NamedTuple):
 
 
 class Step(enum.Enum):
-    """What a replica does about it."""
+    """Action of a replica after a reply of the controller."""
 
     NOTHING = "nothing"
     ELECT = "elect"
-    """There is no master: ask for an election, and write nothing until it is over."""
+    """There is no master: request an election, and reject writes until it has finished."""
     LEAD = "lead"
     """Become the master of this epoch."""
     FOLLOW = "follow"
-    """Follow this master."""
+    """Replicate from this master."""
     COUNT = "count"
-    """Stay the master; this is the set now."""
+    """Remain the master and use the new in-sync set."""
 
 
 class Standing:
-    """One replica in one set."""
+    """State of one replica in one broker set."""
 
     def __init__(self, own_id: int) -> None:
         self.own_id = own_id
         self.life = ""
-        """The token of this start, by which the controller recognizes the replica."""
+        """Token of this start, by which the controller recognizes the replica."""
         self.epoch = -1
-        """The newest epoch in which a part was taken; -1 before the first."""
+        """Newest epoch in which a role was assumed; -1 before the first."""
         self._taken: Told | None = None
 
     @property
     def leads(self) -> bool:
-        """True for the master of `epoch`."""
+        """Whether this replica is the master of `epoch`."""
         return self._taken is not None and self._taken.master == self.own_id
 
     def heard(self, told: Told) -> Step:
-        """What to do now. Once it is done, `took` is called."""
+        """Return the action for a reply of the controller. The caller calls `took` after performing it."""
         if told.epoch < self.epoch:
             return Step.NOTHING
         if told.master is None:
@@ -63,10 +63,10 @@ class Standing:
         return Step.LEAD if told.master == self.own_id else Step.FOLLOW
 
     def took(self, told: Told) -> None:
-        """The part that the controller gave is taken."""
+        """Record that the assigned role has been assumed."""
         self.epoch = told.epoch
         self._taken = told
 
     def lost(self) -> None:
-        """No part is taken any more: the epoch is over, or its part could not be taken."""
+        """Drop the role: the epoch has ended, or the role could not be assumed."""
         self._taken = None

@@ -1,9 +1,11 @@
-"""Up to where a slave's log is its master's, when the master may have lost the end of what it had sent.
+"""Safe end offset that a master reports to a slave after it may have lost the end of its log.
 
-Two logs with an epoch in common are taken for the same up to the shorter end. That is wrong for a master that lost
-power with asynchronous flush and goes on to lead the same epoch: it stores other bytes where a slave has those that
-were lost. Such a master says that it ends where it did at its start, or where it has sent this slave more since. The
-slave cuts off the rest, and is sent what follows.
+Two logs with a common epoch are assumed to be equal up to the shorter end. That is wrong if a master with asynchronous
+flush loses power and continues the same epoch: it stores other bytes at the offsets of the lost ones, which a slave
+still has.
+
+Such a master reports its end at startup, or the end of the bytes it has sent to this slave since. The slave truncates
+the rest and receives the new bytes.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ _REMEMBERED: Final = 64
 
 
 class SureEnd:
-    """Of a master whose log ended at `end` at its start. Replicas are known by their ids."""
+    """Safe ends of a master whose log ended at `end` at startup. Replicas are identified by id."""
 
     def __init__(self, end: int) -> None:
         self._end = end
         self._sent: dict[int, int] = {}
 
     def sent(self, replica: int, end: int) -> None:
-        """This replica was sent the log up to `end`. One that is forgotten is sent the same bytes again."""
+        """Record that the log was sent to a replica up to `end`. A replica that is dropped from the table only receives
+        bytes again."""
         if replica not in self._sent and len(self._sent) >= _REMEMBERED:
             del self._sent[next(iter(self._sent))]
         self._sent[replica] = max(end, self._sent.get(replica, 0))
 
     def told(self, replica: int, end: int) -> int:
-        """Where this log, which ends at `end`, ends for a replica that connects."""
+        """Return the end to report to a replica that connects. `end`: end of the log."""
         return min(end, max(self._end, self._sent.get(replica, 0)))

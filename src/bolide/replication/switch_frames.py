@@ -1,11 +1,11 @@
-"""The frames of the auto-switch mode, in which a controller says who is master (docs/protocol/ha.md 6).
+"""Frames of controller mode (docs/protocol/ha.md 6).
 
-Each begins with a state as int32. The slave opens with a handshake, the master answers with the epochs of its log. Then
-the slave reports, and each transfer carries the epoch of its bytes and the offset up to which the set confirms.
+Each frame starts with a state (int32). The slave sends a handshake, and the master responds with the epochs of its log.
+Then the slave reports offsets, and each transfer contains the epoch of its bytes and the confirm offset.
 
-RocketMQ's master confirms all of its log unless allAckInSyncStateSet is set. So a slave of Bolide requests one more
-frame in its handshake, with a value of the learner's flag that RocketMQ ignores: the offset up to which all members of
-the set hold the log. Only a slave that requests this frame gets it.
+RocketMQ's master confirms all of its log unless allAckInSyncStateSet is set. So a slave of Bolide requests an
+additional frame in its handshake, with a value of the learner flag that RocketMQ ignores. It contains the offset up to
+which all members of the set hold the log, and is sent only to slaves that request it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bolide.replication.frames import MAX_BODY
 HANDSHAKE: Final = 1
 TRANSFER: Final = 2
 HELD: Final = 3
-"""Bolide's own."""
+"""An extension of Bolide."""
 _LEARNER: Final = 1
 _WANTS_HELD: Final = 2
 _STATE: Final = struct.Struct(">i")
@@ -32,23 +32,23 @@ _ANSWER: Final = struct.Struct(">iiqi")
 _ENTRY: Final = struct.Struct(">iq")
 _HEADER: Final = struct.Struct(">iiqiqq")
 MOST_EPOCHS: Final = 64 * 1024
-"""Entries of a handshake; a log that has more saw an election a minute for a month."""
+"""Maximum number of epochs in a handshake: one election per minute for more than a month."""
 
 
 class Hello(NamedTuple):
-    """How a slave opens."""
+    """Handshake of a slave."""
 
     slave_id: int
     from_last_file: bool = False
-    """An empty slave begins with the newest file, not with the oldest."""
+    """Whether an empty slave starts with the newest file instead of the oldest."""
     learner: bool = False
-    """It is never one of the set that confirms."""
+    """Whether the slave never joins the in-sync set."""
     wants_held: bool = False
     """The slave requests `Held` frames. A learner cannot request them."""
 
 
 class MasterHello(NamedTuple):
-    """What the master says of its log."""
+    """Handshake of a master: its epochs and the end of its log."""
 
     epochs: Epochs
     end: int
@@ -61,7 +61,7 @@ class Held(NamedTuple):
 
 
 class EpochPiece(NamedTuple):
-    """Bytes of the master's log from `offset` on; none is a heartbeat."""
+    """Bytes of the master's log, starting at `offset`. Empty for a heartbeat."""
 
     offset: int
     data: bytes
@@ -70,18 +70,18 @@ class EpochPiece(NamedTuple):
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """What a slave writes first."""
+    """Encode the handshake of a slave."""
     flag = _LEARNER if hello.learner else _WANTS_HELD if hello.wants_held else 0
     return _HELLO.pack(HANDSHAKE, hello.from_last_file, flag, hello.slave_id)
 
 
 def encode_report(offset: int) -> bytes:
-    """What a slave writes then: the end of what it keeps."""
+    """Encode a slave's report: the end of its durable log."""
     return _REPORT.pack(TRANSFER, offset)
 
 
 def encode_answer(epochs: Epochs, end: int) -> bytes:
-    """A master's handshake, whose log ends at `end`."""
+    """Encode the handshake of a master. `end`: end of its log."""
     last = epochs.last
     entries = b"".join(_ENTRY.pack(*entry) for entry in epochs.entries)
     return _ANSWER.pack(HANDSHAKE, len(entries), end, last.number if last is not None else -1) + entries
@@ -93,13 +93,13 @@ def encode_held(offset: int) -> bytes:
 
 
 def encode_header(offset: int, size: int, epoch: Epoch, confirm: int) -> bytes:
-    """What a master writes before `size` bytes of its log; a heartbeat with size 0."""
+    """Encode the header of a transfer of `size` bytes, or of a heartbeat if `size` is 0."""
     return _HEADER.pack(TRANSFER, size, offset, epoch.number, epoch.start, confirm)
 
 
 @dataclass
 class Heard:
-    """What came of a slave in one read."""
+    """Frames that a slave sent within one read."""
 
     hello: Hello | None = None
     """The first handshake in it."""
@@ -108,14 +108,14 @@ class Heard:
 
 
 class HearingReader:
-    """Slave to master. Keeps less than one frame."""
+    """Decodes the frames of a slave. Buffers less than one frame."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._reported = False
 
     def receive(self, data: bytes) -> Heard:
-        """What became whole with `data`. Raises `NotReplicated`."""
+        """Return the frames that are complete after `data`. Raises `NotReplicated`."""
         data = self._rest + data
         heard, at = Heard(), 0
         while len(data) - at >= _STATE.size:
@@ -148,7 +148,7 @@ class HearingReader:
 
 
 class SendingReader:
-    """Master to slave: one answer, then transfers, whose bytes leave the reader as they arrive."""
+    """Decodes the frames of a master: one handshake, then transfers, whose bytes are returned as they arrive."""
 
     def __init__(self, wants_held: bool = False) -> None:
         self._rest = b""
@@ -160,7 +160,7 @@ class SendingReader:
         self._confirm = 0
 
     def receive(self, data: bytes) -> list[MasterHello | EpochPiece | Held]:
-        """What arrived, in order. Raises `NotReplicated`."""
+        """Return the received frames in order. Raises `NotReplicated`."""
         found: list[MasterHello | EpochPiece | Held] = []
         if self._left == 0:
             data = self._rest + data
@@ -181,7 +181,7 @@ class SendingReader:
         return found
 
     def _frame(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
-        """Read an answer or a header; the bytes of it, 0 when it is not whole."""
+        """Decode a handshake or a header. Return its size, or 0 if it is incomplete."""
         if len(data) - at < _STATE.size:
             return 0
         state: int = _STATE.unpack_from(data, at)[0]

@@ -9,10 +9,10 @@ from bolide.replication.switch_frames import HearingReader, Hello, encode_answer
 
 
 class SwitchMaster(PacedSession):
-    """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms.
+    """One slave. `begin` and `end` bound the part of the log that may be sent; `now` is ms.
 
-    The epochs are handed to each call, for the log is the store's and so are they; while a connection lives they do
-    not change, because a new epoch closes all of them.
+    Each call gets the epochs as an argument, because they belong to the store. They do not change during a connection:
+    a new epoch closes all connections.
     """
 
     def __init__(self, file_size: int, pace: Pace, now: int) -> None:
@@ -20,12 +20,12 @@ class SwitchMaster(PacedSession):
         self._file_size = file_size
         self._reader = HearingReader()
         self.hello: Hello | None = None
-        """How the slave opened; None before it did."""
+        """Handshake of the slave, or None before it arrives."""
         self._answered = False
         self._told_end = 0
 
     def received(self, data: bytes, epochs: Epochs, begin: int, now: int) -> bool:
-        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
         self._heard_at = now
         heard = self._reader.receive(data)
         if heard.hello is not None and self.hello is None:
@@ -61,7 +61,7 @@ class SwitchMaster(PacedSession):
         return start
 
     def answer(self, epochs: Epochs, end: int, now: int) -> bytes:
-        """The answer to the handshake, once; nothing before it came."""
+        """Return the response to the handshake once, and b"" before the handshake has arrived or after the response."""
         if self._answered or self.hello is None:
             return b""
         self._answered = True
@@ -70,7 +70,7 @@ class SwitchMaster(PacedSession):
         return encode_answer(epochs, end)
 
     def wanted(self, epochs: Epochs, end: int, now: int) -> int:
-        """How many bytes from `next_offset` on are to be sent now: of one file and one epoch, 0 for none."""
+        """Return the number of bytes to send now, starting at `next_offset`, all within one file and one epoch."""
         at = self.next_offset
         epoch = epochs.covering(at) if 0 <= at < end else None
         if epoch is None:
@@ -79,19 +79,19 @@ class SwitchMaster(PacedSession):
         return self._allowed(min(stop - at, self._pace.batch, self._file_size - at % self._file_size), now)
 
     def transfer(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:
-        """The header of a transfer of so many bytes, which follow it."""
+        """Return the header of a transfer. The caller appends `size` bytes."""
         header = self._header(epochs, size, confirm, now)
         self._count(size, now)
         return header
 
     def heartbeat(self, epochs: Epochs, confirm: int, now: int) -> bytes:
-        """The heartbeat if one is due, else nothing."""
+        """Return a heartbeat if one is due, else b""."""
         if self.next_offset < 0 or now - self._wrote_at <= self._pace.heartbeat:
             return b""
         return self._header(epochs, 0, confirm, now)
 
     def news(self, epochs: Epochs, confirm: int, now: int) -> bytes:
-        """A heartbeat before it is due, for a slave that has all and does not know that it is confirmed."""
+        """Return an early heartbeat for a caught-up slave that lacks the current confirm offset."""
         return self._header(epochs, 0, confirm, now) if self.next_offset >= 0 else b""
 
     def _header(self, epochs: Epochs, size: int, confirm: int, now: int) -> bytes:

@@ -1,10 +1,11 @@
-"""A slave's side of its connection in the auto-switch mode (docs/protocol/ha.md 6, AutoSwitchHAClient.java).
+"""A slave's side of its connection in controller mode (docs/protocol/ha.md 6, AutoSwitchHAClient.java).
 
-The epochs of both logs give the offset at which they part. RocketMQ truncates the slave's log there. This session first
-checks three things: the master's last epoch is the one that the controller named, the master's log has everything that
-the set is known to hold, and the last bytes before the offset are the same in both logs. For the last check it requests
-these bytes again. Then it returns the offset, its caller truncates the log, and the session reports. RocketMQ also
-follows a master whose frames contradict the epochs that it sent; this session ends such a connection with an error.
+The epochs of both logs determine the offset where they diverge. RocketMQ truncates the slave's log there. This session
+first checks three things: the master's last epoch is the one that the controller named, the master's log contains
+everything that the set is known to hold, and the last bytes before the offset are the same in both logs. For the last
+check it requests these bytes again. Then it returns the offset, its caller truncates the log, and the session reports.
+RocketMQ also accepts a master whose frames contradict its handshake; this session closes such a connection with an
+error.
 """
 
 from __future__ import annotations
@@ -44,23 +45,23 @@ class OwnLog(NamedTuple):
 
 @dataclass
 class Arrived:
-    """What is to be done with what arrived, in this order."""
+    """Actions for the received bytes, in this order."""
 
     compare: tuple[int, int] | None = None
     """Read the slave's log between these offsets and pass the bytes to `comparing`. Other fields are unset."""
     cut: int = -1
-    """Truncate the slave's log here, then call `cut_done`, then `received` with no bytes; -1 if there is nothing to
-    truncate. Other fields are unset."""
+    """Truncate the slave's log here, then call `cut_done`, then `received` without bytes. -1 if no truncation is
+    needed. Other fields are unset."""
     runs: list[tuple[Epochs | None, int, bytes]] = field(default_factory=list)
-    """Keep these epochs, if there are any, then append the bytes at the offset."""
+    """For each run: store the epochs, if any, then append the bytes at the offset."""
 
 
 class SwitchSlave:
-    """One connection. `own` is the slave's log when it connects, `epoch` the epoch whose master the controller named;
+    """One connection. `own`: the slave's log at connection time; `epoch`: the epoch whose master the controller named;
     `now` is ms."""
 
     def __init__(self, hello: Hello, own: OwnLog, epoch: int, pace: Pace, now: int, all_confirm: bool = False) -> None:
-        """`all_confirm` is allAckInSyncStateSet: with it, a RocketMQ master confirms only what all members hold.
+        """`all_confirm`: allAckInSyncStateSet, with which a RocketMQ master confirms only bytes that all members hold.
 
         Raises `LogKept` if the slave's log has bytes but no epochs.
         """
@@ -86,24 +87,24 @@ class SwitchSlave:
         self._compared_by = 0
         """Deadline for the next of the master's bytes to compare, ms."""
         self.follows = False
-        """True once the own log is the front of the master's."""
+        """Whether the slave's log is a prefix of the master's log."""
         self.confirm = 0
-        """Up to here the set confirms the master's log, as it said last; the own end caps it."""
+        """Last confirm offset of the master. It may exceed the end of the slave's log."""
         self.held = 0
         """All members of the set hold the log up to here, according to the master; at most the slave's end is valid."""
 
     @property
     def end(self) -> int:
-        """Where the log ends with what was returned so far."""
+        """End offset of the log, including the bytes returned so far."""
         return self._end
 
     def hello(self, now: int) -> bytes:
-        """The handshake."""
+        """Return the handshake."""
         self._said_at = now
         return encode_hello(self._hello)
 
     def received(self, data: bytes, now: int) -> Arrived:
-        """Bytes from the master. Raises `NotReplicated`, with nothing to append of them."""
+        """Process bytes from the master. Raises `NotReplicated`; then no byte must be appended."""
         self._heard_at = now
         arrived = Arrived()
         epochs, end = self._epochs, self._end
@@ -173,7 +174,7 @@ class SwitchSlave:
             return 0
         common = own.epochs.common_end(own.end, answer.epochs, answer.end)
         if common < 0 and own.held == 0 and answer.epochs.begin == 0:
-            # A first master that was lost before a slave had a byte: nobody was answered for what is here.
+            # The first master was lost before any slave had a byte, so no send for these bytes was acknowledged.
             return 0
         if common < 0:
             raise LogKept(f"its log and this log, which ends at {own.end}, have no epoch in common", 0)
@@ -222,7 +223,8 @@ class SwitchSlave:
             )
 
     def cut_done(self, end: int, now: int) -> bytes:
-        """The own log ends here now, at the offset that `cut` named, and so do its epochs; the first report."""
+        """Called when the slave's log has been truncated to `end`. Truncates the epochs and returns the first
+        report."""
         self._end = end
         self._epochs = self._epochs.cut_at(end)
         self.follows = True
@@ -231,7 +233,7 @@ class SwitchSlave:
         return encode_report(end)
 
     def _begun(self, part: EpochPiece, epochs: Epochs, end: int) -> Epochs | None:
-        """The epochs with that of this part, when it is new."""
+        """Return the epochs including the epoch of this part if it is new, else None."""
         if end != 0 and part.offset != end:
             raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it is another log")
         if end == 0:
@@ -249,8 +251,8 @@ class SwitchSlave:
         return epochs.begun(epoch.number, epoch.start)
 
     def say(self, kept: int, now: int) -> bytes:
-        """What is due: the handshake once more while it is not answered, the report of `kept`, the end of what this
-        slave keeps, or nothing."""
+        """Return the frame to send now, or b"" if none is due: a repeated handshake while there is no response, or a
+        report. `kept`: end offset of the durable log."""
         waited = now - self._said_at > self._pace.heartbeat
         if not self.follows and not self._tail:
             return self.hello(now) if waited and not self._answered else b""
@@ -262,10 +264,10 @@ class SwitchSlave:
         return encode_report(self._reported)
 
     def silent(self, now: int) -> bool:
-        """True when the master was not heard for so long that it is gone."""
+        """Return whether the master has been idle for too long and is considered lost."""
         return now - self._heard_at > self._pace.silence
 
     def due(self) -> int:
-        """When `silent`, `check` or `say` is to be asked next."""
+        """Return when to call `silent`, `check` or `say` next."""
         at = min(self._heard_at + self._pace.silence + 1, self._said_at + self._pace.heartbeat + 1)
         return min(at, self._compared_by) if self._tail else at

@@ -1,7 +1,8 @@
-"""The set of a master's replicas that confirm its log, as the controller knows it (docs/protocol/ha.md 6).
+"""In-sync set of a master, as confirmed by the controller (docs/protocol/ha.md 6).
 
-Only a member can be elected. So what every member holds is never lost while one of them lives, and the master asks the
-controller before it counts on a new member, or without an old one. While the answer is on its way both sets count.
+Only a member can be elected, so bytes that every member holds survive while one member is alive. The master asks the
+controller before it counts a new member or stops counting an old one. While the request is pending, both sets are
+counted.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ from bolide.replication.absences import Absences
 
 NOT_CONFIRMED: Final = -1
 JOIN_MS: Final = 1000
-"""A slave that held all of the log so long ago keeps up. One that counts before it is a member has so long to hold what
-was confirmed before it counted."""
+"""A slave keeps up if it held the whole log within this time. A slave that is counted before it is a member has this
+time to receive the bytes that were confirmed without it."""
 FIRST_PAUSE_MS: Final = 200
-"""For so long a replica that was refused is not asked for again; each further refusal doubles it."""
+"""Pause before a rejected replica is proposed again. Each further rejection doubles it."""
 LONGEST_PAUSE_MS: Final = 5000
 
 
 @dataclass
 class _Replica:
     key: int
-    """Its connection."""
+    """Key of its connection."""
     acked: int
     caught_up_at: int
     learner: bool
     refusals: int = 0
-    """How often the controller did not take it into the set."""
+    """Number of times that the controller rejected it as a member."""
     kept_up_at: int | None = None
-    """When it had all of the log that there was a moment before; None until it had."""
+    """Time when it last held a recent end of the log, or None if it never did."""
     counts_ahead_from: int = 0
-    """It may not count ahead before: it did not become a member the last time."""
+    """Earliest time at which it may be counted ahead again after a failed attempt to join."""
     not_before: int = 0
-    """When it may be asked for again."""
+    """Earliest time at which it may be proposed again."""
 
 
 class SyncSet:
-    """Of one master in one epoch. Ids are the controller's, `now` is ms."""
+    """In-sync set of one master in one epoch. Ids are assigned by the controller; `now` is ms."""
 
     def __init__(
         self,
@@ -50,8 +51,8 @@ class SyncSet:
         absences: Absences | None = None,
         least: int = 1,
     ) -> None:
-        """`epoch_start` is where the epoch of this master starts, `patience` haMaxTimeSlaveNotCatchup. With `absences`
-        a member is also expelled for their sum, if `least` members remain."""
+        """`epoch_start`: start offset of the epoch of this master. `patience`: haMaxTimeSlaveNotCatchup. With
+        `absences`, a member is also expelled for the sum of its absences, if `least` members remain."""
         self._own_id = own_id
         self._epoch_start = epoch_start
         self._patience = patience
@@ -60,23 +61,24 @@ class SyncSet:
         self._replicas: dict[int, _Replica] = {}
         self._asked: frozenset[int] | None = None
         self._joining = 0
-        """The slave that counts already, before the controller is asked for it; 0 for none."""
+        """Slave that is counted although it is not a member yet; 0 if no slave is."""
         self._joining_until = 0
         self._confirmed = 0
         self.members = members
-        """The set that the controller confirmed last."""
+        """Members that the controller confirmed last."""
         self.set_epoch = set_epoch
 
-    # -- what slaves say
+    # -- reports of slaves
 
     def connected(self, key: int, replica_id: int, learner: bool, now: int) -> None:
-        """A slave opened with its handshake; an older connection of the same slave counts no more."""
+        """Register a slave after its handshake. Replaces an older connection of the same slave."""
         self._replicas[replica_id] = _Replica(key, NOT_CONFIRMED, now, learner)
         if self._absences is not None:
             self._absences.connected(replica_id, now)
 
     def reported(self, key: int, replica_id: int, acked: int, sent_when: int, now: int) -> None:
-        """The slave holds the log up to `acked`; `sent_when` is where the log ended at the last transfer to it."""
+        """Record that the slave holds the log up to `acked`. `sent_when`: end of the log at the last transfer to the
+        slave."""
         replica = self._replicas.get(replica_id)
         if replica is None or replica.key != key:
             return
@@ -85,13 +87,13 @@ class SyncSet:
             replica.caught_up_at = replica.kept_up_at = now
 
     def idle(self, key: int, replica_id: int, now: int) -> None:
-        """There is nothing to send to this slave."""
+        """Record that a slave is caught up at `now`."""
         replica = self._replicas.get(replica_id)
         if replica is not None and replica.key == key:
             replica.caught_up_at = now
 
     def gone(self, key: int, replica_id: int) -> bool:
-        """That connection ended; False for an older one of this slave."""
+        """Called when a connection closes. Return False if the slave has a newer connection."""
         replica = self._replicas.get(replica_id)
         if replica is None or replica.key != key:
             return False
@@ -109,17 +111,18 @@ class SyncSet:
             each for each, replica in self._replicas.items() if each not in self.members and not replica.learner
         )
 
-    # -- what the set confirms
+    # -- confirm offset
 
     @property
     def counted(self) -> frozenset[int]:
-        """Everybody who counts: the members, those that were asked for, and who is about to be."""
+        """Replicas whose acknowledgements are required: members, proposed members, and a slave that is counted
+        ahead."""
         counted = self.members | (self._asked or frozenset())
         return counted | {self._joining} if self._joining else counted
 
     def confirmed(self, end: int) -> int:
-        """Up to where each member holds the log, which ends at `end` here; it never falls, and waits for a member that
-        has no connection."""
+        """Return the offset up to which all counted replicas hold the log. Never falls, and does not advance while a
+        member is disconnected. `end`: end of the log."""
         reached = end
         for member in self.counted - {self._own_id}:
             replica = self._replicas.get(member)
@@ -128,26 +131,27 @@ class SyncSet:
         return self._confirmed
 
     def looked(self, key: int, replica_id: int, end: int, now: int) -> None:
-        """Called with the offset up to which this master's log is settled, while sends wait for the members."""
+        """Called with the durable end of this master's log while sends wait for the members."""
         replica = self._replicas.get(replica_id)
         if self._absences is not None and replica is not None and replica.key == key:
             self._absences.looked(replica_id, replica.acked, end, now, member=replica_id in self.members)
 
     def holders(self, end: int) -> int:
-        """How many machines hold the log up to `end`, this one among them."""
+        """Return the number of brokers that hold the log up to `end`, including this one."""
         return 1 + sum(replica.acked >= end for replica in self._replicas.values())
 
     def held_by_all(self, end: int) -> bool:
-        """True when each member holds the log up to `end`."""
+        """Return whether each counted replica holds the log up to `end`."""
         return self.confirmed(end) >= end
 
-    # -- what the set becomes
+    # -- changes of the set
 
     def wanted(self, now: int) -> frozenset[int] | None:
-        """The set to ask the controller for; None while it is right, or a question is on its way.
+        """Return the set to request from the controller, or None if it is unchanged or a request is pending.
 
-        Who must leave leaves first, and new members come one by one, those first that were refused least: a replica
-        that the controller does not know keeps nobody else out, and nobody in, and is asked for less and less often.
+        Removals precede additions. New members are proposed one by one, starting with the replicas that were rejected
+        least often. So a replica that the controller does not know blocks no other change, and is proposed less and
+        less often.
         """
         if self._asked is not None:
             return None
@@ -166,9 +170,9 @@ class SyncSet:
         return left | {min(new, key=lambda each: (self._replicas[each].refusals, each))} if new else None
 
     def count_ahead(self, now: int) -> None:
-        """Let what is confirmed wait for a slave that keeps up and is no member, so that it can become one.
+        """Hold the confirm offset for a slave that keeps up, so that it can join the set under a steady load.
 
-        Under a steady load more is confirmed without it by the time it reports, so it would never hold all of that.
+        Otherwise more bytes are confirmed before its report arrives, and it never holds all of them.
         """
         if self._joining and now >= self._joining_until:
             self._joining = 0
@@ -185,13 +189,13 @@ class SyncSet:
                 and self._may_join(replica_id, now)
             ):
                 self._joining, self._joining_until = replica_id, now + JOIN_MS
-                # One that the controller does not know delays sends less and less often.
+                # A replica that the controller does not know delays sends less and less often.
                 replica.counts_ahead_from = now + self._patience * (1 + replica.refusals)
                 return
 
     @property
     def joining_until(self) -> int:
-        """When a slave that counts ahead is given up; -1 without one."""
+        """Time when a slave is no longer counted ahead, or -1 if no slave is."""
         return self._joining_until if self._joining else -1
 
     def _belongs(self, replica_id: int, now: int) -> bool:
@@ -205,7 +209,7 @@ class SyncSet:
         return replica.acked >= max(self._confirmed, self._epoch_start) and self._may_join(replica_id, now)
 
     def _may_join(self, replica_id: int, now: int) -> bool:
-        """False for an expelled replica on probation, unless the set has too few members without it."""
+        """Return False for an expelled replica on probation, unless the set has too few members without it."""
         absences = self._absences
         return absences is None or len(self.members) < self._least or absences.may_return(replica_id, now)
 
@@ -219,7 +223,7 @@ class SyncSet:
         return 0 if self._absences is None else self._absences.expelled
 
     def due(self) -> int:
-        """When a member is to be given up, if it does not catch up; -1 for never."""
+        """Return when to remove the next member if it does not catch up, or -1 if all keep up."""
         times = [
             replica.caught_up_at + self._patience + 1
             for replica_id, replica in self._replicas.items()
@@ -228,7 +232,7 @@ class SyncSet:
         return min(times, default=-1)
 
     def again_at(self, now: int) -> int:
-        """When a replica that was refused, and belongs to the set, is asked for again; -1 for none."""
+        """Return when to propose a rejected replica again, or -1 if there is no such replica."""
         times = [
             replica.not_before
             for replica_id, replica in self._replicas.items()
@@ -238,17 +242,17 @@ class SyncSet:
 
     @property
     def question(self) -> frozenset[int] | None:
-        """The set that the controller was asked for and has not answered."""
+        """Set of the pending request to the controller, or None."""
         return self._asked
 
     def asked(self, members: frozenset[int]) -> None:
-        """The controller is asked for this set."""
+        """Record a request to the controller for this set."""
         self._asked = members
         self._joining = 0
 
     def answered(self, members: frozenset[int], set_epoch: int, now: int) -> list[str]:
-        """Apply the set that the controller reports, in an answer or unasked. Ignores an older set. Return the reasons
-        why members are expelled."""
+        """Apply a set reported by the controller, in a response or a notification. Ignores an older set. Return the
+        reasons why members are expelled."""
         expelled: list[str] = []
         if set_epoch >= self.set_epoch:
             expelled = self._moved(members, now)
@@ -275,9 +279,9 @@ class SyncSet:
         return expelled
 
     def refused(self, now: int) -> None:
-        """The controller did not take what it was asked for, for certain: an error code, not a lost answer.
+        """Called when the controller certainly rejected the request: after an error code, not after a lost response.
 
-        After a lost answer the asked set keeps counting until the controller says what the set is.
+        After a lost response, the requested set remains counted until the controller reports the current set.
         """
         for replica_id in (self._asked or frozenset()) - self.members:
             replica = self._replicas.get(replica_id)
