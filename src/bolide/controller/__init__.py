@@ -1,5 +1,5 @@
-"""The controller: who is the master of a set of replicas, in which epoch, and who has what it acknowledged.
+"""The controller: elects the master of each broker set, counts its epochs, and stores its in-sync set.
 
-Rules without sockets, disk or clock. A request and the state of its set go in; a decision comes out, with the new
-state if there is one. A decision counts once a `ConsensusStore` has kept it.
+Pure rules without sockets, disk or clock. The input is a request and the state of its set; the output is a decision,
+with the new state if it changes. A decision is valid once a `ConsensusStore` has stored it.
 """

@@ -1,7 +1,7 @@
-"""What a controller asks of the engine that keeps its decisions and says which controller leads.
+"""Interface between a controller and the engine that stores its decisions and elects the lead controller.
 
-Every decision is one compare-and-set of one set of replicas. It counts when `change` has returned its revision. A
-store whose caller does not lead any more refuses it, however late it arrives.
+Every decision is one compare-and-set of one broker set. It is valid once `change` has returned its revision. The engine
+rejects a write of a controller that has lost the leadership, however late the write arrives.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from bolide.errors import LocalError
 
 
 class StoreUnavailable(LocalError):
-    """The engine did not answer, or could not keep a decision. What was asked may have been done or not."""
+    """The engine is unreachable or could not store a decision. The operation may or may not have happened."""
 
     retriable = True
 
 
 class LeadershipLost(LocalError):
-    """Another controller leads, or may."""
+    """Another controller is or may be the leader."""
 
     retriable = True
 
@@ -32,14 +32,14 @@ class Member(NamedTuple):
 
 
 class Leadership(NamedTuple):
-    """Who leads, as far as this controller knows. peers: all controllers of the group that live, by id."""
+    """The current leader, as far as this controller knows. `peers`: all live controllers of the group, by id."""
 
     leader: Member | None = None
     peers: tuple[Member, ...] = ()
 
 
 class Kept(NamedTuple):
-    """A set as the engine holds it. revision: changes with every change of it; 0 is never one."""
+    """A set as stored by the engine. `revision` changes with every write and is never 0."""
 
     value: ReplicaSet
     revision: int
@@ -50,27 +50,27 @@ class ConsensusStore(Protocol):
 
     @property
     def leadership(self) -> Leadership:
-        """Who leads now."""
+        """The current leadership."""
 
     @property
     def leads(self) -> bool:
-        """Whether this controller does, beyond doubt."""
+        """Whether this controller is certainly the leader."""
 
     @property
     def reached(self) -> bool:
-        """Whether it keeps decisions, as far as is known: it answered lately. Asked on any thread."""
+        """Whether the engine is reachable: its last operation succeeded. Thread-safe."""
 
     async def lead(self) -> None:
         """Return once this controller leads."""
 
     async def deposed(self) -> None:
-        """Return once this controller does not lead any more, or may not for what it knows."""
+        """Return once this controller is no longer certain to be the leader."""
 
     async def load(self) -> dict[str, Kept]:
-        """All sets, by name. Raises `StateDamaged` too."""
+        """Return all sets by name. Raises `StateDamaged`."""
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
-        """Keep a set whose revision is `expected` (0: there is none yet); the new revision."""
+        """Compare-and-set: store the set if its revision is `expected` (0 for a new set). Return the new revision."""
 
     async def stop(self) -> None:
-        """Give up the lead, so that another controller need not wait, and let go of everything."""
+        """Resign the leadership, so that another controller need not wait, and release all resources."""

@@ -1,6 +1,6 @@
-"""What becomes of a set of replicas, request by request (ReplicasInfoManager.java).
+"""Decisions about a broker set, one function per request code (ReplicasInfoManager.java).
 
-Each function gets the set as it is kept, or None, and who lives; it returns a `SetDecision`. Nothing changes here.
+Each function gets the stored set or None, and the live replicas, and returns a `SetDecision`. It modifies no argument.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from bolide.remoting.replica_claims import NO_CLAIMS, NOT_KNOWN, Claims
 
 HIGHEST_ID: Final = 1 << 53
 MOST_REPLICAS: Final = 128
-"""Of one set: a decision writes them all."""
+"""Maximum number of replicas of a set. Every decision writes all of them."""
 
 
 class SetDecision(NamedTuple):
-    """The answer to a request, and the set as it is from then on: None when nothing changes."""
+    """Response to a request, and the set after it: None if the set does not change."""
 
     code: int
     remark: str | None = None
@@ -45,29 +45,29 @@ class SetDecision(NamedTuple):
     body: Body | None = None
     after: ReplicaSet | None = None
     new_master: bool = False
-    """The living replicas are told."""
+    """Whether to notify the live replicas."""
     waits: ElectionWait | None = None
-    """The reason why an election is not over."""
+    """Reason why an election has not finished."""
 
 
 Decide = Callable[[ReplicaSet | None, int], SetDecision]
-"""(the set as it is kept, now) -> what becomes of it."""
+"""(stored set, now) -> decision"""
 
 
 def known(one: ReplicaSet | None) -> bool:
-    """Whether a set has replicas: one that was removed counts as unknown."""
+    """Return whether a set has replicas. A set that was removed has none."""
     return one is not None and bool(one.replicas)
 
 
 def in_sync_body(one: ReplicaSet) -> SyncStateSet:
-    """The set of replicas in sync, as brokers are told."""
+    """Return the in-sync set in the form that brokers receive."""
     return SyncStateSet(list(one.in_sync), one.in_sync_epoch)
 
 
 def alter_in_sync(
     one: ReplicaSet | None, living: Living, header: AlterSyncStateSetRequestHeader, body: SyncStateSet, life: str = ""
 ) -> SetDecision:
-    """1001: a master changes who is in sync. The checks are Java's, in its order, and then ours."""
+    """1001: change the in-sync set at the request of its master. Java's checks come first, in its order."""
     failed = codes.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     if one is None or not one.replicas:
         return SetDecision(failed, "Broker metadata is not existed")
@@ -109,10 +109,10 @@ def alter_in_sync(
 def elect_master(
     one: ReplicaSet | None, living: Living, asking: int | None, terms: Terms, life: str | None = None
 ) -> SetDecision:
-    """1002: elect a master if there is none that lives, or the one that an operator designates.
+    """1002: elect a master if no master is alive, or elect the replica that an operator designates.
 
-    asking: the id of the broker that asks or is designated; None: the controller itself noticed that a master died.
-    life: the token of the broker that asks; None: the controller or an operator asks.
+    `asking`: id of the requesting or designated broker, or None if the controller has noticed that the master failed.
+    `life`: token of the requesting broker, or None if the controller or an operator requests the election.
     """
     if one is None or not one.replicas:
         return SetDecision(codes.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, "Broker hasn't been registered")
@@ -164,7 +164,8 @@ def _without_master(one: ReplicaSet) -> ReplicaSet:
 
 
 def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office:
-    """Return the new office. If the new master's log ends before the confirmed offset, the rest is given up here."""
+    """Return the new office. If the new master's log ends before the confirmed offset, the offset is lowered to its
+    end."""
     heartbeat = living.get(found)
     confirmed = terms.confirmed
     if heartbeat is not None and not steady(one, found, heartbeat):
@@ -183,7 +184,7 @@ def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
 
 
 def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
-    """Return a text on what an election waits for and what an operator can do."""
+    """Return a text on why an election waits and what an operator can do."""
     members = ", ".join(f"{broker_id} ({one.address_of(broker_id)})" for broker_id in waits.missing)
     text = f"the election waits for {members or 'an operator'}"
     if waits.short_of != NOT_KNOWN:
@@ -213,7 +214,7 @@ def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
 
 
 def election_body(one: ReplicaSet) -> ElectMasterResponseBody:
-    """All replicas of a set, and those in sync."""
+    """Return all replicas of a set and its in-sync set."""
     addresses = {broker_id: replica.address for broker_id, replica in sorted(one.replicas.items())}
     return ElectMasterResponseBody(BrokerMemberGroup(one.cluster, one.name, addresses), list(one.in_sync))
 
@@ -235,7 +236,7 @@ def next_id(one: ReplicaSet | None) -> int:
 def apply_id(
     one: ReplicaSet | None, header: ApplyBrokerIdRequestHeader, cluster: str, name: str, check_code: str
 ) -> SetDecision:
-    """1013: a broker takes an id, unless another one has it. The same check code takes the same id again."""
+    """1013: assign an id to a broker unless it is taken. A request with the same check code gets the same id again."""
     wanted = header.applied_broker_id
     answer = ApplyBrokerIdResponseHeader(cluster_name=cluster, broker_name=name)
     invalid = codes.CONTROLLER_BROKER_ID_INVALID
@@ -251,7 +252,7 @@ def apply_id(
             return SetDecision(codes.SUCCESS, header=answer)
         return SetDecision(invalid, f"Fail to apply brokerId: {wanted} in broker-set: {name}", answer)
     if wanted < before.next_id:
-        # It belonged to a replica that was removed: its log may be another one. RocketMQ takes any id that is free.
+        # The id belonged to a removed replica with possibly another log. RocketMQ assigns any free id.
         return SetDecision(invalid, f"Fail to apply brokerId: {wanted} in broker-set: {name}", answer)
     if len(before.replicas) >= MOST_REPLICAS:
         remark = f"the broker-set {name} has {MOST_REPLICAS} replicas already: clean those that are gone"
@@ -267,7 +268,7 @@ def apply_id(
 
 
 def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> str:
-    """Return why a heartbeat does not count for this replica, or "" if it does or there is no such replica."""
+    """Return why a heartbeat is not valid for this replica, or "" if it is valid or there is no such replica."""
     replica = one.replicas.get(broker_id)
     if replica is not None and replica.address != address:
         return f"replica {broker_id} of {one.name} is at {replica.address}, not at {address[:80]}"
@@ -277,9 +278,9 @@ def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> s
 def register(
     one: ReplicaSet | None, living: Living, header: RegisterBrokerToControllerRequestHeader, claims: Claims = NO_CLAIMS
 ) -> SetDecision:
-    """1003: a broker with an id says where it is, and hears of its master while that lives.
+    """1003: store the address of a broker, and return its master if that is alive.
 
-    An id is held at one address at a time, and by the store on which it registered last.
+    An id belongs to one address at a time, and to the store that registered it last.
     """
     name, wanted, address = header.broker_name, header.broker_id, header.broker_address
     answer = RegisterBrokerToControllerResponseHeader(cluster_name=header.cluster_name, broker_name=name)
@@ -304,7 +305,7 @@ def register(
     now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life, fresh=False)
     after = None if now_is == replica else replace(one, replicas={**one.replicas, wanted: now_is})
     if wanted == one.master and started:
-        # A master that registers has started again, so it may have lost a part of its log: it stands for election.
+        # A master that registers has restarted, so it may have lost a part of its log and must be elected again.
         after = _without_master(after or one)
     elif one.master is not None and started and not replica.fresh:
         # A request of the master that has not arrived yet may count on bytes that this start no longer has.
@@ -321,7 +322,7 @@ def register(
 def _take_office(
     one: ReplicaSet, master: int, claims: Claims, answer: RegisterBrokerToControllerResponseHeader
 ) -> SetDecision:
-    """1003 from a replica that begins to lead an epoch. From here on no other member can be elected without it."""
+    """1003 from a replica that starts to lead an epoch. After this, no other member can be elected without it."""
     if (one.master, one.master_epoch) != (master, claims.leads):
         remark = f"replica {master} of {one.name} is not the master of epoch {claims.leads}"
         return SetDecision(codes.CONTROLLER_INVALID_MASTER, remark, answer)
@@ -330,9 +331,9 @@ def _take_office(
 
 
 def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerDataRequestHeader) -> SetDecision:
-    """1011: forget replicas, or the whole set. Those that live only if the request says so.
+    """1011: remove replicas or the whole set. Live replicas are removed only if the request says so.
 
-    Where Java forgets the epochs of a set whose last replica in sync is removed, they stay here.
+    Java drops the epochs of a set whose last in-sync replica is removed. Here they are kept.
     """
     invalid = codes.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
     name, listed = header.broker_name, header.broker_controller_ids_to_clean or ""
@@ -365,12 +366,12 @@ def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerD
 
 
 def read_ids(body: SyncStateSet) -> SyncStateSet:
-    """The body of 1001, if it is one that can be answered. Raises BodyError."""
+    """Return the body of 1001. Raises `BodyError` if it has too many replicas."""
     if len(body.sync_state_set) > MOST_REPLICAS:
         raise BodyError(f"a set has at most {MOST_REPLICAS} replicas, not {len(body.sync_state_set)}")
     return body
 
 
 def java(value: object) -> object:
-    """A value as Java's remarks show it."""
+    """Return a value as Java formats it in remarks."""
     return "null" if value is None else value

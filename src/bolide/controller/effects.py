@@ -1,4 +1,4 @@
-"""The effects of a request on a controller besides its answer; the owner of sockets and files carries them out."""
+"""Side effects of a request on a controller. The node that owns sockets and files applies them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class ClosePeer(NamedTuple):
-    """Close a connection: its broker gave no sign of life."""
+    """Close a connection, because its broker sends no heartbeats."""
 
     channel_id: int
     reason: str
 
 
 class TellReplica(NamedTuple):
-    """Send a broker a request at the address it registered; there is no answer."""
+    """Send a oneway request to a broker at its registered address."""
 
     addr: str
     code: int
@@ -22,19 +22,19 @@ class TellReplica(NamedTuple):
 
 
 class KeepControllerSettings(NamedTuple):
-    """Write these settings, by Java key, into the file the controller is started with; its other lines stay."""
+    """Write these settings, by Java key, to the settings file of the controller. Other lines are kept."""
 
     changes: dict[str, str]
 
 
 class Elect(NamedTuple):
-    """The master of this set is gone: elect another one."""
+    """Elect a new master of this set."""
 
     name: str
 
 
 class KeepConfirmed(NamedTuple):
-    """Keep the offset that the master of this set reports as confirmed."""
+    """Store the confirm offset that the master of this set reported."""
 
     name: str
 

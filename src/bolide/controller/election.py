@@ -1,9 +1,9 @@
-"""Choose the master of a set (DefaultElectPolicy.java), and wait for members after a full stop.
+"""Elects the master of a set (DefaultElectPolicy.java), and waits for members after a full stop.
 
-A member of the last set in sync that has run without a break since it joined holds all confirmed messages: a failover
-elects such a member immediately. A member that returned may have lost a part of its log, or may be an older copy of it.
-If no other member is left, the election waits for all of them, and the longest log wins: logs with the same newest
-epoch have equal bytes, so the longest contains the others. RocketMQ elects the member that returns first.
+A member of the last in-sync set that has run without interruption since it joined has all confirmed messages: a
+failover elects such a member immediately. A member that returned may have lost a part of its log, or may be an older
+copy. If only such members are left, the election waits for all of them, and the longest log wins: logs with the same
+newest epoch have equal bytes, so the longest contains the others. RocketMQ elects the member that returns first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bolide.controller.replica_set import ReplicaSet
 from bolide.remoting.replica_claims import NOT_KNOWN
 
 Living = Mapping[int, Heartbeat]
-"""The replicas of a set that live, by id."""
+"""Live replicas of a set, by id."""
 
 
 class Terms(NamedTuple):
-    """What an election depends on besides the set and its living replicas."""
+    """Inputs of an election besides the set and its live replicas."""
 
     designated: int | None = None
     """Elect only this replica: an operator chose it."""
@@ -29,15 +29,15 @@ class Terms(NamedTuple):
     waited: int = 0
     """Milliseconds since the first member returned to a set without a master."""
     longest_wait: int = 0
-    """Milliseconds after which missing members are given up; 0: never."""
+    """Milliseconds after which the election stops waiting for missing members; 0: no limit."""
     confirmed: int = NOT_KNOWN
-    """Log offset below which the set confirmed messages, as far as the controller knows."""
+    """Offset below which the set confirmed messages, as far as the controller knows."""
     synced: bool = False
     """Whether messages below `confirmed` were on disk when they were acknowledged."""
 
 
 class ElectionWait(NamedTuple):
-    """Why nobody is elected although a member of the set lives."""
+    """Reason why an election has no result although a member of the set is alive."""
 
     missing: tuple[int, ...]
     """Members that have not reported."""
@@ -46,17 +46,17 @@ class ElectionWait(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The result of an election: a master, a reason to wait, or neither if no member lives."""
+    """Result of an election: a master, a reason to wait, or neither if no member is alive."""
 
     master: int | None = None
     waits: ElectionWait | None = None
 
 
 def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
-    """Elect a living replica that is in sync.
+    """Elect a live in-sync replica.
 
-    A master that never left stays, unless another replica is designated. Members that never left come before members
-    that returned. Among equals the newest epoch wins, then the longest log, then the lowest priority number.
+    A master that never left remains the master unless another replica is designated. Members that never left precede
+    members that returned. Among equals the newest epoch wins, then the longest log, then the lowest priority number.
     """
     members = {broker_id: alive[broker_id] for broker_id in one.electable if broker_id in alive}
     if terms.designated is not None:
@@ -74,7 +74,7 @@ def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
 
 
 def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
-    """Elect among members of which each may have lost a part of its log."""
+    """Elect among members that may each have lost a part of their log."""
     missing = tuple(broker_id for broker_id in one.electable if broker_id not in members)
     whole = {broker_id: each for broker_id, each in members.items() if each.max_offset >= terms.confirmed}
     best = _best(whole or members, one.master)
@@ -82,8 +82,8 @@ def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
     if missing:
         allowed = over and (bool(whole) or terms.unclean)
     else:
-        # No member can have more. Without a sync a power failure explains a short log; with it another fault does,
-        # for one an older copy of a disk.
+        # No member can have a longer log. Without sync, a power failure explains a short log. With sync, the cause is
+        # another fault, for example an older copy of a disk.
         allowed = bool(whole) or terms.unclean or not terms.synced
     if allowed:
         return Choice(best)

@@ -33,10 +33,10 @@ class Elections:
         self.waiting: dict[str, ElectionWait] = {}
         """Sets whose election waits for members or for an operator."""
         self._vacant: dict[str, int] = {}
-        """When an election of each set was first without a result."""
+        """Time of the first election of each set without a result, while it has no master."""
 
     def follow(self) -> None:
-        """Called when another controller may lead. Only the counts remain."""
+        """Called when another controller may be the leader. Clears all state except the counters."""
         self.waiting.clear()
         self._vacant.clear()
 
@@ -62,7 +62,7 @@ class Elections:
         )
 
     def decided(self, one: ReplicaSet, decision: SetDecision, now: int) -> str:
-        """Record the result of an election of a set. Return a text to log if it begins to wait for something else."""
+        """Record the result of an election of a set. Return a text to log if the reason to wait has changed."""
         result = _RESULTS.get(decision.code)
         if result is None:
             return ""

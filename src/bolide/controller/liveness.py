@@ -1,6 +1,6 @@
-"""Which brokers live: heartbeats, their timeouts, and the connections they came over. Nothing of it is kept.
+"""Tracks live brokers: their heartbeats, timeouts and connections. Kept in memory only.
 
-Brokers send their heartbeats to every controller, so that one that becomes the leader knows already.
+Brokers send their heartbeats to every controller, so that a new leader already has them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
 from bolide.remoting.replica_claims import Claims
 
 HEARTBEAT_TIMEOUT_MS: Final = 10_000
-"""Of a broker that names none."""
+"""Timeout of a broker that specifies none."""
 LOWEST_PRIORITY: Final = 2**31 - 1
 
 
@@ -29,7 +29,7 @@ class Identity(NamedTuple):
 
 
 class Heartbeat:
-    """The last report of a broker that has been heard over one connection since `since`. Times in ms."""
+    """Last heartbeat of a broker. `since` is the time of the first one on its connection. Times are ms."""
 
     __slots__ = ("channel_id", "epoch", "joined", "last", "life", "max_offset", "priority", "since", "timeout")
 
@@ -46,29 +46,29 @@ class Heartbeat:
         """Whether it joined the set in sync, or became its master, since `since`."""
 
     def alive(self, now: int) -> bool:
-        """Whether it was heard of within its timeout."""
+        """Return whether the last heartbeat has not timed out."""
         return self.last + self.timeout >= now
 
 
 class Liveness:
-    """The brokers heard of, at most `most`."""
+    """Heartbeats of all brokers, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._heard: dict[Identity, Heartbeat] = {}
         self._masters: dict[tuple[str, str], Office] = {}
-        """The last report of each master, by cluster and set; kept when the master is gone."""
+        """Last report of each master, by cluster and set. Kept after the master has failed."""
 
     def heard(
         self, channel_id: int, header: BrokerHeartbeatRequestHeader, broker_id: int, claims: Claims, now: int
     ) -> bool:
-        """Take a heartbeat; False when there are too many brokers for another one."""
+        """Record a heartbeat. Return False if the broker is new and the table is full."""
         who = Identity(header.cluster_name, header.broker_name, broker_id)
         found = self._heard.get(who)
         if found is None and len(self._heard) >= self._most:
             return False
         if found is None or found.channel_id != channel_id or found.life != claims.life:
-            # Over another connection it may be another process, on a log that is another one by now.
+            # On a new connection it may be a new process, whose log may differ.
             found = self._heard[who] = Heartbeat(channel_id, now)
             found.life = claims.life
         found.last = now
@@ -107,7 +107,7 @@ class Liveness:
         return with_report(office, self._masters.get((one.cluster, one.name)))
 
     def alive_in(self, one: ReplicaSet, now: int) -> dict[int, Heartbeat]:
-        """The replicas of a set that live, by id in ascending order."""
+        """Return the live replicas of a set, by id in ascending order."""
         found: dict[int, Heartbeat] = {}
         for broker_id in sorted(one.replicas):
             heartbeat = self._heard.get(Identity(one.cluster, one.name, broker_id))
@@ -116,18 +116,18 @@ class Liveness:
         return found
 
     def counts(self, now: int) -> Counter[tuple[str, str]]:
-        """How many brokers live, by cluster and set."""
+        """Return the number of live brokers by cluster and set."""
         return Counter((who.cluster, who.name) for who, found in list(self._heard.items()) if found.alive(now))
 
     def expire(self, now: int) -> dict[Identity, int]:
-        """Forget who is silent; their connections."""
+        """Remove brokers whose heartbeat has timed out. Return them with their connections."""
         gone = {who: found.channel_id for who, found in self._heard.items() if not found.alive(now)}
         for who in gone:
             del self._heard[who]
         return gone
 
     def channel_closed(self, channel_id: int) -> list[Identity]:
-        """Forget who was last heard over a connection that has ended."""
+        """Remove and return the brokers whose last heartbeat arrived on a closed connection."""
         gone = [who for who, found in self._heard.items() if found.channel_id == channel_id]
         for who in gone:
             del self._heard[who]
@@ -135,21 +135,23 @@ class Liveness:
 
 
 def with_report(office: Office, told: Office | None) -> Office:
-    """Return the last report of a master if it confirms more than the office that is kept, else that office."""
+    """Return the last report of a master if its confirm offset is higher than in the stored office, else the stored
+    office."""
     if told is None or (told.master, told.epoch) != (office.master, office.epoch):
         return office
     return told if told.confirmed > office.confirmed else office
 
 
 def steady(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
-    """Whether a member of the set in sync has run without a break since it joined, so that its log is whole.
+    """Return whether an in-sync member has run without interruption since it joined, so that its log is complete.
 
-    A broker that sends no token is watched by its connection, as far as this controller saw."""
+    For a broker that sends no token, this is judged by its connection to this controller.
+    """
     replica = one.replicas[broker_id]
     return replica.joined == replica.life if replica.life else heartbeat.joined
 
 
 def _fits(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
-    """Whether the process that was heard is the one that registered last."""
+    """Return whether the heartbeat comes from the process that registered last."""
     replica = one.replicas.get(broker_id)
     return replica is not None and replica.life in ("", heartbeat.life)

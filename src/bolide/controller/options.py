@@ -1,4 +1,4 @@
-"""What a controller can be told: one field a setting, declared as `bolide.declaration` says."""
+"""Settings of a controller, one field per setting, declared with `bolide.declaration`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LeaseSeconds = Annotated[int, Meta(ge=2, le=300, extra={"unit": "s"})]
 
 
 class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
-    """Everything a controller is told at start."""
+    """Settings of a controller at startup."""
 
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 9877
@@ -165,8 +165,8 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
 
 
 class ControllerSettings(LiveOptions[ControllerOptions]):
-    """The options in force: replaced as a whole when code 1009 changes some."""
+    """Current settings. Code 1009 replaces the object when it changes settings."""
 
     def listed(self) -> str:
-        """The keys that the options forbid to change."""
+        """Return the keys that may not be changed at run time."""
         return self.options.config_black_list

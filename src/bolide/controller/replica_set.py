@@ -1,4 +1,4 @@
-"""What is known of the replicas of one broker name, and how it is kept."""
+"""State of one broker set and its stored form."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ FIRST_ID: Final = 1
 
 
 class StateDamaged(LocalError):
-    """What was kept of a set of replicas cannot be read. No decision may be made without it."""
+    """The stored state of a broker set cannot be read. No decision may be made without it."""
 
 
 class Replica(Struct, frozen=True, rename="camel"):
-    """One broker. check_code: what it took its id with, `address;ms`; only the same code takes it again."""
+    """One broker. `check_code`: `address;ms`, with which it applied for its id. Only the same code gets the id
+    again."""
 
     address: str
     check_code: str
     life: str = ""
-    """Token of the last start that registered (`remoting/replica_claims.py`); empty for a broker that sends none.
+    """Token of the last registered start (`remoting/replica_claims.py`); empty for a broker that sends no token.
 
-    Each start replaces the token, so an older copy of the store folder, or a clone of it, has one that does not fit."""
+    Each start replaces the token, so an older copy or a clone of the store folder has an outdated one.
+    """
     joined: str = ""
     """The token when this replica last joined the set in sync, or became its master."""
     fresh: bool = False
@@ -35,7 +37,7 @@ class Replica(Struct, frozen=True, rename="camel"):
 
 
 class Office(Struct, frozen=True, rename="camel"):
-    """The last master that a set elected, and what the set has confirmed since the beginning."""
+    """The last elected master of a set, and the offset that the set has confirmed since the election."""
 
     master: int
     epoch: int
@@ -46,29 +48,28 @@ class Office(Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
-    """The replicas of one broker name. A value: a decision makes a new one.
+    """The replicas of one broker name. Immutable: a decision creates a new object.
 
-    A set that was removed stays as one without replicas: epochs and ids must not begin again while a broker
-    somewhere remembers the old ones.
+    A removed set is kept without replicas: epochs and ids must not restart while a broker may still have the old ones.
     """
 
     cluster: str
     name: str
     next_id: int = FIRST_ID
-    """Above every id that was ever given."""
+    """Higher than every id assigned so far."""
     replicas: dict[int, Replica]
     master: int | None = None
     master_epoch: int = 0
     in_sync: tuple[int, ...] = ()
-    """The ids that have everything acknowledged, in ascending order."""
+    """Ids of the in-sync replicas, in ascending order."""
     in_sync_epoch: int = 0
     elected: bool = False
-    """False until the first election: the broker that asks for it is elected."""
+    """Whether a master was ever elected. The first broker that requests an election is elected."""
     former: tuple[int, ...] = ()
-    """Members of the set before the last election. Each of them can still be elected, because the elected replica has
-    not taken its office: it has confirmed nothing. Empty once it has."""
+    """Members of the set before the last election. They remain electable until the elected replica takes office,
+    because it has confirmed no message yet. Empty after that."""
     office: Office | None = None
-    """None before the first election, and in a set that an older controller kept."""
+    """None before the first election, and in a set that an older controller stored."""
 
     @property
     def electable(self) -> tuple[int, ...]:
@@ -76,12 +77,12 @@ class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
         return self.former or self.in_sync
 
     def with_joined(self, *broker_ids: int) -> dict[int, Replica]:
-        """The replicas, of which these join the set in sync now."""
+        """Return the replicas after these have joined the in-sync set."""
         joined = {each: replace(self.replicas[each], joined=self.replicas[each].life) for each in broker_ids}
         return {**self.replicas, **joined}
 
     def address_of(self, broker_id: int | None) -> str | None:
-        """The address of a replica; None when it is not known."""
+        """Return the address of a replica, or None if it is unknown."""
         replica = None if broker_id is None else self.replicas.get(broker_id)
         return None if replica is None else replica.address
 
@@ -96,12 +97,12 @@ _DECODER: Final = msgspec.json.Decoder(_Kept)
 
 
 def encode_set(one: ReplicaSet) -> bytes:
-    """A set as it is kept: JSON that says its format."""
+    """Encode a set for storage: JSON with a format number."""
     return _ENCODER.encode(_Kept(FORMAT, one))
 
 
 def decode_set(data: bytes, where: str) -> ReplicaSet:
-    """The set that was kept. Raises `StateDamaged` when it cannot be read or has another format."""
+    """Decode a stored set. Raises `StateDamaged` if it is unreadable or has another format."""
     try:
         kept = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""A controller without sockets: requests, connections that end and ticks go in; answers and effects come out.
+"""A controller without sockets: maps requests, closed connections and timer ticks to responses and effects.
 
-Codes 904, 1001 to 1006 and 1009 to 1013 (ControllerRequestProcessor.java). A request that may change a set comes out
-as an `Open`: its owner calls `decide`, has the engine keep what comes of it, and then calls `kept`.
+Serves codes 904, 1001 to 1006 and 1009 to 1013 (ControllerRequestProcessor.java). A request that may change a set
+returns an `Open`: the owner calls `decide`, stores the result in the engine, and then calls `kept`.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTabl
 from bolide.remoting.unsupported import unsupported
 
 NO_BROKER: Final = -1
-"""As the id of the broker that asks for an election: none does."""
+"""Broker id of an election that no broker requested."""
 KEEP_CONFIRMED_MS: Final = 60_000
-"""Interval at which confirmed offsets are stored. Each decision about a set stores the offset of the set, too, so the
-offset that was confirmed when its brokers stopped is known exactly, except after a power failure of the controller."""
+"""Interval at which confirm offsets are stored. Every decision about a set also stores its offset. So the offset at the
+time when its brokers stopped is known exactly, except after a power failure of the controller."""
 MAX_NAME: Final = 1024
-"""Characters of a name, an address or a check code; real ones have a quarter of that at most."""
+"""Maximum characters of a name, an address or a check code. Real ones have at most a quarter of that."""
 
 
 class Open(NamedTuple):
-    """A request about one set that is answered once its decision is kept."""
+    """A request about one set. Its response is sent once the decision is stored."""
 
     name: str
     decide: Decide
@@ -63,19 +63,19 @@ Answer: TypeAlias = Command | Open
 
 
 class Engine(Protocol):
-    """Who leads, at the moment that is asked."""
+    """Reports the current leadership."""
 
     @property
     def leadership(self) -> Leadership:
-        """As far as this controller knows."""
+        """The leadership as far as this controller knows."""
 
     @property
     def leads(self) -> bool:
-        """Whether this controller does, beyond doubt."""
+        """Whether this controller is certainly the leader."""
 
 
 class Controller:
-    """One controller of those that share `engine`."""
+    """One controller of the group that shares `engine`."""
 
     def __init__(self, options: ControllerOptions, engine: Engine) -> None:
         self.settings = ControllerSettings(options)
@@ -95,7 +95,7 @@ class Controller:
         self._next_keep = 0
 
     def routes(self) -> Sequence[Row[int, Answer]]:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         passing = frozenset({codes.CONTROLLER_NOT_LEADER})
         return [
             Route(codes.BROKER_HEARTBEAT, BrokerHeartbeatRequestHeader, self.on_heartbeat, Kind.SESSION),
@@ -154,17 +154,18 @@ class Controller:
             ),
         ]
 
-    # ---- what the owner calls
+    # ---- called by the owner
 
     @property
     def leads(self) -> bool:
-        """Whether it answers requests about sets. Asked each time: a process may have stood still since the last."""
+        """Whether it serves requests about sets. Evaluated for each request, because the process may have been
+        suspended."""
         return self._loaded and self._engine.leads
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Answer | None:
-        """The answer to a request, or what it opens; None for a oneway request that is done, and for a response.
+        """Handle a request. Return a response, an `Open`, or None for a response or a completed oneway request.
 
-        channel_id: one connection, never used twice; remote: its peer, for remarks; now: ms since the epoch.
+        `channel_id`: id of the connection, never reused. `remote`: its address, for remarks. `now`: ms since the epoch.
         """
         if command.is_response:
             return None
@@ -184,30 +185,30 @@ class Controller:
         return None if command.is_oneway and isinstance(answer, Command) else answer
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
-        """Whether every working peer is answered so now and then: nothing to log."""
+        """Return whether this error response is part of normal operation and need not be logged."""
         return answer.code in self._ordinary.get(request.code, ORDINARY)
 
     def lead(self, sets: dict[str, Kept], now: int) -> None:
-        """This controller leads from now on, and this is what the one before it left."""
+        """Become the leader with the sets that the engine has stored."""
         self.sets = sets
         self._loaded = True
         self._next_scan = now + self.settings.options.scan_inactive_master_interval
         self._next_keep = now + KEEP_CONFIRMED_MS
 
     def follow(self) -> None:
-        """Another controller leads, or may."""
+        """Called when another controller is or may be the leader."""
         self._loaded = False
         self.sets = {}
         self.elections.follow()
 
     def kept(self, decision: SetDecision, revision: int, now: int) -> None:
-        """The engine has kept what was decided."""
+        """Apply a decision that the engine has stored."""
         after = decision.after
         if after is None:
             return
         before = self.sets.get(after.name)
         self.sets[after.name] = Kept(after, revision)
-        # A master adds only replicas that hold all of its log, and a new master's log is the set's.
+        # A master adds only replicas that have its whole log, and the set uses the new master's log.
         known = before.value.in_sync if before is not None and not decision.new_master else ()
         self.live.joined(after, set(after.in_sync) - set(known))
         if decision.new_master and self.settings.options.notify_broker_role_changed:
@@ -223,7 +224,7 @@ class Controller:
                 self._effects.append(TellReplica(addr, codes.NOTIFY_BROKER_ROLE_CHANGED, header.to_ext(), body))
 
     def election(self, name: str) -> Open:
-        """What the controller decides by itself when the master of a set is gone."""
+        """Return the election that the controller starts when the master of a set has failed."""
         return self._noting(name, lambda one, now: self.elections.decide(one, now, None, False, None), elects=True)
 
     def note_confirmed(self, name: str) -> Open:
@@ -231,21 +232,22 @@ class Controller:
         return self._noting(name, lambda one, now: SetDecision(codes.SUCCESS, after=one), elects=False)
 
     def decided(self, opened: Open, decision: SetDecision, now: int) -> str:
-        """A decision about a set holds. Return what to log if its election begins to wait for something else."""
+        """Record a stored decision. Return a text to log if the reason why an election waits has changed."""
         found = self.sets.get(opened.name)
         return self.elections.decided(found.value, decision, now) if opened.elects and found is not None else ""
 
     def channel_closed(self, channel_id: int, now: int) -> None:
-        """A connection ended: the brokers whose heartbeats came over it are gone."""
+        """Called when a connection closes: remove the brokers whose heartbeats arrived on it."""
         for who in self.live.channel_closed(channel_id):
             self._gone(who)
 
     def due(self, now: int) -> int:
-        """When `tick` has something to do, ms since the epoch."""
+        """Return when to call `tick` next, ms since the epoch."""
         return min(self._next_expiry, self._next_scan, self._next_keep) if self.leads else self._next_expiry
 
     def tick(self, now: int) -> None:
-        """Forget brokers that are silent, find sets whose master is gone, and keep confirmed offsets."""
+        """Remove brokers without heartbeats, start elections of sets whose master has failed, and store confirm
+        offsets."""
         options = self.settings.options
         if now >= self._next_expiry:
             self._next_expiry = now + options.scan_not_active_broker_interval
@@ -266,7 +268,7 @@ class Controller:
                     self._effects.append(KeepConfirmed(one.name))
 
     def take_effects(self) -> list[Effect]:
-        """What to do since the last call, in order; it is the caller's now."""
+        """Remove and return the effects since the last call, in order."""
         taken, self._effects = self._effects, []
         return taken
 
@@ -363,7 +365,7 @@ class Controller:
         return make_response(command, codes.SUCCESS, ext=answer.to_ext(), body=body)
 
     def on_metadata(self, channel_id: int, command: Command, now: int) -> Answer:
-        """CONTROLLER_GET_METADATA_INFO: every controller answers it."""
+        """CONTROLLER_GET_METADATA_INFO. Also served by controllers that are not the leader."""
         leadership = self._engine.leadership
         leader = leadership.leader
         answer = GetMetaDataResponseHeader(
@@ -402,7 +404,7 @@ class Controller:
         return self._noting(name, decide, elects) if self.leads else not_leader(command)
 
     def _noting(self, name: str, decide: Decide, elects: bool) -> Open:
-        """A decision that also keeps the confirmed offset of the set: it is written anyway."""
+        """Return an `Open` whose decision also stores the confirm offset of the set, at no extra write."""
 
         def decided(one: ReplicaSet | None, now: int) -> SetDecision:
             decision = decide(one, now)
@@ -439,19 +441,19 @@ class Controller:
 
 
 def answer_of(command: Command, decision: SetDecision) -> Command:
-    """The response that says what was decided."""
+    """Return the response to a request for a decision."""
     ext = {} if decision.header is None else decision.header.to_ext()
     body = b"" if decision.body is None else encode_body(decision.body)
     return make_response(command, decision.code, decision.remark, ext=ext, body=body)
 
 
 def not_leader(command: Command) -> Command:
-    """What a controller that does not lead answers."""
+    """Return the response of a controller that is not the leader."""
     return make_response(command, codes.CONTROLLER_NOT_LEADER, "The controller is not in leader state")
 
 
 def named(value: str | None, field: str, command: Command) -> str:
-    """A field that Java does not mark as required, and fails without. Raises HeaderError."""
+    """Return a field that Java requires without declaring so. Raises `HeaderError` if it is missing."""
     if not value:
         raise HeaderError(f"the field {field} of {codes.request_name(command.code)} is missing; send it in extFields")
     if len(value) > MAX_NAME:
