@@ -1,1 +1,1 @@
-"""The name server: who lives, which broker has which queues, and a little configuration; services without sockets."""
+"""The name server: live brokers, topic routes and key-value configuration. Services without sockets."""

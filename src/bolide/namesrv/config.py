@@ -18,7 +18,7 @@ class NamesrvConfigService:
         self.effects = effects
 
     def routes(self) -> Routes:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         return [
             RawRoute(codes.UPDATE_NAMESRV_CONFIG, None, self.on_update, Kind.CHANGE),
             RawRoute(codes.GET_NAMESRV_CONFIG, None, self.on_get, Kind.READ),

@@ -1,4 +1,4 @@
-"""The effects of a request on a name server besides its answer; the owner of sockets and files carries them out."""
+"""Side effects of a request on a name server. The node that owns sockets and files applies them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KV_FILE: Final = "kvConfig.json"
 
 
 class CloseChannel(NamedTuple):
-    """Close a connection: its broker gave no sign of life."""
+    """Close a connection, because its broker sends no heartbeats."""
 
     channel_id: int
     reason: str
@@ -22,7 +22,7 @@ class PersistFile(NamedTuple):
 
 
 class TellBroker(NamedTuple):
-    """Send a broker a request at the address it registered; there is no answer."""
+    """Send a oneway request to a broker at its registered address."""
 
     addr: str
     code: int
@@ -31,7 +31,7 @@ class TellBroker(NamedTuple):
 
 
 class KeepSettings(NamedTuple):
-    """Write these settings, by Java key, into the file the name server is started with; its other lines stay."""
+    """Write these settings, by Java key, to the settings file of the name server. Other lines are kept."""
 
     changes: dict[str, str]
 
@@ -40,16 +40,16 @@ Effect = CloseChannel | PersistFile | KeepSettings | TellBroker
 
 
 class NamesrvEffects:
-    """The effects of the calls since `take`."""
+    """The effects of the calls since the last `take`."""
 
     def __init__(self) -> None:
         self._waiting: list[Effect] = []
 
     def add(self, effect: Effect) -> None:
-        """Ask for an effect."""
+        """Add an effect."""
         self._waiting.append(effect)
 
     def take(self) -> list[Effect]:
-        """All effects asked for, in order; they are the caller's now."""
+        """Remove and return all effects, in order."""
         taken, self._waiting = self._waiting, []
         return taken

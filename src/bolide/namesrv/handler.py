@@ -1,4 +1,4 @@
-"""What answers the request codes of a name server: rows as in remoting/request_routes.py."""
+"""Types of request handlers and routes of a name server (see remoting/request_routes.py)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from bolide.remoting.command import Command
 from bolide.remoting.request_routes import Row
 
 Handler: TypeAlias = Callable[[int, Command, int], Command]
-"""(channel id, request, now in ms since the epoch) -> response. Raises BolideError for what the peer did wrong."""
+"""(channel id, request, now in ms since the epoch) -> response. Raises `BolideError` for an invalid request."""
 Routes: TypeAlias = Sequence[Row[int, Command]]

@@ -25,7 +25,7 @@ from bolide.remoting.request_routes import Kind, Route
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 ENTRY: Final = 32
-"""What an entry costs beside its characters."""
+"""Size of an entry in addition to its characters."""
 
 
 class KvFile(Body):
@@ -35,12 +35,15 @@ class KvFile(Body):
 
 
 def read_kv(data: bytes) -> dict[str, dict[str, str]]:
-    """What kvConfig.json holds: values by namespace and key. Raises BodyError."""
+    """Decode kvConfig.json: values by namespace and key. Raises `BodyError`."""
     return decode_body(data, KvFile, limit=MAX_FILE).config_table
 
 
 class KvService:
-    """The table, and its file after every change. data: what the file holds, b"" for a new one; raises BodyError."""
+    """Key-value table, written to its file after every change.
+
+    `data`: content of the file, b"" for a new one. Raises `BodyError` if it is invalid.
+    """
 
     def __init__(self, effects: NamesrvEffects, settings: Settings, data: bytes = b"") -> None:
         self.effects = effects
@@ -52,7 +55,7 @@ class KvService:
         )
 
     def routes(self) -> Routes:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         return [
             Route(codes.PUT_KV_CONFIG, PutKVConfigRequestHeader, self.on_put, Kind.CHANGE),
             Route(
@@ -73,11 +76,11 @@ class KvService:
         ]
 
     def get(self, namespace: str, key: str) -> str | None:
-        """A value, None when there is none."""
+        """Return a value, or None if there is none."""
         return self.table.get(namespace, {}).get(key)
 
     def namespace_body(self, namespace: str) -> bytes | None:
-        """All of a namespace as a KVTable body, None when it was never written to."""
+        """Return a namespace as a KVTable body, or None if it was never written."""
         values = self.table.get(namespace)
         return None if values is None else encode_body(KVTable(values))
 
@@ -108,7 +111,7 @@ class KvService:
         return make_response(command, codes.SUCCESS, ext=GetKVConfigResponseHeader(value=value).to_ext())
 
     def on_delete(self, channel_id: int, command: Command, header: DeleteKVConfigRequestHeader, now: int) -> Command:
-        """DELETE_KV_CONFIG: deleting what is not there is no error."""
+        """DELETE_KV_CONFIG. Succeeds for a missing key."""
         value = self.table.get(header.namespace, {}).pop(header.key, None)
         if value is not None:
             self._size -= len(header.key) + len(value) + ENTRY

@@ -1,4 +1,4 @@
-"""What a name server can be told: one field a setting, declared as `bolide.declaration` says."""
+"""Settings of a name server, one field per setting, declared with `bolide.declaration`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LIMITS: Final = Section("Limits")
 
 
 class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
-    """Everything a name server is told at start."""
+    """Settings of a name server at startup."""
 
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 9876
@@ -156,8 +156,8 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
 
 
 class Settings(LiveOptions[NamesrvOptions]):
-    """The options in force: replaced as a whole when code 318 changes some."""
+    """Current settings. Code 318 replaces the object when it changes settings."""
 
     def listed(self) -> str:
-        """The keys that the options forbid to change."""
+        """Return the keys that may not be changed at run time."""
         return self.options.config_black_list

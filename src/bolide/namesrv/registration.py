@@ -1,8 +1,8 @@
-"""Brokers come, show that they live, and go: codes 103, 104, 322 and 904, expiry, closed connections.
+"""Registration, heartbeats and removal of brokers: codes 103, 104, 322 and 904, expiry, closed connections.
 
-Rules of 5.x as read in RouteInfoManager.registerBroker: the same address under another id is a promotion and the old
-id goes; an id held by another address of a higher stateVersion is not taken over (answered with success, changing
-nothing); a first registration with exactly one topic is refused, being an increment to something not known here.
+Follows RouteInfoManager.registerBroker of 5.x. The same address with another id is a promotion, and the old id is
+removed. An id of another address with a higher stateVersion is not reassigned: the response is success, and no table
+changes. A first registration with exactly one topic is rejected, because it is an increment to an unknown registration.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_FILTER_SERVERS: Final = 64
 
 
 class RegistrationService:
-    """Keeps `tables` in step with the brokers."""
+    """Applies registrations and heartbeats to `tables`."""
 
     def __init__(self, tables: Tables, settings: Settings, kv: KvService, effects: NamesrvEffects) -> None:
         self.tables = tables
@@ -51,7 +51,7 @@ class RegistrationService:
         self._next_scan: int | None = None
 
     def routes(self) -> Routes:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         return [
             Route(codes.REGISTER_BROKER, RegisterBrokerRequestHeader, self.on_register, Kind.SESSION, durable=False),
             Route(
@@ -68,7 +68,8 @@ class RegistrationService:
         ]
 
     def on_register(self, channel_id: int, command: Command, header: RegisterBrokerRequestHeader, now: int) -> Command:
-        """REGISTER_BROKER: the answer tells a slave its master, and every broker the order configuration."""
+        """REGISTER_BROKER. The response contains the master for a slave, and the order configuration for every
+        broker."""
         if header.body_crc32 and header.body_crc32 != body_checksum(command.body):
             return make_response(command, codes.SYSTEM_ERROR, "crc32 not match; send the registration again")
         body = decode_register_body(command.body, bool(header.compressed), command.version)
@@ -95,7 +96,7 @@ class RegistrationService:
         return make_response(command, codes.SUCCESS, remark, ext=answer.to_ext(), body=order or b"")
 
     def _keeps_other_address(self, header: RegisterBrokerRequestHeader, version: DataVersion) -> bool:
-        """Whether this id belongs to another address that is ahead of the one registering."""
+        """Return whether another address with a higher `stateVersion` has this broker id."""
         broker = self.tables.brokers.get(header.broker_name)
         held = broker.broker_addrs.get(header.broker_id) if broker is not None else None
         if held is None or held == header.broker_addr:
@@ -111,7 +112,7 @@ class RegistrationService:
         return not known and len(wrapper.topic_config_table) + refused == 1
 
     def _too_much(self, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody) -> str:
-        """Why this registration would be more than the limits allow; "" when there is room."""
+        """Return why this registration exceeds a limit, or "" if it does not."""
         tables, options = self.tables, self.settings.options
         table = body.topic_config_serialize_wrapper.topic_config_table
         topics = {config.topic_name or key for key, config in table.items()}
@@ -143,7 +144,8 @@ class RegistrationService:
         address = BrokerAddress(header.cluster_name, header.broker_addr)
         before = tables.live.get(address)
         if before is not None and before.broker_name != header.broker_name:
-            self._remove(before.broker_name, address)  # an address is one broker; the old name would stay for good
+            # an address is one broker: without this, the old name would never be removed
+            self._remove(before.broker_name, address)
         tables.list_broker(header.cluster_name, header.broker_name)
         broker = tables.brokers.get(header.broker_name)
         if broker is None:
@@ -154,7 +156,7 @@ class RegistrationService:
         for number in [
             n for n, addr in broker.broker_addrs.items() if addr == header.broker_addr and n != header.broker_id
         ]:
-            del broker.broker_addrs[number]  # a slave became master: one record an address
+            del broker.broker_addrs[number]  # a slave became master: keep one record per address
         first = not broker.broker_addrs.get(header.broker_id)
         broker.broker_addrs[header.broker_id] = header.broker_addr
         wrapper = body.topic_config_serialize_wrapper
@@ -180,7 +182,7 @@ class RegistrationService:
             self._next_scan = now + self.settings.options.scan_not_active_broker_interval
 
     def _remove(self, broker_name: str, address: BrokerAddress) -> None:
-        """Forget an address; the others of its set learn which of them has the smallest id now, if that has changed."""
+        """Remove an address. Notify the rest of its set if the smallest broker id changed."""
         broker = self.tables.brokers.get(broker_name)
         least = broker is not None and broker.broker_addrs[min(broker.broker_addrs)] == address.addr
         self.tables.remove(broker_name, address)
@@ -188,7 +190,8 @@ class RegistrationService:
             self._tell_least(broker, gone=address.addr)
 
     def _tell_least(self, broker: BrokerData, gone: str | None = None, ha_addr: str | None = None) -> None:
-        """NOTIFY_MIN_BROKER_ID_CHANGE: to all that are left of a set, or to those that another has come before."""
+        """Send NOTIFY_MIN_BROKER_ID_CHANGE to the remaining brokers of a set, or to those that now have a smaller id
+        above them."""
         if not self.settings.options.notify_min_broker_id_changed:
             return
         least = min(broker.broker_addrs)
@@ -210,7 +213,7 @@ class RegistrationService:
         first: bool,
         wipe: bool,
     ) -> None:
-        """The topics of a registration; without a new DataVersion only those not known yet."""
+        """Apply the topics of a registration. Without a new DataVersion, add only unknown topics."""
         name = broker.broker_name
         changed = first or self.tables.data_version(*address) != wrapper.data_version
         named = {config.topic_name or key: config for key, config in wrapper.topic_config_table.items()}
@@ -232,8 +235,8 @@ class RegistrationService:
     def on_unregister(
         self, channel_id: int, command: Command, header: UnRegisterBrokerRequestHeader, now: int
     ) -> Command:
-        """UNREGISTER_BROKER: only over the connection that registered the address, while that is open. A broker has one
-        connection to a name server, also in RocketMQ."""
+        """UNREGISTER_BROKER. While the connection that registered the address is open, only that connection may
+        unregister it. A broker has one connection to a name server, as in RocketMQ."""
         addr = header.broker_addr
         if any(live.channel_id != channel_id for known, live in self.tables.live.items() if known.addr == addr):
             remark = f"unregister broker failed, {addr} is registered over another connection, which is open"
@@ -246,7 +249,7 @@ class RegistrationService:
     def on_query_data_version(
         self, channel_id: int, command: Command, header: QueryDataVersionRequestHeader, now: int
     ) -> Command:
-        """QUERY_DATA_VERSION: whether the broker has something new to register; a sign of life as well."""
+        """QUERY_DATA_VERSION. Returns whether the broker has a new version to register, and counts as a heartbeat."""
         theirs = decode_body(command.body, DataVersion)
         ours = self.tables.data_version(header.cluster_name, header.broker_addr)
         self.tables.refresh(header.cluster_name, header.broker_addr, now)
@@ -258,24 +261,24 @@ class RegistrationService:
     def on_heartbeat(
         self, channel_id: int, command: Command, header: BrokerHeartbeatRequestHeader, now: int
     ) -> Command:
-        """BROKER_HEARTBEAT (5.x): a sign of life and nothing else."""
+        """BROKER_HEARTBEAT (5.x). Only extends the timeout of the broker."""
         self.tables.refresh(header.cluster_name, header.broker_addr, now)
         return make_response(command, codes.SUCCESS)
 
     def channel_closed(self, channel_id: int) -> None:
-        """The brokers registered over this connection are gone; one that came back over another is not."""
+        """Called when a connection closes: remove brokers registered on it, unless they registered again on another
+        one."""
         for address, live in list(self.tables.live.items()):
             if live.channel_id == channel_id:
                 self._remove(live.broker_name, address)
         self.tables.drop_some()
 
     def due(self) -> int | None:
-        """When to `tick` next, ms since the epoch; None while no broker is known."""
+        """Return when to call `tick` next, ms since the epoch, or None if no broker is registered."""
         return 0 if self.tables.leaving else self._next_scan
 
     def tick(self, now: int) -> None:
-        """Drop brokers that have been silent for too long, and ask for their connections to be closed; go on to forget
-        topics of those that left."""
+        """Remove expired brokers and request to close their connections. Remove more topics of unregistered brokers."""
         self._scan(now)
         self.tables.drop_some()
 

@@ -1,6 +1,6 @@
-"""Where the queues of a topic are: codes 105, 106, 205, 216, 217, 327 and 901 (ClientRequestProcessor.java).
+"""Topic routes: codes 105, 106, 205, 216, 217, 327 and 901 (ClientRequestProcessor.java).
 
-Routes are always written in strict JSON, whatever the asking version: old clients read it as well.
+Routes are always encoded as strict JSON, whatever the version of the client: old clients can read it as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ZONE_NAME: Final = "__ZONE_NAME"
 
 
 class RouteService:
-    """Answers about topics and brokers from `tables`, and the few orders that change routes by hand."""
+    """Serves queries about topics and brokers, and the commands that change routes manually."""
 
     def __init__(self, tables: Tables, settings: Settings, kv: KvService, start: int) -> None:
         self.start = start
@@ -52,7 +52,7 @@ class RouteService:
         self.kv = kv
 
     def routes(self) -> Routes:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         return [
             Route(
                 codes.GET_ROUTEINFO_BY_TOPIC,
@@ -112,7 +112,7 @@ class RouteService:
         return make_response(command, codes.SUCCESS, body=encode_body(route))
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """The queues of a topic and their brokers; None without a queue or without a broker."""
+        """Return the queues of a topic and their brokers, or None if there is no queue or no broker."""
         queues = self.tables.topics.get(topic)
         if not queues:
             return None
@@ -150,7 +150,7 @@ class RouteService:
     def on_wipe_write_perm(
         self, channel_id: int, command: Command, header: WipeWritePermOfBrokerRequestHeader, now: int
     ) -> Command:
-        """WIPE_WRITE_PERM_OF_BROKER: no sends to this broker, until a registration with something new undoes it."""
+        """WIPE_WRITE_PERM_OF_BROKER. Rejects sends to this broker until it registers with a new DataVersion."""
         name = header.broker_name
         count = self.tables.change_perms(name, lambda perm: perm & ~PERM_WRITE)
         return make_response(
@@ -160,7 +160,7 @@ class RouteService:
     def on_add_write_perm(
         self, channel_id: int, command: Command, header: AddWritePermOfBrokerRequestHeader, now: int
     ) -> Command:
-        """ADD_WRITE_PERM_OF_BROKER: read and write for every topic of this broker."""
+        """ADD_WRITE_PERM_OF_BROKER. Sets read and write permission for every topic of this broker."""
         name = header.broker_name
         count = self.tables.change_perms(name, lambda perm: PERM_READ | PERM_WRITE)
         return make_response(
@@ -170,7 +170,7 @@ class RouteService:
     def on_delete_topic(
         self, channel_id: int, command: Command, header: DeleteTopicFromNamesrvRequestHeader, now: int
     ) -> Command:
-        """DELETE_TOPIC_IN_NAMESRV, everywhere or in one cluster; unknown names are no error."""
+        """DELETE_TOPIC_IN_NAMESRV, everywhere or in one cluster. Ignores unknown names."""
         names = self.tables.clusters.get(header.cluster_name, {}) if header.cluster_name else None
         self.tables.drop_topic(header.topic, names)
         return make_response(command, codes.SUCCESS)
@@ -178,7 +178,8 @@ class RouteService:
     def on_register_topic(
         self, channel_id: int, command: Command, header: RegisterTopicRequestHeader, now: int
     ) -> Command:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): queues at brokers that are known; with one that is not, nothing changes."""
+        """REGISTER_TOPIC_IN_NAMESRV (5.x). Adds queues at known brokers. If one broker is unknown, the request has no
+        effect."""
         topic = header.topic
         route = decode_body(command.body, TopicRouteData) if command.body else TopicRouteData()
         queues = {queue.broker_name: queue for queue in route.queue_datas}
@@ -194,7 +195,7 @@ class RouteService:
 
 
 def keep_zone(route: TopicRouteData, zone: str) -> None:
-    """Leave only the brokers of a client's own zone, and those without a master (ZoneRouteRPCHook.java)."""
+    """Remove brokers outside the client's zone, except those without a master (ZoneRouteRPCHook.java)."""
     left_out: set[str] = set()
     kept: list[BrokerData] = []
     for broker in route.broker_datas:
@@ -213,7 +214,8 @@ def _copy(broker: BrokerData) -> BrokerData:
 
 
 def _show_acting_master(broker: BrokerData, queues: QueueData | None) -> None:
-    """With no master, and queues that take no sends, the smallest slave is shown as id 0."""
+    """If the set has no master and its queues are not writable, list the slave with the smallest id as id 0 (acting
+    master)."""
     if not broker.broker_addrs or MASTER_ID in broker.broker_addrs or not broker.enable_acting_master:
         return
     if queues is not None and not queues.perm & PERM_WRITE:

@@ -1,4 +1,4 @@
-"""The whole name server as one object: commands in, answers and effects out; no socket, no clock, no file."""
+"""The name server as one object: maps commands to responses and effects, without sockets, clock and files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from bolide.remoting.unsupported import unsupported
 
 
 class NameServer:
-    """All services over one set of tables. kv: the bytes of kvConfig.json, b"" for a new one; start: when it
-    began, ms since the epoch.
+    """All services over one set of tables.
 
-    Raises BodyError when they cannot be read: a name server must not start by forgetting its configuration.
+    `kv`: content of kvConfig.json, b"" for a new one; `start`: start time, ms since the epoch. Raises `BodyError` for
+    invalid content: a name server must not start without its configuration.
     """
 
     def __init__(self, options: NamesrvOptions, kv: bytes = b"", start: int = 0) -> None:
@@ -42,9 +42,9 @@ class NameServer:
         self._gate = cluster_gate(options, self.table)
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
-        """The answer to a request; None for a oneway request and for a response.
+        """Handle a request. Return the response, or None for a oneway request and for a response.
 
-        channel_id: one connection, never used twice; remote: its peer, for remarks; now: ms since the epoch.
+        `channel_id`: id of the connection, never reused. `remote`: its address, for remarks. `now`: ms since the epoch.
         """
         if command.is_response:
             return None
@@ -64,21 +64,21 @@ class NameServer:
         return None if command.is_oneway else answer
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
-        """Whether every working peer is answered so now and then: nothing to log."""
+        """Return whether this error response is part of normal operation and need not be logged."""
         return answer.code in self._ordinary.get(request.code, ORDINARY)
 
     def channel_closed(self, channel_id: int, now: int) -> None:
-        """A connection ended: the brokers that registered over it are gone."""
+        """Called when a connection closes: remove the brokers that registered on it."""
         self.registration.channel_closed(channel_id)
 
     def due(self, now: int) -> int | None:
-        """When `tick` has something to do, ms since the epoch; None while nothing waits."""
+        """Return when to call `tick` next, ms since the epoch, or None if no work is pending."""
         return self.registration.due()
 
     def tick(self, now: int, budget: int = 0) -> None:
-        """Do what is due for some ten milliseconds; `due` says whether more is left."""
+        """Do due work for about ten milliseconds. `due` then reports whether more is left."""
         self.registration.tick(now)
 
     def take_effects(self) -> list[Effect]:
-        """What to close and write since the last call, in order."""
+        """Remove and return the effects since the last call, in order."""
         return self.effects.take()

@@ -1,8 +1,8 @@
-"""What a name server knows: clusters, brokers, who of them lives, and the queues of each topic (RouteInfoManager.java).
+"""Tables of a name server: clusters, live brokers, and the queues of each topic (RouteInfoManager.java).
 
-Tables changed only together and only here. Nothing is stored: brokers register again within 30 seconds of a restart. A
-broker that leaves is forgotten at once. Its topics, which may be many, are forgotten some at a time; until then they
-name an unknown broker, and no answer shows their queues there.
+The tables are changed only together and only here. They are not stored: brokers register again within 30 seconds of a
+restart. A broker that unregisters is removed immediately. Its topics, which may be many, are removed in batches. Until
+then they refer to an unknown broker, and no response contains their queues there.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from bolide.remoting.bodies.topics import TopicConfig
 from bolide.remoting.bodies.versions import DataVersion
 
 DROPPED_AT_ONCE: Final = 20_000
-"""Topics of brokers that left are forgotten so many at a time: some ten milliseconds."""
+"""Number of topics of unregistered brokers to remove in one batch: about ten milliseconds of work."""
 MAX_NAME: Final = 1024
-"""Characters of a name or an address; real ones have a quarter of that at most."""
+"""Maximum characters of a name or an address. Real ones have at most a quarter of that."""
 
 
 class BrokerAddress(NamedTuple):
-    """What a live broker is known by."""
+    """Key of a live broker."""
 
     cluster: str
     addr: str
 
 
 class Live:
-    """One living broker. last_update and timeout in ms; its connection is `channel_id`."""
+    """A live broker. `last_update` and `timeout` are ms; `channel_id` is its connection."""
 
     __slots__ = ("broker_name", "channel_id", "data_version", "ha_server_addr", "last_update", "timeout")
 
@@ -45,7 +45,7 @@ class Live:
         self.ha_server_addr = ha_server_addr
 
     def expired(self, now: int) -> bool:
-        """Whether it has been silent for longer than its timeout."""
+        """Return whether its last heartbeat is older than its timeout."""
         return self.last_update + self.timeout < now
 
 
@@ -58,25 +58,25 @@ class Tables:
         self.live: dict[BrokerAddress, Live] = {}
         self.filter_servers: dict[BrokerAddress, list[str]] = {}
         self.topics: dict[str, dict[str, QueueData]] = {}  # topic -> broker name -> queues
-        self.topic_entries = 0  # topics of all brokers: one that two brokers have counts twice
+        self.topic_entries = 0  # topics of all brokers; a topic of two brokers is counted twice
         self.names_listed = 0  # broker names of all clusters
         self._clusters_of: dict[str, dict[str, None]] = {}  # broker name -> the clusters that list it
         self._topics_of: dict[str, dict[str, None]] = {}  # broker name -> its topics
-        self._leaving: dict[str, dict[str, None]] = {}  # the same of brokers that left, to be forgotten
+        self._leaving: dict[str, dict[str, None]] = {}  # topics of unregistered brokers, to be removed
 
     def data_version(self, cluster: str, addr: str) -> DataVersion | None:
-        """The version a broker last registered with, None when it does not live."""
+        """Return the DataVersion of a broker's last registration, or None if it is not live."""
         live = self.live.get(BrokerAddress(cluster, addr))
         return live.data_version if live is not None else None
 
     def refresh(self, cluster: str, addr: str, now: int) -> None:
-        """A sign of life."""
+        """Record a heartbeat."""
         live = self.live.get(BrokerAddress(cluster, addr))
         if live is not None:
             live.last_update = now
 
     def list_broker(self, cluster: str, broker_name: str) -> None:
-        """A cluster has a broker of this name, until the last address of that name leaves."""
+        """Add a broker name to a cluster. It is removed with the last address of that name."""
         names = self.clusters.setdefault(cluster, {})
         if broker_name not in names:
             names[broker_name] = None
@@ -84,14 +84,14 @@ class Tables:
             self._clusters_of.setdefault(broker_name, {})[cluster] = None
 
     def put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
-        """The queues of a topic at a broker, replacing what was known of them."""
+        """Add or replace the queues of a topic at a broker."""
         self.put_queue(
             config.topic_name,
             QueueData(broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag),
         )
 
     def put_queue(self, topic: str, queue: QueueData) -> None:
-        """The same, of queues as an answer shows them."""
+        """Like `put_queues`, for queues in the form of a response."""
         queues = self.topics.setdefault(topic, {})
         if queue.broker_name not in queues:
             self.topic_entries += 1
@@ -99,11 +99,11 @@ class Tables:
         self._topics_of.setdefault(queue.broker_name, {})[topic] = None
 
     def topics_of(self, broker_name: str) -> dict[str, None]:
-        """The topics with queues at a broker that is known, in order of arrival."""
+        """Return the topics with queues at a known broker, in order of arrival."""
         return self._topics_of.get(broker_name, {})
 
     def drop_topic(self, topic: str, broker_names: Iterable[str] | None = None) -> None:
-        """Forget a topic, everywhere or at these brokers."""
+        """Remove a topic everywhere or at these brokers."""
         queues = self.topics.get(topic)
         if queues is None:
             return
@@ -115,14 +115,15 @@ class Tables:
             del self.topics[topic]
 
     def change_perms(self, broker_name: str, change: Callable[[int], int]) -> int:
-        """Change the permission of every topic at a broker; how many topics that were."""
+        """Change the permission of every topic at a broker. Return the number of topics."""
         found = [self.topics[topic][broker_name] for topic in self.topics_of(broker_name)]
         for queue in found:
             queue.perm = change(queue.perm)
         return len(found)
 
     def remove(self, broker_name: str, address: BrokerAddress) -> None:
-        """Forget an address; with the last of a broker name the broker, its queues, and topics left without any."""
+        """Remove an address. The last address of a broker name also removes the broker, its queues, and topics without
+        queues."""
         self.live.pop(address, None)
         self.filter_servers.pop(address, None)
         broker = self.brokers.get(broker_name)
@@ -134,7 +135,7 @@ class Tables:
             if broker.enable_acting_master and MASTER_ID not in broker.broker_addrs:
                 self.change_perms(
                     broker_name, lambda perm: perm & ~PERM_WRITE
-                )  # a slave acts for it and takes no sends
+                )  # a slave acts as master and rejects sends
             return
         del self.brokers[broker_name]
         for cluster in self._clusters_of.pop(broker_name, {}):
@@ -149,16 +150,16 @@ class Tables:
 
     @property
     def leaving(self) -> bool:
-        """True while topics of brokers that left wait for `drop_some`."""
+        """Whether topics of unregistered brokers are pending for `drop_some`."""
         return bool(self._leaving)
 
     def drop_some(self, budget: int = DROPPED_AT_ONCE) -> None:
-        """Forget topics of brokers that left, this many."""
+        """Remove up to `budget` topics of unregistered brokers."""
         while self._leaving and budget > 0:
             budget -= self._drop(next(iter(self._leaving)), budget)
 
     def comes_back(self, broker_name: str) -> None:
-        """A broker of this name registers: whatever it had before it left is forgotten first."""
+        """Remove the old topics of a broker that registers again."""
         while broker_name in self._leaving:
             self._drop(broker_name, DROPPED_AT_ONCE)
 

@@ -20,14 +20,14 @@ UNIT_SUB: Final = 0x2  # topicSysFlag: it is subscribed to by a unit
 
 
 class TopicListService:
-    """Names out of `tables`."""
+    """Serves lists of topic names."""
 
     def __init__(self, tables: Tables, settings: Settings) -> None:
         self.tables = tables
         self.settings = settings
 
     def routes(self) -> Routes:
-        """The codes answered here."""
+        """Return the routes of the served request codes."""
         return [
             RawRoute(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, None, self.on_all, Kind.READ),
             Route(codes.GET_TOPICS_BY_CLUSTER, GetTopicsByClusterRequestHeader, self.on_cluster, Kind.READ),
@@ -53,7 +53,8 @@ class TopicListService:
     def on_cluster(
         self, channel_id: int, command: Command, header: GetTopicsByClusterRequestHeader, now: int
     ) -> Command:
-        """GET_TOPICS_BY_CLUSTER: topics with a queue at any broker of the cluster; an unknown cluster has none."""
+        """GET_TOPICS_BY_CLUSTER. Returns topics with a queue at any broker of the cluster; an unknown cluster has no
+        topics."""
         names = self.tables.clusters.get(header.cluster, {})
         return self._answer(
             command, TopicList([t for t, queues in self.tables.topics.items() if names.keys() & queues])
@@ -67,7 +68,7 @@ class TopicListService:
         return make_response(command, codes.SUCCESS, body=encode_body(TopicList(names, addrs[0] if addrs else None)))
 
     def _by_flag(self, wanted: Callable[[int], bool]) -> Handler:
-        """The topics whose sys flag, at the first broker that has them, is wanted."""
+        """Return a handler that lists topics whose sys flag at their first broker satisfies `wanted`."""
 
         def handler(channel_id: int, command: Command, now: int) -> Command:
             topics = self.tables.topics.items()
