@@ -1,4 +1,4 @@
-"""Which services a broker is made of, and what each is given. A new service is one line here."""
+"""Creates the services of a broker and connects them. A new service is one line here."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ from bolide.store.timer.timer_files import TimerFiles
 
 
 class Surroundings(Struct, frozen=True):
-    """What the services of a broker ask of the node around them."""
+    """Interface of a broker's services to the node around them."""
 
     store_host: bytes
     """The address stored with every record: 4 or 16 address bytes and an int32 port."""
@@ -79,13 +79,13 @@ class Surroundings(Struct, frozen=True):
     settings: Callable[[], dict[str, str]]
     """Every setting in force, by Java key."""
     update: Callable[[dict[str, str]], str | None]
-    """Changes settings; the reason when it cannot."""
+    """Changes settings. Returns the reason if it cannot, else None."""
     machine: Callable[[], MachineUse]
-    """What the process and the store use of the machine."""
+    """Returns the resource use of process and store."""
     clock: Callable[[], int]
     """The current time, for work that watches how long it takes."""
     ask_route: Callable[[str], None] | None
-    """Asks a name server for a topic's route; None without a name server."""
+    """Fetches a topic's route from a name server. None without a name server."""
     log: logging.Logger
 
 
@@ -132,7 +132,7 @@ class BrokerParts:
     ) -> None:
         levels = parse_delay_levels(options.shape.message_delay_level)
         self.role = role = Role.of(options)
-        """What this broker may do. `role.become` changes it."""
+        """The role of this broker. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
         tables = BrokerTables.of(options, effects, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
@@ -165,7 +165,8 @@ class BrokerParts:
             StoreWatch(store, log, now),
             stats,
             topic_stats,
-            *([self.lag_times] if options.process.metrics_exporter_type == "PROM" else []),  # the pages alone show ages
+            # only the metrics pages show ages
+            *([self.lag_times] if options.process.metrics_exporter_type == "PROM" else []),
             topics,
             groups,
             offsets,
@@ -212,12 +213,12 @@ class BrokerParts:
         return self.user_admin, acl_admin, self.controlled, EngineService(options), self.members, self.untold, away
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
-        """What every request passes first, with aclEnable."""
+        """Return the authorizer of every request, with aclEnable."""
         access = options.access
         return PlainGate(accounts, self.services.table.rows, access.authorization_strict, access.full_users)
 
     def gate(self, options: BrokerOptions) -> Gate | None:
-        """What every request passes first, with authenticationEnabled."""
+        """Return the authorizer of every request with authenticationEnabled, else None."""
         if not options.access.authentication_enabled:
             return None
         rules = Rules.of(options.access, options.place.broker_cluster_name)
@@ -240,7 +241,8 @@ class BrokerParts:
             self._topic_admin.drop(topic, clock())
 
         def drop_older(topic: str, offset: int) -> None:
-            # A mark beyond this log is not of the master's: it would cover messages that are to come.
+            # A tombstone above the end of this log is not from the master's current log. It would delete future
+            # messages.
             if offset <= self._store.end_offset and self._store.queues.delete_older(topic, offset):
                 self.offsets.remove_topic(topic, clock())
 
@@ -252,7 +254,7 @@ class BrokerParts:
         self.following = Following(
             self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, drop
         )
-        """Of a slave: takes over its master's tables."""
+        """Applies the master's tables on a slave."""
         self.following.drop_older = drop_older
         self.following.has_messages = self._store.has_messages
         self.following.has_messages_after = self._store.has_messages_after
@@ -260,17 +262,18 @@ class BrokerParts:
         self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
 
     def work_changed(self, now: int) -> None:
-        """What this broker does in the background has changed, or where the messages of that go."""
+        """Called when the background work of this broker has changed, or the destination of its messages."""
         for service in (self.delay, self.timers, self.delay.damaged, self.transactions, self._halves_away):
             service.role_changed(self.role, now)
         self.services.start(now)
 
     def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
-        """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next
-        loss of power would find longer queues, and take it for true. How many offsets of consumers there were.
+        """Clamp progress to the ends of queues, also on disk, before any record is stored. Otherwise a start after the
+        next power failure would find longer queues and accept the progress. Return the number of changed consumer
+        offsets.
 
-        After a loss of power the log may lack what was consumed; or a queue whose messages had expired lost its units,
-        and begins at 0 once more. Raises `FileFailed`.
+        After a power failure the log may lack consumed messages, or a queue with expired messages may have lost its
+        units and start at 0 again. Raises `FileFailed`.
         """
         end_of = self._store.max_queue_offset
         consumers = self.offsets.cut(lambda topic, queue_id: int(end_of(topic, queue_id)), now) if abnormal else 0

@@ -1,8 +1,8 @@
-"""A running broker: store, services, sockets, threads and timers of one `BrokerOptions`.
+"""A running broker: store, services, sockets, threads and timers for one `BrokerOptions`.
 
-`BrokerNode` is the object inside a loop; `node/broker_process.py` runs one as a process. Start order: settings checked,
-ports bound, store recovered, tables loaded, ports served, registered; a stop goes the other way, and so does a start
-that fails.
+`BrokerNode` is the object inside a loop; `node/broker_process.py` runs it as a process. Start order: check settings,
+bind ports, recover the store, load tables, serve ports, register. A stop runs in reverse order, and so does the cleanup
+of a failed start.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ DRAIN_S: Final = 2.0
 class BrokerNode:
     """One broker in the running loop.
 
-    `conf` is the file in which changes at run time are kept; None = they end with the process. `world` is the machine
-    it runs on, None = this one.
+    `conf`: file in which changes at run time are stored; None: they are not stored. `world`: environment of the node;
+    None: the real one.
     """
 
     def __init__(
@@ -89,24 +89,24 @@ class BrokerNode:
         self.root = store_root(options)
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
-        """Set when the broker cannot continue by itself: the process then ends with STORE_FAILED."""
+        """Set when the broker cannot continue. The process then exits with STORE_FAILED."""
         self.port = 0
         self.ip = ""
         self._log = logging.getLogger(f"bolide.broker.{options.place.broker_name}")
         self._live = LiveSettings(options, conf or "", self.world.files)
         self._tls = TlsRenewal(self.world, log)
         self._life = AsyncExitStack()
-        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        """Cleanup actions of a stop, newest first. A failed start runs those of its completed steps."""
         self._ports: list[DaemonPort] = []
         self._registration: Registration | None = None
         self.master_tables: MasterTables | None = None
-        """Of a slave: what keeps its tables as its master's are."""
+        """Copies the master's tables, on a slave."""
         self._master_said = ("", "")
         self.monitoring: Monitoring | None = None
         """The port of /metrics, if there is one."""
         self._turns: Turns | None = None
         self._served = False
-        """True once clients may have changed the tables: they are written at the stop."""
+        """Whether clients may have changed the tables, so that a stop writes them."""
 
     @property
     def address(self) -> str:
@@ -114,9 +114,9 @@ class BrokerNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Recover the store and serve. When it fails, nothing of it stays: no port, thread, timer, task or lock.
+        """Recover the store and serve. A failed start releases all ports, threads, timers, tasks and locks.
 
-        Raises `ConfigError`, the store's errors, and `CannotListen` for a port that is taken.
+        Raises `ConfigError`, the store's errors, and `CannotListen` if a port is in use.
         """
         check_name_servers(self.options)
         check_log_folder(self.options)
@@ -125,7 +125,7 @@ class BrokerNode:
             self._life = life.pop_all()
 
     async def stop(self) -> None:
-        """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
+        """Unregister, stop listening, write all tables and close the store. A second call does nothing."""
         life, self._life = self._life, AsyncExitStack()
         await life.aclose()
 
@@ -191,7 +191,7 @@ class BrokerNode:
             await self._register_first(life, parts, to_name_servers)
         if self.monitoring is not None:
             await self._watch(self.monitoring, parts)
-            life.push_async_callback(self.monitoring.stop)  # before anything that it tells of is closed
+            life.push_async_callback(self.monitoring.stop)  # before anything that it reports is closed
 
     async def _watch(self, monitoring: Monitoring, parts: BrokerParts) -> None:
         from bolide.node.metrics.broker_figures import BrokerSource
@@ -206,10 +206,10 @@ class BrokerNode:
     def _make_parts(
         self, life: AsyncExitStack, effects: Effects, filters: ConsumerFilters, routes: RouteBook | None, now: int
     ) -> BrokerParts:
-        """The services and their tables, as the files in config/ have them."""
+        """Return the services with their tables, loaded from the files in config/."""
         options, world, store, settings = self.options, self.world, self.store, conf_of(self.options)
         loop = asyncio.get_running_loop()
-        life.push_async_callback(asyncio.sleep, 0)  # lets the last reports of threads run before the store closes
+        life.push_async_callback(asyncio.sleep, 0)  # let the last reports of threads run before the store closes
         made = make_dispatchers(options.plugins.dispatchers, settings)
         self._dispatchers = Dispatchers(
             made, store, effects, loop.call_soon_threadsafe, self.another_turn, self.clock.now, world.worker
@@ -248,10 +248,11 @@ class BrokerNode:
         if parts.user_admin.make_missing():
             configs.write_now(parts.user_admin.persist_name)
         if parts.role.may_write:  # a slave has its master's tables, whose log may be ahead
-            parts.untold.tick(now, 0)  # before a slave asks for the topics: it deletes those that it is not told
+            # before a slave copies the topics: it deletes topics that the master does not return
+            parts.untold.tick(now, 0)
             cut = parts.cut(configs, self._report.abnormal, now)
             if cut:
-                self._log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
+                self._log.warning("reset %d committed offsets that were past the ends of their queues", cut)
         picks.begin(parts.topics, parts.services.table)
         return parts
 
@@ -323,7 +324,7 @@ class BrokerNode:
             await registration.first(FIRST_REGISTRATION_S)
 
     def _master_told(self, address: str, ha_address: str) -> None:
-        """The name servers say who is the master of this slave."""
+        """Set the master of this slave, as returned by name servers."""
         told = (address or "not there", ha_address or "nowhere")
         if told != self._master_said:
             self._master_said = told
@@ -340,32 +341,32 @@ class BrokerNode:
             port.close()
 
     async def _drain(self) -> None:
-        """Take no more connections, answer what was taken, and close every connection."""
+        """Stop accepting connections, respond to received requests, and close every connection."""
         self._close_ports()
         self._executor.end_of_turn(self.clock.now())
-        await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # requests already taken are still answered
+        await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # respond to requests that were already received
         for channel in list(self.connections.channels.values()):
             channel.link.close()
         if not await within(DRAIN_S, lambda: not self.connections.channels):
             for channel in list(self.connections.channels.values()):
-                channel.link.abort()  # a peer that does not take its last bytes
+                channel.link.abort()  # a client that does not read its last bytes
 
     def _write_tables(self) -> None:
-        """The last of a stop: even when the last write of the log fails, offsets of groups are stored."""
+        """Last step of a stop: store offsets of groups even if the last write of the log fails."""
         if self._served:
             self._configs.write_all_now()
 
     async def reload(self) -> None:
-        """Reload what may change outside while the broker runs: certificates, keys and trust."""
+        """Reload certificates, keys and trusted certificates."""
         await self._tls.look()
 
     @property
     def waiting_sends(self) -> int:
-        """Sends whose answer waits for the log."""
+        """Number of sends whose response waits for the log."""
         return self._executor.parked_count
 
     def another_turn(self) -> None:
-        """End a turn soon, and carry out the effects that were noted outside of a request."""
+        """Schedule an `end_of_turn` to apply effects that were noted outside a request."""
         if self._turns is not None:
             self._turns.schedule()
 
@@ -375,13 +376,13 @@ class BrokerNode:
             self._registration.changed(topic_names)
 
     def store_failed(self, error: BaseException) -> None:
-        """Stop serving: the log cannot be written or synced any more."""
+        """Stop serving, because the log can no longer be written or synced."""
         self.failure = error
         self._close_ports()
         self.stopped.set()
 
     def settings(self) -> dict[str, str]:
-        """Every setting in force, by Java key, as text."""
+        """Return every setting in force, by Java key, as text."""
         found = conf_of(self.options)
         found["brokerIP1"] = self.ip
         found["listenPort"] = str(self.port)
@@ -391,7 +392,7 @@ class BrokerNode:
         return found
 
     def _update(self, changes: dict[str, str]) -> str | None:
-        """Change settings of the running broker; says why when it cannot be."""
+        """Change settings of the running broker. Return the reason if it cannot, else None."""
         refusal = self._live.update(changes, self._apply)
         if refusal is None:
             self.options = self._live.options
@@ -399,7 +400,7 @@ class BrokerNode:
         return refusal
 
     def _apply(self, options: BrokerOptions) -> None:
-        """Tell everybody who reads a setting that may change."""
+        """Apply changed live settings."""
         self.store.maintenance.retention.configure(options.store)
         for configure in self.parts.services.configured:
             configure(options)

@@ -21,9 +21,10 @@ def run_broker(
     follow_stdin: bool = False,
     tell: Told = told_to_nobody,
 ) -> int:
-    """Run a broker as this process until it is told to stop; returns the exit status (node/process/exit_codes.py).
+    """Run a broker as this process until it is stopped. Return the exit status (node/process/exit_codes.py).
 
-    `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
+    `flags`: settings by Java key, which take precedence over the file `conf`. `follow_stdin`: stop at the end of
+    standard input.
     """
     found = daemon_settings(BrokerOptions, (flags, conf), kept_settings, lambda options: options.process, log, tell)
     if found is None:
@@ -36,5 +37,5 @@ def run_broker(
 
 
 def kept_settings(options: BrokerOptions) -> str:
-    """The file in which a broker that is started without one keeps changes made while it runs."""
+    """Return the file that stores settings changed at run time, for a broker that was started without a file."""
     return str(expanded(options.place.store_path_root_dir) / "config" / "broker.conf")

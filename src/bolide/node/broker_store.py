@@ -45,7 +45,7 @@ def loaded_store(
         files, root, StoreShape.of(options.shape), options.store, filters.calc_bitmap, store_resources(world)
     )
     if options.shape.enable_calc_filter_bit_map:
-        # Recovery dispatches again, and needs to know whose bits to set.
+        # Recovery dispatches records again, and needs the filters to set their bits.
         tables = {filters.persist_name: filters}
         ConfigFiles(files, root + "/config", tables, asyncio.get_running_loop().call_soon).load()
     report = store.load(now)

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bolide.namesrv")
 FOLDER: Final = "~/namesrv"
-"""Where Java keeps the files of a name server."""
+"""Folder in which Java stores the files of a name server."""
 
 
 class NamesrvNode:
     """One name server in the running loop. Implements `node.ports.peers.Answers`.
 
-    `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
-    machine it runs on, None = this one.
+    `conf`: file in which changes at run time are stored; None: the file that the options specify. `world`: environment
+    of the node; None: the real one.
     """
 
     def __init__(self, options: NamesrvOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
@@ -66,7 +66,7 @@ class NamesrvNode:
         """The port of /metrics, if there is one."""
         self._clock = self.world.clock()
         self._life = AsyncExitStack()
-        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        """Cleanup actions of a stop, newest first. A failed start runs those of its completed steps."""
         self._kept = KeptFiles(self.world, log)
         self._tellings = Tellings(self.world, log, options.inner_credentials)
         self._tls = TlsRenewal(self.world, log)
@@ -76,20 +76,20 @@ class NamesrvNode:
 
     @property
     def address(self) -> str:
-        """`ip:port` under which it serves."""
+        """`ip:port` of the server."""
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Read kvConfig.json and serve. When it fails, nothing of it stays: no port, no task.
+        """Load kvConfig.json and serve. A failed start releases all ports and tasks.
 
-        Raises `StoreDamaged` when the file cannot be read, `ConfigError`, and `CannotListen` for a port that is taken.
+        Raises `StoreDamaged` if the file is unreadable, `ConfigError`, and `CannotListen` if a port is in use.
         """
         async with AsyncExitStack() as life:
             await self._begin(life)
             self._life = life.pop_all()
 
     async def stop(self) -> None:
-        """Stop listening, close every connection, finish writing; the second call does nothing."""
+        """Stop listening, close every connection, and finish writes. A second call does nothing."""
         life, self._life = self._life, AsyncExitStack()
         await life.aclose()
 
@@ -134,14 +134,14 @@ class NamesrvNode:
         await monitoring.serve(labels, lambda families: figures.add_all(families, self.world.wall_ms()), list)
 
     async def reload(self) -> None:
-        """Reload what may change outside while the name server runs: certificates, keys and trust."""
+        """Reload certificates, keys and trusted certificates."""
         await self._tls.look()
 
     def knows_topic(self, topic: str) -> bool:
-        """True when some broker has registered the topic."""
+        """Return whether any broker has registered the topic."""
         return topic in self._server.tables.topics
 
-    # ---- what the peers ask
+    # ---- called by `Peers`
 
     @property
     def max_connections(self) -> int:
@@ -150,20 +150,20 @@ class NamesrvNode:
 
     @property
     def max_idle_seconds(self) -> int:
-        """A connection that is silent for so long is closed."""
+        """Idle time in seconds after which a connection is closed."""
         return self._server.settings.options.server_channel_max_idle_time_seconds
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """The answer to send now; None when there is none, or when it leaves once a file is written."""
+        """Return the response to send now, or None if there is none or it is sent after a write."""
         answer = self._server.handle(peer.id, peer.remote, command, now)
         return None if self._carry_out(peer, command, answer) else answer
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
-        """Whether every working peer is answered so now and then: nothing to log."""
+        """Return whether this error response is part of normal operation and need not be logged."""
         return self._server.is_ordinary(request, answer)
 
     def peer_closed(self, peer: Peer, now: int) -> None:
-        """A connection ended, and with it the brokers that registered over it."""
+        """Called when a connection closes: remove the brokers that registered on it."""
         self._server.channel_closed(peer.id, now)
         self._carry_out()
 
@@ -172,7 +172,7 @@ class NamesrvNode:
     def _carry_out(
         self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None
     ) -> bool:
-        """Do what the server wants done; True when the answer leaves once a file is written."""
+        """Apply the effects of the server. Return whether the response is sent after a file is written."""
         held = False
         for effect in self._server.take_effects():
             if isinstance(effect, CloseChannel):
@@ -193,7 +193,7 @@ class NamesrvNode:
         return str(expanded(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}"))
 
     def _stored(self) -> bytes:
-        """The keys and values on disk, b"" when there are none. Raises `StoreDamaged` when they cannot be read."""
+        """Return the stored keys and values, or b"" if there are none. Raises `StoreDamaged` if they are unreadable."""
         path = self._kv_path()
         wrong = ""
         for candidate in (path, path + ".bak"):
@@ -227,7 +227,7 @@ def run_namesrv(
     follow_stdin: bool = False,
     tell: Told = told_to_nobody,
 ) -> int:
-    """Run a name server as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
+    """Run a name server as this process until it is stopped. Return its exit status (process/exit_codes.py)."""
     found = daemon_settings(NamesrvOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
     if found is None:
         return BAD_CONFIG
@@ -236,5 +236,5 @@ def run_namesrv(
 
 
 def kept_settings(options: NamesrvOptions) -> str:
-    """The file in which a name server that is started without one keeps changes made while it runs."""
+    """Return the file that stores settings changed at run time, for a name server that was started without a file."""
     return str(expanded(options.config_store_path or f"{FOLDER}/namesrv.conf"))

@@ -1,7 +1,7 @@
-"""The children of `bolide standalone`: `python -m bolide.node.processes KIND FLAGS`: broker, namesrv or controller, and
-FLAGS as JSON.
+"""Child process of `bolide standalone`: `python -m bolide.node.processes KIND FLAGS`, where KIND is broker, namesrv or
+controller, and FLAGS is JSON.
 
-A child ends with its parent: it follows its standard input, which the parent holds open.
+A child ends with its parent: it reads its standard input, which the parent holds open.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bolide.world.lines import lines_to
 
 READY: Final = "ready "
 FAILED: Final = "failed "
-"""Begins the line in which a child tells its parent why it cannot start or had to stop."""
+"""Prefix of the line in which a child reports to its parent why it cannot start or had to stop."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run one daemon; returns its exit status. Its parent hears on standard output why it ended."""
+    """Run one server. Return its exit status. Reports the reason of a failure to its parent on standard output."""
     with lines_to(sys.stdout) as say:
         return _run(arguments, lambda reason: say(FAILED + " ".join(reason.split())))
 
@@ -43,9 +43,9 @@ def _run(arguments: list[str], tell: Told) -> int:
 
 
 class Child:
-    """One supervised daemon: how to start it, and the process while it runs.
+    """One supervised server: its configuration, and its process while it runs.
 
-    `port_option` is the option of the command line that chooses its port.
+    `port_option`: command line option that selects its port.
     """
 
     def __init__(self, kind: str, name: str, flags: dict[str, object], port_option: str) -> None:
@@ -55,7 +55,7 @@ class Child:
         self.port_option = port_option
         self.address = ""
         self.reason = ""
-        """Why it could not start or had to stop, as it said itself; "" when it said nothing."""
+        """Reported reason why it could not start or had to stop; "" if none was reported."""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -69,7 +69,7 @@ class Child:
         )
 
     async def ready(self) -> bool:
-        """True once it serves; False when it ended first (its status is then `returncode`)."""
+        """Wait until it serves. Return False if it exits first (`returncode` is then its status)."""
         process = self.process
         assert process is not None and process.stdout is not None
         while line := await process.stdout.readline():
@@ -88,22 +88,22 @@ class Child:
                 self.reason += f" ({self.port_option})"
 
     def terminate(self) -> None:
-        """Ask it to stop cleanly."""
+        """Request a clean stop."""
         if self.process is not None and self.process.returncode is None:
             self.process.terminate()
 
     def reload(self) -> None:
-        """Ask it to reload what may change outside."""
+        """Request a reload of TLS files."""
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
 
     async def ended(self) -> int:
-        """Wait for its end; the exit status, negative for a signal."""
+        """Wait for the exit. Return the exit status, negative for a signal."""
         process = self.process
         assert process is not None and process.stdout is not None
         status = await process.wait()

@@ -1,7 +1,7 @@
-"""`bolide standalone`: a name server and one or more brokers on this machine, as supervised children.
+"""`bolide standalone`: a name server and one or more brokers on this host, as supervised child processes.
 
-More brokers are RocketMQ's own way to use more cores: one loop owns one store. A child that crashed is started again
-with growing pauses; one that stopped because its disk failed, or because its settings are wrong, is not.
+Several brokers use several cores, as in RocketMQ: one loop owns one store. A child that crashed is restarted after
+growing pauses. A child that exited because of a disk failure or invalid settings is not.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from bolide.world.tasks import end_tasks
 log = logging.getLogger("bolide.standalone")
 
 PORT_SPACING: Final = 10
-"""Between the ports of two brokers: each has listenPort - 2 (fast port) to listenPort + 1 (replication)."""
+"""Distance between the ports of two brokers, which use listenPort - 2 (fast port) to listenPort + 1 (replication)."""
 PAGES_PORT: Final = "metricsPromExporterPort"
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 HEALTHY_S: Final = 60.0
-"""After a child has run this long, its pauses begin with the shortest again."""
+"""After a child has run this long, its next pause is the shortest one again."""
 STOP_TIMEOUT_S: Final = 120.0
-"""Then a child is killed. On a slow disk the last syncs take long, and a broker killed in them has all to recover."""
+"""Time after which a child is killed. On a slow disk the last syncs take long, and a broker killed during them must
+recover everything."""
 MAX_BROKERS: Final = 26
 MAX_REPLICAS: Final = 5
 
@@ -50,12 +51,11 @@ def run_standalone(
     flags: dict[str, object] | None = None,
     replicas: int = 1,
 ) -> int:
-    """Run everything until SIGTERM or SIGINT; returns the exit status. Port 0 picks a free one.
+    """Run all servers until SIGTERM or SIGINT. Return the exit status. Port 0 selects a free port.
 
-    `store` is the broker's store folder, or the folder of the stores when there are several brokers. `flags` are
-    settings by Java key given to every broker. With `replicas` above 1 each broker is a set of so many, under a
-    controller that is a child, too. Prints one line beginning `ready` once requests are accepted. Raises `ConfigError`
-    for numbers that are not allowed.
+    `store`: the broker's store folder, or the parent folder of several stores. `flags`: settings by Java key for every
+    broker. With `replicas` above 1, each broker is a set of this size, under a controller that is also a child. Prints
+    one line that starts with `ready` once requests are accepted. Raises `ConfigError` for invalid numbers.
     """
     try:
         children = plan(store, namesrv_port, broker_port, brokers, host, flags or {}, replicas)
@@ -80,7 +80,7 @@ def plan(
     flags: dict[str, object],
     replicas: int = 1,
 ) -> list[Child]:
-    """The children, name server first. Ports are fixed here, so that a child comes back under its old address."""
+    """Return the children, name server first. Ports are fixed, so that a restarted child keeps its address."""
     if not 1 <= brokers <= MAX_BROKERS:
         raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MAX_BROKERS}")
     if not 1 <= replicas <= MAX_REPLICAS:
@@ -107,7 +107,7 @@ def plan(
             "enableControllerMode": True,
             "controllerAddr": f"{loopback(host)}:{controller_port}",
             "allAckInSyncStateSet": True,
-            "brokerIP2": loopback(host),  # the log stays on this machine
+            "brokerIP2": loopback(host),  # the log is not served to other hosts
         }
         flags = {**controlled, **flags}
     for number in range(brokers * replicas):
@@ -128,31 +128,31 @@ def plan(
 
 
 def port_of_pages(flags: dict[str, object], number: int, host: str) -> dict[str, object]:
-    """The setting that gives each broker a monitoring port of its own, as far apart as `listenPort`; {} without one."""
+    """Return the setting for the monitoring port of a broker, spaced like `listenPort`, or {} without monitoring."""
     asked = str(flags.get(PAGES_PORT, BrokerOptions().process.metrics_prom_exporter_port))
     if flags.get("metricsExporterType", "DISABLE") == "DISABLE" or not asked.isdecimal():
-        return {}  # a broker refuses what is not a number, and says so
+        return {}  # the broker rejects a value that is not a number
     first = int(asked)
     return {PAGES_PORT: first + number * PORT_SPACING if first else free_port(host)}
 
 
 def free_port(host: str) -> int:
-    """A port nobody listens on now, whose neighbour two below exists (the fast port)."""
+    """Return a free port whose fast port, two below, is also a valid number."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 def loopback(host: str) -> str:
-    """The address under which a child reaches another that listens on `host`."""
+    """Return the address at which a child reaches another child that listens on `host`."""
     return "127.0.0.1" if host in ("0.0.0.0", "") else host
 
 
 class Standalone:
-    """Supervises the children until told to stop."""
+    """Supervises the children until a stop is requested."""
 
     def __init__(self, children: list[Child], say: Callable[[str], None]) -> None:
-        """`say` takes the line for standard output."""
+        """`say` receives the line for standard output."""
         self._children = children
         self._say = say
         self._asked = asyncio.Event()
@@ -162,7 +162,7 @@ class Standalone:
         self._alive = sum(1 for child in children if child.kind == "broker")
 
     async def run(self) -> int:
-        """Start, announce, supervise, stop; the exit status."""
+        """Start, announce, supervise and stop. Return the exit status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # Windows
@@ -195,7 +195,7 @@ class Standalone:
                 child.reload()
 
     async def _all_ready(self) -> bool:
-        """Wait for every child; False when one ended first or we were told to stop."""
+        """Wait for every child. Return False if one exits first or a stop is requested."""
         waits = asyncio.gather(*(child.ready() for child in self._children))
         asked = asyncio.ensure_future(self._asked.wait())
         futures: list[asyncio.Future[Any]] = [waits, asked]
@@ -230,7 +230,7 @@ class Standalone:
                 log.info("%s is serving again at %s", child.name, child.address)
 
     def _given_up(self, child: Child, status: int) -> None:
-        """Without a name server or without any broker there is nothing left to supervise."""
+        """Stop the supervisor if the name server or the last broker has ended and is not restarted."""
         if child.kind == "broker":
             self._alive -= 1
         if child.kind != "broker" or self._alive == 0:
@@ -239,7 +239,7 @@ class Standalone:
             self._asked.set()
 
     async def _stop_all(self) -> None:
-        """Brokers first, so that they can unregister; then the controller and the name server."""
+        """Stop brokers first, so that they can unregister; then the controller and the name server."""
         for kind in ("broker", "controller", "namesrv"):
             running = [child for child in self._children if child.kind == kind and child.process is not None]
             for child in running:

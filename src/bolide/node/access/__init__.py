@@ -1,1 +1,1 @@
-"""Access to a broker: the gate that the settings ask for, and the ACL files of RocketMQ 4."""
+"""Authorization in a broker: installs the configured authorizer, and reloads the ACL files of RocketMQ 4."""

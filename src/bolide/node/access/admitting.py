@@ -1,4 +1,4 @@
-"""Who is let in at a broker: the gate of its settings, in front of the handlers of its executor."""
+"""Installs the authorizer of a broker in front of the handlers of its executor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def admit(
     parts: BrokerParts,
     executor: Executor,
 ) -> None:
-    """Put the gate in its place. Raises `ConfigError` for accounts that cannot be used."""
+    """Install the authorizer that the settings select (ACL 1, ACL 2 or none). Raises `ConfigError` for unusable
+    accounts."""
     gate: Guard | None
     if options.access.acl_enable:
         files = PlainAcl(world, options.access.acl_folder, log)

@@ -1,8 +1,8 @@
-"""The files of ACL 1 of a running broker, read again when they change.
+"""Reloads the ACL 1 files of a running broker when they change.
 
-A change counts when two looks in a row have seen the same content: a file that is just being written may be valid as
-far as it goes, and allow what its last lines deny. Files that cannot be taken are logged once, and the accounts stay as
-they are: a mistake in a file lets nobody in who was not let in before.
+A change is applied when two consecutive checks have read the same content: a file that is being written may be valid up
+to some line, and allow requests that its last lines deny. Invalid files are logged once and the accounts are kept, so a
+mistake in a file grants no additional access.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Contents = list[tuple[str, bytes]]
 
 
 class PlainAcl:
-    """Reads the files off the loop, and gives the gate the accounts in them."""
+    """Reads the files off the loop, and passes their accounts to the authorizer."""
 
     def __init__(self, world: NodeWorld, folder: str, log: logging.Logger) -> None:
         self._files = world.files
@@ -40,7 +40,7 @@ class PlainAcl:
         self._task: asyncio.Task[None] | None = None
 
     def first(self) -> Accounts:
-        """The accounts at the start. Raises `ConfigError` where the files cannot be taken."""
+        """Return the accounts at startup. Raises `ConfigError` if the files are invalid."""
         try:
             self._taken = self._contents()
             accounts = read_accounts(self._taken)
@@ -50,18 +50,18 @@ class PlainAcl:
         return accounts
 
     def start(self, gate: PlainGate) -> None:
-        """Begin to look."""
+        """Start periodic checks."""
         self._gate = gate
         self._task = asyncio.create_task(self._keep())
 
     def stop(self) -> None:
-        """Stop; a look under way ends by itself."""
+        """Stop. A running check ends on its own."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def look(self) -> None:
-        """Look now."""
+        """Check the files now."""
         try:
             found = await self._in_thread(self._contents)
             before, self._seen = self._seen, found
@@ -79,7 +79,7 @@ class PlainAcl:
                 self._log.error("keeping the old accounts, because the account files are invalid: %s", error)
 
     def _contents(self) -> Contents:
-        """The files with their content, in RocketMQ's order."""
+        """Return the files with their content, in RocketMQ's order."""
         paths: list[str] = []
         self._collect(f"{self._folder}/{FOLDER}", DEEPEST, paths)
         found = []

@@ -1,1 +1,1 @@
-"""A running controller: its port, its clock, and the engine that keeps its decisions."""
+"""A running controller: its port, its clock, and the engine that stores its decisions."""

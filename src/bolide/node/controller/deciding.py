@@ -1,7 +1,7 @@
-"""Decisions on their way to the engine: one at a time for each set, answered once it is kept.
+"""Stores decisions in the engine: one at a time per set. Responses are sent once the decision is stored.
 
-A decision whose fate is not known (the engine did not answer) ends this controller's lead until it has read again what
-the engine holds.
+After a decision with an unknown result (the engine did not respond), this controller gives up its leadership until it
+has reloaded the state of the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("bolide.controller")
 
 
 class Deciding:
-    """The decisions of one controller. `changed` is called after each that was kept."""
+    """The decisions of one controller. `changed` is called after each stored decision."""
 
     def __init__(
         self, controller: Controller, store: ConsensusStore, clock: Clock, changed: Callable[[], object]
@@ -38,25 +38,25 @@ class Deciding:
 
     @property
     def in_progress(self) -> int:
-        """Requests and elections that wait."""
+        """Number of waiting requests and elections."""
         return len(self._tasks)
 
     def answer(self, opened: Open, then: Callable[[SetDecision], object]) -> None:
-        """Decide, and call `then` with what is kept, or with a refusal."""
+        """Decide, and call `then` with the stored decision or with an error."""
         self._begin(self._answered(opened, then), f"decide {opened.name}")
 
     def elect(self, name: str) -> None:
-        """Elect a master for a set, unless that is under way."""
+        """Elect a master for a set, unless an election is already in progress."""
         if name not in self._electing:
             self._electing[name] = None
             self._begin(self._elect(name), f"elect {name}")
 
     def keep_confirmed(self, name: str) -> None:
-        """Keep the confirmed offset of a set, like any other decision."""
+        """Store the confirm offset of a set, like any other decision."""
         self.answer(self._controller.note_confirmed(name), lambda _: None)
 
     async def stop(self) -> None:
-        """Give up what waits."""
+        """Cancel waiting work."""
         await end_tasks(self._tasks)
 
     async def _answered(self, opened: Open, then: Callable[[SetDecision], object]) -> None:
@@ -68,7 +68,7 @@ class Deciding:
             decision = SetDecision(codes.SYSTEM_ERROR, f"the decision may not be kept: {error}")
         except BolideError as error:
             decision = SetDecision(codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
-        except Exception as error:  # the one boundary: an internal error is an answer, not a crash
+        except Exception as error:  # the only boundary: an internal error becomes an error response, not a crash
             log.exception("a decision about %s failed", opened.name)
             decision = SetDecision(codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
         then(decision)
@@ -93,7 +93,8 @@ class Deciding:
             self._electing.pop(name, None)
 
     async def _decide(self, opened: Open) -> SetDecision:
-        """One decision. Raises `StoreUnavailable` when it may not be kept, `LeadershipLost` when another may decide."""
+        """Make and store one decision. Raises `StoreUnavailable` if it may not be stored, `LeadershipLost` if another
+        controller may decide."""
         controller = self._controller
         lock, waiting = self._under_way.get(opened.name, (asyncio.Lock(), 0))
         self._under_way[opened.name] = (lock, waiting + 1)

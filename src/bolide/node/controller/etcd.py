@@ -1,7 +1,7 @@
-"""What a controller asks of etcd (3.4 and newer), by its JSON gateway: ranges, transactions, leases.
+"""Client of etcd (3.4 and newer) by its JSON gateway: ranges, transactions, leases.
 
-The gateway needs one POST for each question, which `http_exchange` makes through the `World`. Python's clients of etcd
-bring gRPC with threads and sockets of its own, which no simulation can hold.
+The gateway takes one POST per request, which `http_exchange` makes through the `World`. Python's etcd clients use gRPC
+with its own threads and sockets, which cannot be simulated.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Error(Struct, frozen=True):
 
 
 class EtcdEntry(NamedTuple):
-    """A key as etcd holds it."""
+    """A key as stored by etcd."""
 
     key: str
     value: bytes
@@ -73,7 +73,7 @@ class EtcdEntry(NamedTuple):
 
 
 class TxnResult(NamedTuple):
-    """How a transaction went. entries: what its ranges found."""
+    """Result of a transaction. `entries`: results of its ranges."""
 
     succeeded: bool
     revision: int
@@ -81,35 +81,35 @@ class TxnResult(NamedTuple):
 
 
 class Etcd:
-    """A cluster of etcd by its members. Methods raise `StoreUnavailable`."""
+    """An etcd cluster, given its members. Methods raise `StoreUnavailable`."""
 
     def __init__(self, world: World, members: list[Endpoint], seconds: float) -> None:
         self._world = world
         self._members = members
         self._seconds = seconds
         self._at = 0
-        """The member that is asked first: the last one that answered."""
+        """Index of the member to query first: the last one that responded."""
 
     async def grant(self, seconds: int) -> int:
-        """A lease; its id."""
+        """Create a lease. Return its id."""
         lease = (await self._ask("lease/grant", {"TTL": str(seconds)}, _Lease)).id
-        if lease == 0:  # a key with the lease 0 would never end, and nobody could lead after its controller
+        if lease == 0:  # A key with lease 0 would never expire, so no other controller could become the leader.
             raise StoreUnavailable("etcd is unavailable: it grants a lease without an id")
         return lease
 
     async def keep_alive(self, lease: int) -> int:
-        """Renew a lease; the seconds it lives from then on, 0 when it is gone."""
+        """Renew a lease. Return its new lifetime in seconds, or 0 if it has expired."""
         renewed = (await self._ask("lease/keepalive", {"ID": str(lease)}, _Renewed)).result
-        if renewed is None:  # a member that has no leader says so with status 200
+        if renewed is None:  # a member without a leader responds so, with status 200
             raise StoreUnavailable("etcd is unavailable: its member cannot renew a lease")
         return renewed.ttl
 
     async def revoke(self, lease: int) -> None:
-        """End a lease, and with it the keys that have it."""
+        """Revoke a lease and the keys attached to it."""
         await self._ask("lease/revoke", {"ID": str(lease)}, _Lease)
 
     async def read(self, prefix: str) -> list[EtcdEntry]:
-        """All keys that begin so, as they are at one moment."""
+        """Return all keys with this prefix, read at one revision."""
         found: list[EtcdEntry] = []
         begin, revision = prefix.encode(), 0
         while True:
@@ -126,7 +126,7 @@ class Etcd:
                 raise StoreUnavailable(f"etcd is unavailable: it repeatedly returns the keys of {prefix}")
 
     async def txn(self, compare: list[Any], success: list[Any], failure: list[Any] | None = None) -> TxnResult:
-        """One transaction. When `StoreUnavailable` is raised, it may have been done."""
+        """Run one transaction. After `StoreUnavailable` it may or may not have been applied."""
         failure = failure or []
         request = {"compare": compare, "success": success, "failure": failure}
         done = await self._ask("kv/txn", request, _Txn)
@@ -137,11 +137,13 @@ class Etcd:
         return TxnResult(done.succeeded, done.header.revision, [_entries(each) for each in ranges])
 
     async def _ask(self, what: str, request: dict[str, Any], kind: type[T]) -> T:
-        """The answer of the first member that has one. A question that a member may have got is not asked again."""
+        """Return the response of the first reachable member. A request that a member may have received is not
+        repeated."""
         body = msgspec.json.encode(request)
         why = ""
         first = self._at
-        for number in range(first, first + len(self._members)):  # each once, whatever other questions do to `_at`
+        # each member once, even if concurrent requests change `_at`
+        for number in range(first, first + len(self._members)):
             member = self._members[number % len(self._members)]
             try:
                 status, data = await post(self._world, member, f"/v3/{what}", body, self._seconds)
@@ -179,7 +181,7 @@ def _entries(page: _Range) -> list[EtcdEntry]:
 
 
 def _plain(text: str) -> bytes:
-    """Bytes that the gateway has written."""
+    """Decode bytes of the gateway."""
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
@@ -187,36 +189,36 @@ def _plain(text: str) -> bytes:
 
 
 def coded(data: bytes | str) -> str:
-    """Bytes as the gateway writes them."""
+    """Encode bytes for the gateway."""
     return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
 
 
 def _after(prefix: str) -> bytes:
-    """The first key after all that begin so."""
+    """Return the first key after all keys with this prefix."""
     data = prefix.encode()
     return data[:-1] + bytes([data[-1] + 1])
 
 
 def range_of(begin: bytes, end: bytes, limit: int = 0) -> dict[str, Any]:
-    """A range, as a request or a part of one."""
+    """Return a range, as a request or a part of one."""
     return {"key": coded(begin), "range_end": coded(end), "limit": str(limit)}
 
 
 def read_op(prefix: str) -> dict[str, Any]:
-    """Part of a transaction: read all keys that begin so."""
+    """Return an operation of a transaction: read all keys with this prefix."""
     return {"request_range": range_of(prefix.encode(), _after(prefix))}
 
 
 def put_op(key: str, value: bytes, lease: int = 0) -> dict[str, Any]:
-    """Part of a transaction: write a key."""
+    """Return an operation of a transaction: write a key."""
     return {"request_put": {"key": coded(key), "value": coded(value), "lease": str(lease)}}
 
 
 def created_at(key: str, revision: int) -> dict[str, Any]:
-    """Condition of a transaction: the key was made by that revision; 0: it does not exist."""
+    """Return a condition of a transaction: the key was created at this revision, or does not exist if it is 0."""
     return {"key": coded(key), "target": "CREATE", "result": "EQUAL", "create_revision": str(revision)}
 
 
 def changed_at(key: str, revision: int) -> dict[str, Any]:
-    """Condition of a transaction: the key was last changed by that revision; 0: it does not exist."""
+    """Return a condition of a transaction: the key was last modified at this revision, or does not exist if it is 0."""
     return {"key": coded(key), "target": "MOD", "result": "EQUAL", "mod_revision": str(revision)}

@@ -1,4 +1,4 @@
-"""Where etcd is: the members that `controllerStore` names, and TLS to them."""
+"""Parses the addresses of etcd members in `controllerStore`, and configures TLS to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SCHEMES: Final = ("http://", "https://")
 
 
 def endpoints(place: str, options: ControllerOptions) -> list[Endpoint]:
-    """The members of `URL,URL`. Raises ConfigError for what is not `http://HOST:PORT` or `https://HOST:PORT`."""
+    """Return the members in `URL,URL`. Raises `ConfigError` unless each is `http://HOST:PORT` or
+    `https://HOST:PORT`."""
     tls = None
     if "https://" in place:
         tls = client_context(

@@ -1,10 +1,11 @@
-"""Decisions of controllers in etcd, which keeps them on several machines and says which controller leads.
+"""Stores the decisions of controllers in etcd, which replicates them and elects the lead controller.
 
-Keys, under `/bolide/controller/GROUP/`: `leader` and `members/ID` live as long as the lease of their controller;
-`sets/NAME` is one set of replicas. The leader is who could make the key `leader`. Each decision is one transaction: the
-key `leader` is still as this controller wrote it, and the set is as it was when the decision was made. So a decision of
-a controller that was the leader fails in etcd, whatever that controller believes. After a decision of unknown fate the
-leader writes its key once more before it reads the sets: what has not been done by then is never done.
+Keys, under `/bolide/controller/GROUP/`: `leader` and `members/ID` expire with the lease of their controller;
+`sets/NAME` is one broker set. The controller that creates the key `leader` is the leader. Each decision is one
+transaction with two conditions: the key `leader` is unchanged since this controller wrote it, and the set is unchanged
+since the decision was made. So a decision of a former leader fails in etcd, whatever that controller assumes. After a
+decision with an unknown result, the leader rewrites its key before it reads the sets: a pending older transaction then
+fails.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.controller")
 RENEWALS: Final = 4
-"""A lease is renewed so many times while it lives."""
+"""Number of renewals within the lifetime of a lease."""
 REVOKE_S: Final = 2.0
-"""A stop waits so long for etcd: then the lease ends by itself."""
+"""Maximum time that a stop waits for etcd to revoke the lease. After it, the lease expires."""
 
 
 class EtcdStore:
@@ -39,37 +40,39 @@ class EtcdStore:
         self._lease_seconds = lease_seconds
         self._lease = 0
         self._lives_until = 0.0
-        """When the lease may be over, by the monotonic clock."""
+        """Earliest time at which the lease may expire, by the monotonic clock."""
         self._leader_key = 0
-        """The revision that wrote our key `leader` last; 0 when we do not lead."""
+        """Revision of this controller's key `leader`; 0 if it is not the leader."""
         self._leadership = Leadership()
         self._changed = asyncio.Event()
-        """Set whenever who leads has changed, or is in doubt."""
+        """Set whenever the leader has changed or is uncertain."""
         self._in_doubt = False
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to live in the group."""
+        """Join the group."""
         self._task = asyncio.create_task(self._live(), name="lease in etcd")
 
     @property
     def leadership(self) -> Leadership:
-        """Who leads, as of the last look; nobody once that is older than a lease, for another one may lead by then."""
+        """The leader as of the last check. Unknown once that is older than a lease, because there may be another
+        leader."""
         return self._leadership if self.reached else Leadership(None, self._leadership.peers)
 
     @property
     def leads(self) -> bool:
-        """While the lease lives without doubt, and no decision is of unknown fate."""
+        """Whether the lease is certainly valid and no decision has an unknown result."""
         return self._holds() and not self._in_doubt
 
     @property
     def reached(self) -> bool:
-        """While the lease lives: etcd has renewed it."""
+        """Whether etcd has renewed the lease in time."""
         return self._world.monotonic() < self._lives_until
 
     async def lead(self) -> None:
-        """Wait for the key `leader`. After a doubt etcd is asked whose it is, and what is on its way to it fails."""
+        """Wait until this controller is the leader. After an unknown result, first query etcd for the leader and make
+        pending transactions fail."""
         if self._in_doubt:
             async with self._looking:
                 await self._look()
@@ -82,12 +85,12 @@ class EtcdStore:
         self._in_doubt = False
 
     async def deposed(self) -> None:
-        """Wait until the lease may be over, or a decision's fate is not known."""
+        """Wait until the lease may have expired, or a decision has an unknown result."""
         while self.leads:
             await self._next_change(max(self._lives_until - self._world.monotonic(), 0.01))
 
     async def load(self) -> dict[str, Kept]:
-        """All sets."""
+        """Return all sets by name."""
         found: dict[str, Kept] = {}
         for entry in await self._etcd.read(f"{self._root}sets/"):
             one = decode_set(entry.value, f"the key {entry.key} of etcd")
@@ -95,7 +98,7 @@ class EtcdStore:
         return found
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
-        """Keep a set."""
+        """Compare-and-set one set."""
         if not self.leads:
             raise LeadershipLost("the lease in etcd has ended")
         key = f"{self._root}sets/{value.name}"
@@ -111,7 +114,7 @@ class EtcdStore:
         return done.revision
 
     async def stop(self) -> None:
-        """End the lease: another controller leads at once."""
+        """Revoke the lease, so that another controller becomes the leader immediately."""
         if self._task is not None:
             await end_tasks([self._task])
         self._leader_key = 0
@@ -138,7 +141,7 @@ class EtcdStore:
         self._changed.clear()
 
     async def _live(self) -> None:
-        """Renew the lease and look who leads, until cancelled."""
+        """Renew the lease and check for the leader, until cancelled."""
         said = ""
         while True:
             try:
@@ -155,7 +158,7 @@ class EtcdStore:
             await asyncio.sleep(self._lease_seconds / RENEWALS)
 
     async def _renew(self) -> None:
-        """The lease lives from the moment at which it was asked for, at least."""
+        """Renew or create the lease. It is valid for its lifetime from the time of the request, at least."""
         if self._lease:
             asked = self._world.monotonic()
             seconds = await self._etcd.keep_alive(self._lease)
@@ -171,7 +174,8 @@ class EtcdStore:
         self._lives_until = asked + self._lease_seconds
 
     async def _enter(self, lease: int) -> None:
-        """Be a member of the group under this controller's name, unless another one has it."""
+        """Register this controller as a member of the group. Raises `LeadershipLost` if another controller has its
+        name."""
         key = f"{self._root}members/{self._me.id}"
         put = put_op(key, self._me.address.encode(), lease)
         done = await self._etcd.txn([created_at(key, 0)], [put], [read_op(key)])
@@ -185,12 +189,13 @@ class EtcdStore:
                 f"another controller of this group is named {self._me.id}: {entry.value.decode('utf-8', 'replace')}; "
                 "set a unique controllerDLegerSelfId for each"
             )
-        again = await self._etcd.txn([changed_at(key, entry.mod_revision)], [put])  # ours, from before a restart
+        # this controller's key, from before a restart
+        again = await self._etcd.txn([changed_at(key, entry.mod_revision)], [put])
         if not again.succeeded:
             raise LeadershipLost(f"{key} changes while this controller enters the group")
 
     async def _look(self) -> None:
-        """Who leads; this controller, if nobody does."""
+        """Read the leader, or become the leader if there is none."""
         key = self._leader
         reads = [read_op(key), read_op(f"{self._root}members/")]
         done = await self._etcd.txn([created_at(key, 0)], [put_op(key, self._named, self._lease), *reads], reads)

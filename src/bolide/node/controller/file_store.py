@@ -1,7 +1,7 @@
-"""Decisions of a controller in one file of one machine: safe from crashes, not from the loss of the machine.
+"""Stores the decisions of a controller in one local file: safe from crashes, but not from the loss of the host.
 
-The file is replaced as a whole and synced before a decision counts. The copy of it that was before, `.bak`, is never
-read: it would bring an epoch back that a broker has left, and a second master with it.
+The file is replaced atomically and synced before a decision is valid. Its previous copy `.bak` is never read: it could
+restore an older epoch, and so allow a second master.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bolide.node.machine.node_world import NodeWorld
 
 log = logging.getLogger("bolide.controller")
 NOT_AVAILABLE: Final = (
-    "the controller keeps its decisions in %s, on this machine alone: it is not highly available. While it is down no "
+    "the controller stores its decisions in %s on this host only: it is not highly available. While it is down no"
     "master is elected; brokers that run continue. Use etcd (controllerStore = etcd:URL) for more than one controller"
 )
 
@@ -40,9 +40,9 @@ class _File(Struct, frozen=True):
 
 
 class FileStore:
-    """Implements `controller.consensus.ConsensusStore`. Its one controller leads from the start.
+    """Implements `controller.consensus.ConsensusStore` for a single controller, which is the leader from the start.
 
-    Raises `FileLocked` when another process uses the folder, and `StateDamaged` for a file that cannot be read.
+    Raises `FileLocked` if another process uses the folder, and `StateDamaged` for an unreadable file.
     """
 
     def __init__(self, world: NodeWorld, path: str, me: Member) -> None:
@@ -52,52 +52,52 @@ class FileStore:
         self._lock = -1
         self._sets: dict[str, tuple[int, bytes]] = {}
         self._certain = False
-        """False until what is in memory is known to be what is on disk."""
+        """Whether the content in memory is known to equal the content on disk."""
         self._failed = asyncio.Event()
         self._writing = asyncio.Lock()
         self._job: asyncio.Future[None] | None = None
-        """A write, which goes on in its thread when nobody waits for it any more."""
+        """A write, which continues in its thread even if its caller is cancelled."""
 
     async def start(self) -> None:
-        """Take the lock of the folder and read the file."""
+        """Lock the folder and read the file."""
         await self._world.in_thread(self._open)
         log.warning(NOT_AVAILABLE, self._path)
 
     @property
     def leadership(self) -> Leadership:
-        """This controller leads, and is alone."""
+        """This controller is always the leader, without peers."""
         return Leadership(self._me, (self._me,))
 
     @property
     def leads(self) -> bool:
-        """While the disk takes what is decided."""
+        """Whether the last write succeeded."""
         return self._certain
 
     @property
     def reached(self) -> bool:
-        """Until a write fails, and again once one succeeds."""
+        """Whether the last write succeeded."""
         return self._certain
 
     async def lead(self) -> None:
-        """Wait until the disk holds what is in memory: after a failed write it may hold either."""
+        """Write the content in memory and wait for it. After a failed write the disk may contain either version."""
         async with self._writing:
             await self._written(self._sets)
         self._failed.clear()
         self._certain = True
 
     async def deposed(self) -> None:
-        """A write failed."""
+        """Wait until a write fails."""
         await self._failed.wait()
 
     async def load(self) -> dict[str, Kept]:
-        """All sets."""
+        """Return all sets by name."""
         return {
             name: Kept(decode_set(data, f"{name} in {self._path}"), revision)
             for name, (revision, data) in self._sets.items()
         }
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
-        """Keep a set."""
+        """Compare-and-set one set."""
         async with self._writing:
             if not self._certain:
                 raise LeadershipLost(f"{self._path} could not be written: no decision is made until it can be")
@@ -115,7 +115,7 @@ class FileStore:
             return now + 1
 
     async def stop(self) -> None:
-        """Let go of the folder."""
+        """Unlock the folder."""
         self._certain = False
         if self._job is not None:
             await asyncio.gather(self._job, return_exceptions=True)
@@ -138,7 +138,7 @@ class FileStore:
             missing.append(above)
             above = posixpath.dirname(above)
         files.make_dir(folder)
-        for made in missing:  # otherwise a power cut takes the new folder with the file
+        for made in missing:  # otherwise a power failure could remove the new folder with the file
             files.sync_dir(posixpath.dirname(made))
         self._lock = files.lock(f"{self._path}.lock")
         try:
@@ -163,7 +163,7 @@ class FileStore:
 
 
 def _read(data: bytes, path: str) -> dict[str, tuple[int, bytes]]:
-    """Revision and bytes of each set. Raises `StateDamaged`."""
+    """Return revision and bytes of each set. Raises `StateDamaged`."""
     try:
         file = msgspec.json.decode(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""One question to an HTTP server: a POST of JSON, by HTTP/1.0, whose answer ends with the connection."""
+"""Sends one HTTP/1.0 POST with a JSON body. The response ends with the connection."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from bolide.world.contract import World
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of an answer; a longer one is an error."""
+"""Maximum size of a response; a larger one is an error."""
 
 
 class ExchangeFailed(Exception):
-    """There is no answer. `sent`: the server may have got the question."""
+    """No response was received. `sent`: whether the server may have received the request."""
 
     def __init__(self, message: str, sent: bool) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class ExchangeFailed(Exception):
 
 
 class Endpoint(NamedTuple):
-    """A server. tls: None for plain HTTP."""
+    """Address of a server. `tls` is None for unencrypted HTTP."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class Endpoint(NamedTuple):
 
 
 async def post(world: World, to: Endpoint, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
-    """Status and body of the answer. Raises `ExchangeFailed`."""
+    """Return status and body of the response. Raises `ExchangeFailed`."""
     exchange: _Exchange | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -71,7 +71,7 @@ def _answer(data: bytes, to: Endpoint) -> tuple[int, bytes]:
 
 
 class _Exchange:
-    """The asyncio protocol of one question."""
+    """asyncio protocol of one exchange."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -107,7 +107,7 @@ class _Exchange:
             self.answer.set_result(b"".join(self._parts))
 
     def pause_writing(self) -> None:
-        """A question is short."""
+        """Does nothing: requests are short."""
 
     def resume_writing(self) -> None:
-        """A question is short."""
+        """Does nothing: requests are short."""

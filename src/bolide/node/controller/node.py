@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bolide.controller")
 FOLDER: Final = "~/controller"
-"""Where Java keeps the settings file of a controller."""
+"""Folder in which Java stores the settings file of a controller."""
 PAUSE_S: Final = 1.0
-"""Between two attempts to reach the engine."""
+"""Pause between two attempts to reach the engine."""
 
 
 class ControllerNode:
     """One controller in the running loop. Implements `node.ports.peers.Answers`.
 
-    `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
-    machine it runs on, None = this one.
+    `conf`: file in which changes at run time are stored; None: the file that the options specify. `world`: environment
+    of the node; None: the real one.
     """
 
     def __init__(self, options: ControllerOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
@@ -73,7 +73,7 @@ class ControllerNode:
         self.ip = ""
         self._clock = self.world.clock()
         self._life = AsyncExitStack()
-        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        """Cleanup actions of a stop, newest first. A failed start runs those of its completed steps."""
         self._kept = KeptFiles(self.world, log)
         self._tellings = Tellings(self.world, log, options.inner_credentials)
         self._tls = TlsRenewal(self.world, log)
@@ -81,31 +81,30 @@ class ControllerNode:
         self._peers = Peers(self, self._clock, log, self._unfinished)
         self._most = ENOUGH
         self._answers: Counter[tuple[int, bool]] = Counter()
-        """Answers by the code of the request, and whether it was done."""
+        """Number of responses by request code, and whether the request succeeded."""
         self.monitoring: Monitoring | None = None
 
     @property
     def address(self) -> str:
-        """`ip:port` under which it serves."""
+        """`ip:port` of the server."""
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Reach the engine and serve. When it fails, nothing of it stays: no port, no task, no lock.
+        """Connect to the engine and serve. A failed start releases all ports, tasks and locks.
 
-        Raises `StateDamaged` when what the engine holds cannot be read, `ConfigError`, and `CannotListen` for a port
-        that is taken.
+        Raises `StateDamaged` if the stored state is unreadable, `ConfigError`, and `CannotListen` if a port is in use.
         """
         async with AsyncExitStack() as life:
             await self._begin(life)
             self._life = life.pop_all()
 
     async def stop(self) -> None:
-        """Stop listening, give up the lead, close every connection; the second call does nothing."""
+        """Stop listening, resign the leadership, and close every connection. A second call does nothing."""
         life, self._life = self._life, AsyncExitStack()
         await life.aclose()
 
     async def reload(self) -> None:
-        """Reload what may change outside while the controller runs: certificates, keys and trust."""
+        """Reload certificates, keys and trusted certificates."""
         await self._tls.look()
 
     async def _begin(self, life: AsyncExitStack) -> None:
@@ -159,7 +158,7 @@ class ControllerNode:
         )
 
     async def _engine(self, life: AsyncExitStack, me: Member) -> ConsensusStore:
-        """The engine that `controllerStore` names. Raises ConfigError."""
+        """Return the engine that `controllerStore` selects. Raises `ConfigError`."""
         options = self.options
         kind, _, place = (options.controller_store or f"file:{FOLDER}/sets.json").partition(":")
         if kind == "file" and place:
@@ -178,20 +177,20 @@ class ControllerNode:
             f"controllerStore = {options.controller_store} is not known; write file:PATH or etcd:http://HOST:2379"
         )
 
-    # ---- what the peers ask
+    # ---- called by `Peers`
 
     @property
     def max_connections(self) -> int:
-        """Connections that may be open now."""
+        """Current limit of open connections."""
         return min(self._most, self._controller.settings.options.max_connections)
 
     @property
     def max_idle_seconds(self) -> int:
-        """A connection that is silent for so long is closed."""
+        """Idle time in seconds after which a connection is closed."""
         return self._controller.settings.options.server_channel_max_idle_time_seconds
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """The answer to send now; None when there is none, or when it follows once something is kept."""
+        """Return the response to send now, or None if there is none or it is sent after a write."""
         answer = self._controller.handle(peer.id, peer.remote, command, now)
         if answer is None or isinstance(answer, Command):
             self._count(command, answer)
@@ -205,11 +204,11 @@ class ControllerNode:
         return None
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
-        """Whether every working peer is answered so now and then: nothing to log."""
+        """Return whether this error response is part of normal operation and need not be logged."""
         return self._controller.is_ordinary(request, answer)
 
     def peer_closed(self, peer: Peer, now: int) -> None:
-        """A connection ended, and with it the brokers whose heartbeats came over it."""
+        """Called when a connection closes: remove the brokers whose heartbeats arrived on it."""
         self._controller.channel_closed(peer.id, now)
         self._carry_out()
 
@@ -228,7 +227,7 @@ class ControllerNode:
     def _carry_out(
         self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None
     ) -> bool:
-        """Do what the controller wants done; True when the answer leaves once a file is written."""
+        """Apply the effects of the controller. Return whether the response is sent after a file is written."""
         held = False
         for effect in self._controller.take_effects():
             if isinstance(effect, ClosePeer):
@@ -246,7 +245,7 @@ class ControllerNode:
         return held
 
     async def _lead(self) -> None:
-        """Lead whenever the engine lets this controller, with what it holds at that moment."""
+        """Become the leader whenever the engine elects this controller, with the sets stored at that time."""
         said = ""
         while True:
             try:
@@ -278,7 +277,7 @@ class ControllerNode:
 
 
 def absolute(path: str) -> str:
-    """A path from the root."""
+    """Return an absolute path."""
     return str(expanded(path).absolute())
 
 
@@ -288,7 +287,7 @@ def run_controller(
     follow_stdin: bool = False,
     tell: Told = told_to_nobody,
 ) -> int:
-    """Run a controller as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
+    """Run a controller as this process until it is stopped. Return its exit status (process/exit_codes.py)."""
     found = daemon_settings(ControllerOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
     if found is None:
         return BAD_CONFIG
@@ -297,5 +296,5 @@ def run_controller(
 
 
 def kept_settings(options: ControllerOptions) -> str:
-    """The file in which a controller that is started without one keeps changes made while it runs."""
+    """Return the file that stores settings changed at run time, for a controller that was started without a file."""
     return str(expanded(options.config_store_path or f"{FOLDER}/controller.conf"))

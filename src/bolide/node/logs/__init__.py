@@ -1,1 +1,1 @@
-"""The log of a daemon: its lines, its levels, and the file it is kept in."""
+"""The log of a server: format of lines, levels, and the log file."""

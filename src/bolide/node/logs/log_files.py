@@ -1,7 +1,7 @@
-"""The log of a daemon in a file of its own, beside standard error: rotated by size and age, written by a thread.
+"""Log file in addition to standard error, rotated by size and age and written by a thread.
 
-A slow disk blocks the thread (`world/lines.py`) and not the daemon. If the file cannot be written, standard error says
-so once.
+A slow disk blocks the thread (`world/lines.py`), not the server. If the file cannot be written, standard error reports
+it once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _NO_PERIOD: Final = -1
 
 
 class RotatedFile(RotatingFileHandler):
-    """One file and `count` older ones: path.1 is the newest of them. It is locked, because two that rotate lose lines.
+    """A log file and `count` older files, of which path.1 is the newest. The file is locked, because two rotating
+    processes would lose lines.
 
-    A day is divided into periods of `age` hours (0: none), and the first line of another period begins a file.
-    One thread writes it by `emit`, which takes no lock: `logging` locks, flushes and closes all handlers at the end of
-    a process, and must not wait there for a disk that hangs.
-    Raises OSError if the file cannot be opened, BlockingIOError if another process writes it.
+    A day is divided into periods of `age` hours (0: no periods). The first line of another period starts a new file.
+    One thread writes with `emit`, which takes no lock: at exit, `logging` locks, flushes and closes all handlers, and
+    must not wait there for a disk that hangs. Raises `OSError` if the file cannot be opened, `BlockingIOError` if
+    another process writes it.
     """
 
     def __init__(self, path: str, size: int, age: int, count: int) -> None:
@@ -57,14 +58,14 @@ class RotatedFile(RotatingFileHandler):
         """Do nothing: each line is flushed when it is written."""
 
     def close(self) -> None:
-        """Do nothing: `end` closes the file once the thread has ended."""
+        """Do nothing: `end` closes the file after the thread has ended."""
 
     def end(self) -> None:
         """Close the file."""
         super().close()
 
     def _period_of(self, when: float) -> int:
-        """The period of a time in seconds since the epoch. Periods are counted from local midnight."""
+        """Return the period of a time in seconds since the epoch. Periods are counted from local midnight."""
         if not self._age:
             return 0
         offset = datetime.fromtimestamp(when).astimezone().utcoffset()
@@ -72,14 +73,14 @@ class RotatedFile(RotatingFileHandler):
         return int(when + offset.total_seconds()) // self._age
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # a name of logging's
-        """Whether this line begins a new file."""
-        full = bool(super().shouldRollover(record))  # opens the file again, if the last rotation could not
+        """Return whether this line starts a new file."""
+        full = bool(super().shouldRollover(record))  # reopens the file if the last rotation could not
         period = self._period_of(record.created)
         before, self._period = self._period, period
         return full or before not in (_NO_PERIOD, period)
 
     def doRollover(self) -> None:  # a name of logging's
-        """Begin a new file."""
+        """Start a new file."""
         period = self._period
         super().doRollover()
         self._period = period
@@ -93,7 +94,7 @@ class RotatedFile(RotatingFileHandler):
             log.warning("logFile = %s is writable again", self.baseFilename)
 
     def handleError(self, record: logging.LogRecord) -> None:  # a name of logging's
-        """The line is lost."""
+        """Report once that lines are lost."""
         self._wrote = False
         if not self._failing:
             self._failing = True
@@ -101,7 +102,7 @@ class RotatedFile(RotatingFileHandler):
 
 
 class FileLog(logging.Handler):
-    """Hands lines to the thread that writes them. Its formatter makes the line."""
+    """Passes lines to the writer thread. Its formatter formats the line."""
 
     def __init__(self, file: RotatedFile) -> None:
         super().__init__()
@@ -109,7 +110,7 @@ class FileLog(logging.Handler):
         self.lines: Lines[logging.LogRecord] = Lines("log-file", file.emit, self._note)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Give one line to the thread, or count it."""
+        """Pass one line to the thread, or count it as dropped."""
         self.lines.put(self._made(record))
 
     def _made(self, record: logging.LogRecord) -> logging.LogRecord:
@@ -121,14 +122,15 @@ class FileLog(logging.Handler):
         return self._made(dropped_note(dropped))
 
     def close(self) -> None:
-        """Write the lines that wait, within `PATIENCE_S`. `logging` calls it when the process ends."""
+        """Write the queued lines within `PATIENCE_S`. Called by `logging` at exit."""
         if self.lines.close():
             self._file.end()
         super().close()
 
 
 def log_file(options: LogOptions) -> FileLog:
-    """The handler for the file that is set. Raises ConfigError if it cannot be written, or is another daemon's."""
+    """Return the handler for the configured file. Raises `ConfigError` if it cannot be written or belongs to another
+    server."""
     path = str(expanded(options.log_file))
     try:
         return FileLog(RotatedFile(path, options.log_file_size, options.log_file_age, options.log_file_count))

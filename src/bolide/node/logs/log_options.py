@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class LogOptions(Protocol):
-    """What a daemon is told about its log."""
+    """Log settings of a server."""
 
     @property
     def log_format(self) -> str: ...

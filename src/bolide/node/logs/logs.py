@@ -1,7 +1,7 @@
-"""The log of a daemon: one line an event on standard error, as text for a terminal or as JSON for a collector.
+"""The log of a server: one line per event on standard error, as text for a terminal or as JSON for a collector.
 
-A thread writes them (`world/lines.py`), so that a full pipe does not block a daemon.
-Times have milliseconds and the zone. An embedding program that has set up logging keeps its own.
+A thread writes the lines (`world/lines.py`), so that a full pipe does not block a server. Times have milliseconds and
+the time zone. A program that embeds Bolide and has configured logging keeps its configuration.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from bolide.world.lines import Lines, LinesHandler
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 ROOM: Final = "bolide"
-"""What the names of all logs here begin with."""
+"""Common prefix of all logger names."""
 _ENDS: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 
 def time_of(record: logging.LogRecord) -> str:
-    """When it was, with the zone: 2026-11-23T07:42:11.123+00:00."""
+    """Return the time of a record with the time zone: 2026-11-23T07:42:11.123+00:00."""
     return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")
 
 
 class TextLines(logging.Formatter):
-    """For people. What a peer put into a message makes no second line; a traceback follows it, indented."""
+    """Format for humans. Line breaks in messages are escaped; a traceback follows the line, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         line = f"{time_of(record)} {record.levelname:<7} {record.name}: {record.getMessage().translate(_ENDS)}"
         trace = self._trace(record)
         return line + "".join(f"\n    {each}" for each in trace.splitlines())
@@ -41,10 +41,10 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(TextLines):
-    """For collectors: time, level, log, message, and the error with its traceback where there is one."""
+    """Format for collectors: time, level, log, message, and an error with its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         fields = {
             "time": time_of(record),
             "level": record.levelname,
@@ -58,11 +58,11 @@ class JsonLines(TextLines):
 
 
 class OwnHandler(LinesHandler):
-    """The handler that `start_logging` has made."""
+    """The handler that `start_logging` has added."""
 
 
 def start_logging(level: int = logging.INFO) -> None:
-    """Log as text until the settings say otherwise, unless the embedding program has set up its own."""
+    """Log as text until the settings are loaded, unless the embedding program has configured logging."""
     root = logging.getLogger()
     if not root.handlers and sys.stderr is not None:
         handler = OwnHandler(sys.stderr)
@@ -72,9 +72,9 @@ def start_logging(level: int = logging.INFO) -> None:
 
 
 def configure_logging(options: LogOptions) -> None:
-    """Log as `text` or `json`, with these levels: `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
+    """Configure format and levels: `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
 
-    Raises `ConfigError` for a level or log that cannot be, and for a file that cannot be written.
+    Raises `ConfigError` for an invalid level or logger, and for a file that cannot be written.
     """
     root = logging.getLogger()
     for name, level in parse_levels(options.log_levels).items():
@@ -92,7 +92,7 @@ def configure_logging(options: LogOptions) -> None:
 
 
 def parse_levels(levels: str) -> dict[str, str]:
-    """The level of each log; "" is for all that are not named."""
+    """Return the level of each logger. The key "" is the level of all other loggers."""
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in levels.split(";"))):
         name, equals, level = part.rpartition("=")

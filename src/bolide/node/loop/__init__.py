@@ -1,1 +1,1 @@
-"""The event loop of a node and its parts: turns, the executor, replies that wait, held pulls that run again."""
+"""The event loop of a node: turns, the executor, pending replies, and held pulls that run again."""

@@ -1,7 +1,7 @@
-"""Whether a request is let in, and a line in the log for each one that administers this broker.
+"""Authorizes requests, and writes an audit line for each request that administers this broker.
 
-The line says who asked, from where, for what, and how it was answered. Fields of the header are told, bodies are not:
-they may hold passwords. A name is as the request claims it where nobody has to sign.
+The line contains user, address, request and result. Header fields are included; bodies are not, because they may
+contain passwords. The user name is the one that the request claims if no signature is required.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bolide.remoting.signature import ACCESS_KEY, FULL_SIGNATURE, SECURITY_TOKEN
 LOG_NAME: Final = "bolide.audit"
 UNTOLD: Final = frozenset({ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, FULL_SIGNATURE})
 CLIENTS: Final = (COMMIT_OFFSET, END, RECALL)
-"""What changes are asked by whom sends and consumes, not by who administers."""
+"""Access types of requests from producers and consumers, which are not audited."""
 
 
 class _Named(msgspec.Struct, rename="camel"):
@@ -36,18 +36,18 @@ class _Named(msgspec.Struct, rename="camel"):
 
 
 class Guard(Protocol):
-    """Decides who is let in."""
+    """Authorizes requests."""
 
     @property
     def denial(self) -> int:
-        """The code of a refusal."""
+        """Response code of a denied request."""
 
     def refusal(self, remote: str, command: Command) -> str | None:
-        """Why this request of a peer is refused; None when it is not."""
+        """Return the remark of a denied request, or None if it is allowed. `remote`: `address:port` of the client."""
 
 
 class Admission:
-    """Of one broker. Without a gate every request is let in."""
+    """Authorization of one broker. Without an authorizer every request is allowed."""
 
     def __init__(self, table: RequestTable[Channel, Outcome], gate: Guard | None) -> None:
         self._log = logging.getLogger(LOG_NAME)
@@ -57,13 +57,13 @@ class Admission:
             table.handlers[code] = self._told(table.handlers[code])
 
     def refusal(self, channel: Channel, command: Command) -> Command | None:
-        """The answer to a request that is not let in; None for one that is."""
+        """Return the error response to a denied request, or None if the request is allowed."""
         gate = self._gate
         if gate is None:
             return None
         try:
             why = gate.refusal(channel.remote, command)
-        except Exception as error:  # nobody is let in by a fault
+        except Exception as error:  # deny the request if the check itself fails
             self._log.error("a request of %s could not be checked: %s", channel.remote, error, exc_info=error)
             return make_response(command, codes.SYSTEM_ERROR, remark_of(error))
         if why is None:
@@ -102,7 +102,7 @@ class Admission:
 
 
 def administers(row: Row[Channel, Outcome]) -> bool:
-    """Whether a code changes what is kept, and not by sending or consuming."""
+    """Return whether a request code changes broker metadata other than by producing or consuming."""
     return row.kind is Kind.CHANGE and row.access not in CLIENTS
 
 

@@ -1,8 +1,8 @@
-"""The clock of one node: `now` never jumps, whatever happens to the wall clock; `offset` is what turns it into a label.
+"""Clock of one node. `now` never jumps, even if the wall clock is changed; `offset` converts it to the wall clock.
 
-`now` is the wall clock as it was when the node started, plus the time that has passed since. All deadlines are in it.
-Where somebody sets the wall clock, `offset` (wall clock less `now`) follows, but only once the new time has lasted for
-`CONFIRM_MS`: a clock that is wrong for a moment leaves no trace in the store.
+`now` is the wall clock at the start of the node plus the time elapsed since. All deadlines use it. If the wall clock is
+changed, `offset` (wall clock minus `now`) follows once the new time has lasted for `CONFIRM_MS`. So a clock that is
+wrong for a short time does not affect the store.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final, final
 from bolide.world.clocks import now_ms, steady_ms
 
 LOOK_MS: Final = 1_000
-"""How often the two clocks are compared."""
+"""Interval at which the two clocks are compared."""
 CONFIRM_MS: Final = 30_000
 TOLERANCE_MS: Final = 50
-"""Two clocks that differ by no more than this agree: reading them takes time as well."""
+"""Clocks that differ by no more than this are considered equal, because reading them takes time."""
 
 
 @final
 class Clock:
-    """`wall` and `steady` give milliseconds; without `steady` it is the machine's clock that nobody can set."""
+    """`wall` and `steady` return milliseconds. The default of `steady` is the monotonic clock of the host."""
 
     def __init__(self, wall: Callable[[], int] = now_ms, steady: Callable[[], int] | None = None) -> None:
         self._wall: Callable[[], int] = wall
@@ -34,14 +34,14 @@ class Clock:
         self._next_look: int = 0
 
     def now(self) -> int:
-        """Milliseconds since the epoch, as the wall clock of the start would count them."""
+        """Return milliseconds since the epoch, as counted from the wall clock at the start."""
         steady = self._steady
         if steady is None:
-            return self._base + steady_ms()  # a native call where this is compiled: it is made several times a turn
+            return self._base + steady_ms()  # a native call in compiled builds, made several times per turn
         return self._base + steady()
 
     def moved(self, now: int) -> bool:
-        """True when the wall clock was set for good and `offset` has changed. Call it once a turn."""
+        """Return whether the wall clock was permanently changed and `offset` is updated. Call once per turn."""
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_MS

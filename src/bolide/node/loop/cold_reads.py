@@ -1,9 +1,9 @@
-"""Requests that read what may not be in memory: the pool reads it for them, and the loop serves others. Pulls do this
-themselves, and so does the end of a transaction, which reads after it has changed something.
+"""Requests that read data that may not be in memory: the thread pool reads it while the loop serves other requests.
+Pulls and the end of a transaction do this themselves.
 
-The handler runs until it misses something, and runs again from its start once that is fetched: it changes nothing
-before its last read. What was fetched is kept until the answer, so that it gets further each time even when the page
-cache is small.
+The handler runs until a read misses memory, and restarts once the data is loaded. It must change nothing before its
+last read. Loaded data is kept until the response is sent, so that each run gets further even if the page cache is
+small.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ColdRequest:
 
 
 class ColdReads:
-    """Of one broker. `limit` bytes may be kept for all requests that wait for the disk."""
+    """Cold requests of one broker. Together they may keep `limit` bytes."""
 
     def __init__(self, store: MessageStore, limit: int) -> None:
         self.limit = limit
@@ -36,7 +36,7 @@ class ColdReads:
         self._waiting: weakref.WeakSet[ColdRequest] = weakref.WeakSet()
 
     def around(self, table: RequestTable[Channel, Outcome]) -> None:
-        """Wrap the handlers whose rows say that they read."""
+        """Wrap the handlers whose routes declare that they read."""
         for code, row in table.rows.items():
             if row.reads is not DiskReads.NONE:
                 table.handlers[code] = self._wrapped(table.handlers[code], row.reads is DiskReads.MANY)
@@ -46,7 +46,7 @@ class ColdReads:
         self.limit = limit
 
     def kept(self) -> int:
-        """Bytes kept for requests that wait."""
+        """Return the bytes kept for waiting requests."""
         return sum(int(waiting.fetched.size) for waiting in self._waiting)
 
     def _wrapped(self, handler: Handler, gather: bool) -> Handler:
@@ -64,7 +64,7 @@ class ColdReads:
         try:
             outcome = run(now)
         except ColdRead:
-            pass  # `end` returns what it missed
+            pass  # `end` returns the missing extents
         finally:
             missing = reads.end()
         if outcome is not None and not missing:

@@ -1,6 +1,6 @@
-"""One line in the log for a disk that takes no write: what failed, where, what became of it, and what to do.
+"""Logs failed writes to disk: the operation, the file, the consequence, and the remedy.
 
-A full disk fails every turn. The same failure is told once in ten seconds, with the number of those between.
+A full disk fails in every turn. The same failure is logged once per ten seconds, with the number of repetitions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SAME_AGAIN_MS: Final = 10_000
 
 
 class DiskFailures:
-    """Writes the lines of one node."""
+    """Logs the disk failures of one node."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -23,7 +23,7 @@ class DiskFailures:
         self._untold = 0
 
     def note(self, what: str, error: FileFailed, now: int) -> None:
-        """Tell of a failure. `now`: ms since the epoch."""
+        """Log a failure. `now`: ms since the epoch."""
         said = str(error)
         if said == self._said and 0 <= now - self._said_at < SAME_AGAIN_MS:
             self._untold += 1

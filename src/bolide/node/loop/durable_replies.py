@@ -1,8 +1,7 @@
-"""Answers to what changes a table: they leave when the table is on disk (RocketMQ's ConfigManager.persist).
+"""Delays responses until the changed tables are on disk (RocketMQ's ConfigManager.persist).
 
-This holds for changes by operators, and for those that clients cause: a message whose send created the topic is served
-after a crash only if the table has that topic. Pulls do not wait: a group that one pull created is created again by the
-next.
+This applies to changes by operators and by clients: after a crash, a message whose send created the topic is served
+only if the table has that topic. Pulls do not wait: a group that a pull created is created again by the next pull.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from bolide.remoting.command import Command, make_response
 
 @final
 class DurableReplies:
-    """The answers that wait; `answer` sends one, `leave` one that also waited for the log."""
+    """Delayed responses. `answer` sends one, `leave` sends one that also waited for the log."""
 
     def __init__(
         self,
@@ -41,17 +40,17 @@ class DurableReplies:
         """Turns whose tables are being written."""
 
     def hold(self, channel: Channel, command: Command, outcome: Reply) -> None:
-        """Answer once the tables that this turn changed are on disk."""
+        """Hold a response until the tables changed in this turn are on disk."""
         self._held.append((channel, command, outcome))
 
     def this_turn(self) -> TableWrite:
-        """The write of the tables that this turn changes, for an answer that also waits for the log."""
+        """Return the table write of this turn, for a response that also waits for the log."""
         if self._write is None:
             self._write = TableWrite()
         return self._write
 
     def persist(self, names: set[str]) -> None:
-        """Write the tables of this turn, and answer what waits for them then."""
+        """Write the tables of this turn, then send the responses that wait for them."""
         held, self._held = self._held, []
         write, self._write = self._write, None
         self.count += 1

@@ -1,7 +1,7 @@
-"""Carries out outcomes and effects: the only place where what services decide becomes bytes, files and timers.
+"""Applies outcomes and effects: the only place where decisions of services become bytes, files and timers.
 
-One executor a loop. Everything that arrived in one turn of the loop is handled first; then, once, `end_of_turn`: one
-write to the log, the flush, dispatch, wake-ups, the replies whose records are confirmed, one write a connection.
+There is one executor per event loop. It first handles all requests of a turn. Then `end_of_turn` runs once: one write
+to the log, the flush, dispatch, wake-ups, the responses whose records are confirmed, and one write per connection.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from bolide.remoting.unsupported import unsupported
 from bolide.store.message_store import MessageStore
 
 PLAIN_SENDS: Final = (codes.SEND_MESSAGE_V2, codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE)
-"""Requests of which the plain ones may take a faster way."""
+"""Send codes whose simple requests may use the fast path."""
 SHORT_SWEEP_MS: Final = 1000
-"""How often held pulls are looked through where longPollingEnable is off."""
+"""Interval of the sweep of held pulls if longPollingEnable is off."""
 
 
 @final
 class Executor:
-    """See the module. What it does with a request code is in the row of that code (remoting/request_routes.py)."""
+    """See the module. The route of a request code defines how its requests are handled (remoting/request_routes.py)."""
 
     def __init__(
         self,
@@ -82,34 +82,34 @@ class Executor:
         )
         self._resumer.cold_reads = stats.cold_reads
         self.admits: Callable[[Channel, Command], Command | None] | None = None
-        """The answer to a request that is not let in; None where every peer may ask for everything."""
+        """Returns the error response to a denied request, else None. None if all requests are allowed."""
         self.plain: PlainSends | None = None
-        """The faster way for sends with nothing special, where there is one."""
+        """Fast path for simple sends, if available."""
         self.send_away: SendAway | None = None
-        """How an acting slave reaches other sets; None where there are no acting masters."""
+        """Sends a message to another broker set. None without acting masters."""
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._log.confirmed)
         self._persisted: int = 0
-        """`effects.persisted` when a handler began: any increase is that handler's."""
+        """`effects.persisted` when the current handler started: any increase is caused by that handler."""
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
 
     def use_plain_sends(self, sends: SendService) -> None:
-        """Let plain sends take their faster way, as long as no hook is around the handlers of sends."""
+        """Enable the fast path for simple sends, unless a hook wraps the send handlers."""
         if self.admits is not None:
-            return  # it looks at whole requests, and what it has not seen is not stored
+            return  # Admission needs whole requests; a request that it has not checked must not be stored.
         self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
         if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
             self.plain = sends.plain_sends()
 
     def set_clock(self, clock: Callable[[], int]) -> None:
-        """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
+        """Set the clock that limits the time of a turn. Without it turns are not limited."""
         self._resumer.clock = clock
         self._services.clock = clock
 
     @property
     def replication(self) -> Replication | None:
-        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
+        """Replication of the log, or None for a standalone broker."""
         return self._log.replication
 
     @replication.setter
@@ -119,7 +119,7 @@ class Executor:
     # ---- requests
 
     def handle(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
-        """Run one command that came in. `not_served` holds codes this port does not know."""
+        """Run a received command. `not_served`: request codes that this port does not serve."""
         if command.is_response:
             self._answered(channel, command, now)
         elif self.outbox.full(channel):
@@ -128,8 +128,10 @@ class Executor:
             self._begin(channel, command, not_served, now)
 
     def take_sends(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
-        """Store the plain sends of these frames from byte `at` on, until they weigh `enough`; None when there is none.
-        What is left is for `handle`."""
+        """Store the simple sends among these frames, from byte `at` until their weight reaches `enough`.
+
+        Return None if the first frame is not a simple send. The caller passes the remaining frames to `handle`.
+        """
         plain = self.plain
         if plain is None or self.gate.busy or self.outbox.full(channel) or not self._unhooked():
             return None
@@ -147,12 +149,12 @@ class Executor:
         return taken
 
     def _unhooked(self) -> bool:
-        """True while no hook is around sends: a topic may choose one at any time."""
+        """Return whether no hook wraps the send handlers. A topic may select a hook at any time."""
         handlers = self._handlers
         return all(handlers.get(code) is self._own_sends.get(code) for code in PLAIN_SENDS)
 
     def postpone(self, channel: Channel, command: Command, not_served: frozenset[int], since: int, now: int) -> None:
-        """Run a command in a later turn, because this one has used its time."""
+        """Run a command in a later turn, because this turn has used its time."""
         if command.is_response:
             self._answered(channel, command, now)
         else:
@@ -185,13 +187,13 @@ class Executor:
         self._persisted = self._effects.persisted
         try:
             outcome = handler(channel, command, now)
-        except Exception as error:  # the one boundary: a fault in a handler is an answer, not a crash
+        except Exception as error:  # the only boundary: a fault in a handler becomes an error response, not a crash
             self._handler_failed(channel, command, error)
             return
         self.settle(channel, command, outcome, now)
 
     def settle(self, channel: Channel, command: Command, outcome: Outcome, now: int) -> None:
-        """Carry out what a handler answered; when it changed a table, its answer waits for that, too."""
+        """Apply the outcome of a handler. If the handler changed a table, its response also waits for that write."""
         tables: TableWrite | None = None
         if self._effects.persisted != self._persisted:
             self._persisted = self._effects.persisted
@@ -296,7 +298,7 @@ class Executor:
     # ---- the end of a turn
 
     def end_of_turn(self, now: int) -> None:
-        """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
+        """End the turn: write, flush, dispatch, wake and respond, once for all requests of the turn."""
         ready = self.outbox.take_ready()
         if ready:
             self._resumer.serve(ready)
@@ -325,24 +327,25 @@ class Executor:
         log.answer(now)
 
     def flushed(self, target: int, now: int) -> None:
-        """The flush thread is done: the log is on disk up to `target`."""
+        """Called when the flush thread has synced the log up to `target`."""
         if not self._log.failed:
             self._store.flushed(target)
             self.end_of_turn(now)
 
     def flush_failed(self, error: BaseException) -> None:
-        """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        """Called when a sync of the log failed, so its pages cannot be trusted. Fails all pending sends and stops the
+        broker."""
         self._log.flush_failed(error)
 
     def refuse_parked(self, text: str) -> None:
-        """Refuse the sends that wait: this broker is no longer their master. Its disk has not failed."""
+        """Fail the pending sends, because this broker is no longer their master. Its disk has not failed."""
         self._log.refuse_parked(text, failed=False)
 
     # ---- effects, time, connections
 
     def _carry_out(self, now: int) -> None:
         noted = self._effects.take()
-        self._persisted = self._effects.persisted  # these writes begin now: an answer given later has no part in them
+        self._persisted = self._effects.persisted  # These writes start now, so later responses must not wait for them.
         self._services.touched = True
         for channel, command in noted.sends:
             if channel.alive:
@@ -367,7 +370,7 @@ class Executor:
             self._services.wake(service, now)
 
     def next_due(self) -> int:
-        """When `tick` is wanted next (ms since epoch); NO_DEADLINE for not at all."""
+        """Return when to call `tick` next (ms since the epoch), or NO_DEADLINE."""
         at = NO_DEADLINE
         due = self._services.next_due()
         if due is not None:
@@ -382,9 +385,9 @@ class Executor:
         return self._pending.next_deadline(min(at, self._parked.next_deadline()))
 
     def tick(self, now: int) -> None:
-        """Do everything that is due; the caller ends the turn after it."""
+        """Run all due work. The caller then ends the turn."""
         self._services.tick(now, self._tick_failed)
-        self._persisted = self._effects.persisted  # no answer waits for what a tick changed
+        self._persisted = self._effects.persisted  # no response waits for changes made by a tick
         hold = self._hold
         if hold.count:
             self._resumer.woken(hold.expired(now), now)
@@ -396,7 +399,8 @@ class Executor:
             self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
-        """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
+        """Called when a connection has closed: drop its held pulls, notify the services, and complete requests that
+        wait for it."""
         channel.alive = False
         self.outbox.closed(channel)
         self._hold.drop(channel)
@@ -405,16 +409,17 @@ class Executor:
         for hook in self._services.closed_hooks:
             try:
                 hook(channel, now)
-            except Exception as error:  # one service's fault must not leave the channel in the others' tables
+            # a fault in one service must not leave the channel in the tables of other services
+            except Exception as error:
                 self._host.failed(f"close of {channel.remote}", error)
         self._host.another_turn()
 
     @property
     def parked_count(self) -> int:
-        """Answers waiting for the log."""
+        """Number of responses that wait for the log."""
         return self._parked.count
 
     @property
     def unanswered(self) -> int:
-        """Answers waiting for the log, writes of tables that others wait for, and requests that wait for a turn."""
+        """Number of responses that wait for the log, table writes in progress, and requests that wait for a turn."""
         return self._parked.count + self._durable.count + self.outbox.for_next_turn + self._resumer.woken_left

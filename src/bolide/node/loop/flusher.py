@@ -1,6 +1,6 @@
-"""The one thread that waits for the disk: it syncs the log, and nothing else, so that the loop never waits.
+"""The thread that syncs the log, so that the event loop never waits for the disk.
 
-One sync is in flight at a time; what is written meanwhile shares the next one (group commit).
+Only one sync runs at a time. Writes made during a sync share the next one (group commit).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ THREAD_NAME: Final = "bolide-flush"
 
 
 def timed(sync: Callable[[int], None], times: Durations, clock: Callable[[], float]) -> Callable[[int], None]:
-    """Sync, and count how long it took, in microseconds; one that fails does not count. `clock` tells seconds."""
+    """Wrap `sync` to record its duration in microseconds if it succeeds. `clock` returns seconds."""
 
     def run(target: int) -> None:
         began = clock()
@@ -27,7 +27,7 @@ def timed(sync: Callable[[int], None], times: Durations, clock: Callable[[], flo
 
 
 class FlushThread:
-    """Runs `sync(target)` in `worker` for each target given and reports back on the loop through `soon`."""
+    """Runs `sync(target)` in `worker` for each target, and reports the result on the loop through `soon`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FlushThread:
         self._worker.give(partial(self._sync_to, target))
 
     def stop(self) -> None:
-        """Finish what was given and end the thread; waits."""
+        """Finish the queued syncs and end the thread. Blocks."""
         self._worker.stop()
 
     def _sync_to(self, target: int) -> None:
@@ -57,7 +57,7 @@ class FlushThread:
             return
         try:
             self._sync(target)
-        except BaseException as error:  # a sync that failed in any way is never tried again
+        except BaseException as error:  # a failed sync is never retried, whatever the reason
             self._broken = True
             self._report(self._told_failure, error)
             return
@@ -67,4 +67,4 @@ class FlushThread:
         try:
             self._soon(told, what)
         except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+            return  # the loop is closed, so no caller is waiting

@@ -1,4 +1,4 @@
-"""Between the sockets of one port and the executor: channels are made here, and turns are begun here."""
+"""Connects the sockets of one port to the executor: creates channels and starts turns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
 LIGHT_AT_ONCE: Final = 32
-"""The clock is read when light requests (their rows say so) weigh so much, and after each request of another kind."""
+"""Weight of light requests (declared in their routes) after which the clock is read. It is also read after each other
+request."""
 REFUSALS_MS: Final = 1000
-"""Refused connections are logged once in this time."""
+"""Interval between log lines about refused connections."""
 
 
 @final
@@ -33,17 +34,17 @@ class Connections:
         self._told: int = 0
 
     def configure(self, limit: int, idle_ms: int) -> None:
-        """Take over other limits."""
+        """Apply new limits."""
         self.limit = limit
         self._idle_ms = idle_ms
 
     def next_id(self) -> int:
-        """A number no other channel of this process has."""
+        """Return a unique id for a channel."""
         self._serial += 1
         return self._serial
 
     def refusals_to_tell(self, now: int) -> int:
-        """Count a refused connection; returns how many to log, 0 within a second of the last line."""
+        """Count a refused connection. Return the number to log, or 0 within a second of the last line."""
         self._refused += 1
         if 0 <= now - self._told < REFUSALS_MS:
             return 0
@@ -53,7 +54,7 @@ class Connections:
         return count
 
     def idle(self, now: int) -> list[Channel]:
-        """Channels over which nothing went for the idle time; the caller closes them."""
+        """Return the channels without traffic for the idle time. The caller closes them."""
         late: list[Channel] = []
         for channel in self.channels.values():
             link = channel.link
@@ -84,14 +85,14 @@ class Front:
         self._not_served: frozenset[int] = not_served
         self._sends_served: bool = not_served.isdisjoint(PLAIN_SENDS)
         self._now: int = 0
-        """When the read in hand began."""
+        """Start time of the current read."""
         self._light: int = 0
-        """What its light requests weigh since the clock was read."""
+        """Weight of its light requests since the clock was last read."""
         self._since: int = -1
-        """Since when what is left of it waits for another turn; -1 while this one has time."""
+        """Time since which the rest of the read waits for another turn; -1 while this turn has time."""
 
     def connected(self, connection: ServerConnection) -> Channel | None:
-        """Make the channel of a new connection, or refuse it when there are too many."""
+        """Create the channel of a new connection. Return None if the limit of connections is reached."""
         table = self._connections
         remote = f"{connection.remote_ip}:{connection.remote_port}"
         if len(table.channels) >= table.limit:
@@ -115,10 +116,11 @@ class Front:
         return channel
 
     def take(self, peer: Channel, data: bytes) -> int:
-        """Begin a read: one look at the gate for all of it. Serve the plain sends at the front; the bytes they take.
+        """Start a read: update the admission control once, and serve the simple sends at its start. Return the bytes
+        used.
 
-        The clock is read at the same requests whether they are served here or in `received`, so a simulated run is the
-        same with the native kernel and without it.
+        The clock is read at the same requests whether they are served here or in `received`. So a simulated run is the
+        same with and without the native kernel.
         """
         turns = self._turns
         now = turns.now()
@@ -129,7 +131,7 @@ class Front:
         self._light = 0
         self._since = -1
         if lag >= READS_MS:
-            self._since = now - lag  # all of it was ready when the turn began
+            self._since = now - lag  # all data of this read was ready when the turn started
             return 0
         executor.gate.look(now, lag)
         used = 0
@@ -151,7 +153,7 @@ class Front:
         return used
 
     def received(self, peer: Channel, commands: list[Command]) -> None:
-        """Handle what `take` left of a read; the turn it belongs to ends when all sockets of this turn were read."""
+        """Handle the rest of a read after `take`. The turn ends when all ready sockets have been read."""
         turns = self._turns
         now = self._now
         executor = turns.executor
@@ -185,20 +187,20 @@ class Front:
             at += 1
 
     def bad_frame(self, peer: Channel, error: Exception) -> None:
-        """One line for a peer that breaks the protocol."""
+        """Log one line about a client that violates the protocol."""
         self._stats.bad_frames += 1
         self._log.warning("closing the connection of %s: %s", peer.remote, error)
 
     def proxied(self, peer: Channel, connection: ServerConnection) -> None:
-        """The channel belongs to a client behind a load balancer."""
+        """Update the address of a channel after a PROXY header of a load balancer."""
         peer.remote = f"{connection.remote_ip}:{connection.remote_port}"
         peer.remote_host = encode_host(connection.remote_ip, connection.remote_port)
 
     def caught_up(self, peer: Channel) -> None:
-        """The peer has read what was sent: what it asked meanwhile is run."""
+        """Called when the peer has read pending bytes: run the requests that waited for this."""
         self._turns.executor.outbox.caught_up(peer)
 
     def closed(self, peer: Channel) -> None:
-        """Forget a channel."""
+        """Remove a closed channel."""
         self._connections.channels.pop(peer.id, None)
         self._turns.executor.closed(peer, self._turns.now())

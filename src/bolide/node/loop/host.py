@@ -1,6 +1,6 @@
-"""What the executor needs of the process around it: sockets to write to, threads that may wait, a log, an end.
+"""Provides the executor with sockets, threads that may block, a log, and a shutdown.
 
-Implements `node.loop.host_protocol.Host`. One for each node; it owns the pool and the flush thread.
+Implements `node.loop.host_protocol.Host`. One per node; it owns the thread pool and the flush thread.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ POOL_THREADS: Final = 4
 
 
 class HostOwner(Protocol):
-    """The node whose host it is."""
+    """The node that owns a host."""
 
     def another_turn(self) -> None:
-        """End one more turn soon."""
+        """Schedule another turn."""
 
     def register(self, topic_names: set[str]) -> None:
         """Register topics ("" = all) with the name servers."""
 
     def store_failed(self, error: BaseException) -> None:
-        """Stop serving: the log cannot be written or synced any more."""
+        """Shut down, because the log can no longer be written or synced."""
 
 
 @final
 class NodeHost:
-    """Carries out what the executor asks for. `soon` calls on the loop from any thread, `clock` gives the time (ms)."""
+    """Implementation of `Host`. `soon` calls on the loop from any thread, `clock` returns the time in ms."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class NodeHost:
         self._files = files
 
     def write(self, channel: Channel) -> int:
-        """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""
+        """Pass the channel's frames to its socket. Return the bytes that the peer has not read, 0 while it keeps up."""
         frames = channel.frames
         channel.frames = []
         bodies = channel.bodies
@@ -73,20 +73,20 @@ class NodeHost:
         return channel.link.write(frames, bodies)
 
     def pause_reading(self, channel: Channel) -> None:
-        """Read nothing from the channel's socket until `resume_reading`."""
+        """Stop reading from the channel's socket until `resume_reading`."""
         channel.link.pause_reading()
 
     def resume_reading(self, channel: Channel) -> None:
-        """Read from the channel's socket again."""
+        """Resume reading from the channel's socket."""
         channel.link.resume_reading()
 
     def close(self, channel: Channel) -> None:
-        """Close the channel once what is queued has been sent."""
+        """Close the channel after its queued frames are sent."""
         self.write(channel)
         channel.link.close()
 
     def another_turn(self) -> None:
-        """End one more turn soon."""
+        """Schedule another turn."""
         self._owner.another_turn()
 
     def start_flush(self, target: int) -> None:
@@ -110,7 +110,7 @@ class NodeHost:
         self._owner.register(topic_names)
 
     def store_failed(self, error: BaseException) -> None:
-        """The log can no longer be trusted: shut the broker down."""
+        """Shut the broker down, because the log can no longer be trusted."""
         self.log.critical("the log cannot be written, and the broker stops: %s", error)
         self._owner.store_failed(error)
 
@@ -122,7 +122,7 @@ class NodeHost:
             log_failure(self.log, what, error)
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
-        """One line."""
+        """Log a rejected request."""
         self._refusals.note(channel.remote, request, response, self._clock())
 
     def _load(self, extents: list[Extent], then: Callable[[int], None], fetched: Fetched | None) -> None:
@@ -134,7 +134,7 @@ class NodeHost:
                     self._files.warm(extent.path, extent.offset, extent.size)
                 else:
                     data = self._files.fetch(extent.path, extent.offset, extent.size)
-            except Exception as error:  # the read that follows meets the same fault and answers for it
+            except Exception as error:  # the following read fails in the same way and reports the error
                 problem = str(error)
                 self.log.warning("cannot read ahead %s: %s", extent.path, error)
             got.append((extent, data, problem))
@@ -147,7 +147,7 @@ class NodeHost:
         error = ""
         try:
             job.run()
-        except Exception as raised:  # the store decides what a failed job means
+        except Exception as raised:  # the store decides how to handle a failed job
             error = f"{type(raised).__name__}: {raised}"
             self.log.warning("%s failed: %s", type(job).__name__, error)
         try:

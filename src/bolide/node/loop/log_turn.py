@@ -1,6 +1,6 @@
-"""The log's part of a turn: one write, the flush, dispatch, and the replies that wait for them.
+"""The log's part of a turn: one write, the flush, dispatch, and the responses that wait for them.
 
-The executor parks the reply of a send; it leaves here, when the log holds its record, or when the log cannot.
+The executor defers the response of a send. It is sent from here once the log has its record, or fails.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from bolide.store.disk.jobs import Job
 from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000
-"""Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+"""Maximum number of records dispatched in one turn, so that a backlog does not block the connections."""
 
 
 @final
 class LogTurn:
-    """Advances the log of one executor, and answers the sends that wait for it."""
+    """Advances the log of one executor, and completes the sends that wait for it."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class LogTurn:
         outbox: Outbox,
         patience: int,
     ) -> None:
-        """`patience` is how long a send may wait for the log, ms."""
+        """`patience`: maximum time that a send waits for the log, ms."""
         self._store: MessageStore = store
         self._host: Host = host
         self._stats: BrokerStats = stats
@@ -45,25 +45,26 @@ class LogTurn:
         self._flush_timeout_ms: int = patience
         self._dispatched: i64 = -1
         self.failed: bool = False
-        """True once a sync failed: the log is not written any more."""
+        """Whether a sync has failed. The log is then no longer written."""
         self.replication: Replication | None = None
-        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
+        """Replication of the log, or None for a standalone broker."""
 
     def advance(self, now: int) -> list[Arrival] | None:
-        """Write, flush, replicate and dispatch; return what became readable, None if the log cannot be written."""
+        """Write, flush, replicate and dispatch. Return the messages that became readable, or None if the log cannot be
+        written."""
         store = self._store
         if store.failure:  # a new log file could not be synced
             self.flush_failed(SyncFailed(store.failure))
             return None
         try:
             store.write_pending()
-        except Exception as error:  # full disk or worse: the store took back what this turn appended
+        except Exception as error:  # a full disk or worse; the store has rolled back the records appended in this turn
             self._not_written(store.written_offset, error)
         unwaited = self._parked.take_unwaited()
         note_times(unwaited, now + self._flush_timeout_ms, self._stats.put_times)
         for entry in unwaited:
             self._leave(entry, entry.frame)
-        target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
+        target = store.flush_target(now)  # also -1 while a sync is running: the next sync covers all pending writes
         if target >= 0:
             self._host.start_flush(int(target))
         replication = self.replication
@@ -72,7 +73,7 @@ class LogTurn:
         return store.dispatch(DISPATCH_BUDGET, now)
 
     def answer(self, now: int) -> None:
-        """Send the replies whose records are dispatched, and start the jobs of the store."""
+        """Send the responses whose records are dispatched, and start pending jobs of the store."""
         store, replication = self._store, self.replication
         confirmed = self._parked.take_confirmed(store.dispatched_offset)
         sends = note_times(confirmed, now + self._flush_timeout_ms, self._stats.put_times)
@@ -91,13 +92,14 @@ class LogTurn:
             self._host.run(job, self._job_done)
 
     def _progress(self, store: MessageStore) -> bool:
-        """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
+        """Return whether dispatch advanced since the last call. If not, it is blocked by a bad record, and a timer
+        retries instead of the next turn."""
         stuck = store.dispatched_offset == self._dispatched
         self._dispatched = store.dispatched_offset
         return not stuck
 
     def _not_written(self, written: i64, error: Exception) -> None:
-        """Refuse the sends whose records did not get into the log; the next turn may do better."""
+        """Fail the sends whose records were not written. A later turn may succeed."""
         self._host.failed("a write of the commit log", error)
         text = f"the message could not be written: {error}"
         for entry in self._parked.take_beyond(written):
@@ -110,7 +112,7 @@ class LogTurn:
             self._host.another_turn()
 
     def confirmed(self, entry: ParkedReply) -> None:
-        """The log holds what a parked reply answers for: it goes out unless it waits for a table as well."""
+        """Send a pending reply whose record is in the log, unless it also waits for a table."""
         tables = entry.tables
         if tables is not None and not tables.done:
             tables.confirmed.append(entry)
@@ -121,13 +123,14 @@ class LogTurn:
             self._leave(entry, entry.frame)
 
     def _leave(self, entry: ParkedReply, frame: bytes) -> None:
-        """A parked reply goes out, as it was or with another code."""
+        """Send a pending reply, unchanged or with another code."""
         if entry.after is not None:
             entry.after(frame)
         self._outbox.queue(entry.channel, frame)
 
     def flush_failed(self, error: BaseException) -> None:
-        """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        """Called when a sync of the log failed, so its pages cannot be trusted. Fails all pending sends and stops the
+        broker."""
         if not self.failed:
             self.failed = True
             self._store.stop_writing(str(error))
@@ -136,15 +139,15 @@ class LogTurn:
             self._host.another_turn()
 
     def refuse_parked(self, text: str, *, failed: bool) -> None:
-        """Nobody can say any more that the log holds what sends wait for: refuse them. `failed` counts them as failed
-        writes, which a planned hand-over is not."""
+        """Fail all pending sends, because it is no longer known whether the log will keep their records. `failed`
+        counts them as failed writes; a planned switch of masters does not."""
         for entry in self._parked.take_all():
             if failed:
                 self._stats.put_failed += entry.sends
             self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
 
     def answer_late(self, now: int) -> None:
-        """Answer the sends that have waited for the log too long."""
+        """Complete the sends that have waited too long for the log."""
         late = self._parked.take_late(now)
         note_times(late, now + self._flush_timeout_ms, self._stats.put_times)
         for entry in late:
@@ -152,7 +155,8 @@ class LogTurn:
             self._leave(entry, entry.frame)
 
     def _late_code(self, entry: ParkedReply) -> int:
-        """What a send is told whose time is over: of both, RocketMQ tells the replicas last."""
+        """Return the code for a send that timed out: FLUSH_SLAVE_TIMEOUT takes precedence over FLUSH_DISK_TIMEOUT, as
+        in RocketMQ."""
         if self.replication is not None and self.replication.late(int(entry.offset)):
             return codes.FLUSH_SLAVE_TIMEOUT
         return codes.FLUSH_DISK_TIMEOUT

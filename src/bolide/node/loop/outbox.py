@@ -1,10 +1,10 @@
-"""Frames on their way to the sockets of one node, and requests that wait: for their peer to read, or for another turn.
+"""Outgoing frames of one node, and requests that wait for their peer to read or for another turn.
 
-All frames of a turn leave in one write a connection; only large answers leave at once, so that their memory serves the
-next one while it is still in the processor's cache. While a peer has more than `high` bytes unread nothing of it is
-run and nothing is read from it: what it asked already waits here, in order, so a peer that never reads costs its
-unread bytes, one answer more, and the requests of one read. The same holds for what a turn had no more time for: it
-waits for the next one (`postpone`).
+All frames of a turn are sent in one write per connection. Only large responses are sent immediately, so that their
+memory is reused while it is in the processor's cache. While a peer has more than `high` unread bytes, its requests are
+not run and its socket is not read. Requests that were already read wait here in order. So a peer that never reads costs
+its unread bytes, one more response, and the requests of one read. Requests that exceed the time of a turn also wait
+here, for the next turn (`postpone`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bolide.node.loop.host_protocol import Host
 from bolide.remoting.command import Command
 
 AT_ONCE: Final = 128 * 1024
-"""Bytes for one connection that do not wait for the end of the turn."""
+"""Size in bytes from which frames of a connection are sent before the end of the turn."""
 
 
 @final
 class WaitingRequest:
-    """A request that waits: not begun yet (`again` None), or to be run on by `again`. `since` is when it began to wait
-    for its turn of the loop (ms); -1 when it waits for its peer, or is not to be counted."""
+    """A waiting request. `again` continues it, or is None if it has not started. `since`: time (ms) since which it
+    waits for a turn; -1 if it waits for its peer or is not counted."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class WaitingRequest:
 
 @final
 class Outbox:
-    """Of one executor. `host` writes and stops reading."""
+    """Outgoing frames of one executor. `host` writes and pauses reading."""
 
     def __init__(self, host: Host, high: int) -> None:
         self._host: Host = host
@@ -71,7 +71,7 @@ class Outbox:
             self._dirty.append(channel)
 
     def queue_body(self, channel: Channel, body: list[Buffer]) -> None:
-        """Send these pieces behind the frame queued just now, as they are: a body is not copied on its way."""
+        """Send these pieces after the frame queued last. They are not copied."""
         if not channel.alive:
             return
         channel.bodies = True
@@ -82,7 +82,7 @@ class Outbox:
             self._write(channel)
 
     def write_all(self) -> None:
-        """The end of a turn: one write a connection."""
+        """End of a turn: one write per connection."""
         dirty = self._dirty
         if dirty:
             self._dirty = []
@@ -104,10 +104,10 @@ class Outbox:
         if channel.waits and unread <= self._high:
             self.make_ready(channel)
 
-    # ---- requests that wait
+    # ---- waiting requests
 
     def make_ready(self, channel: Channel) -> None:
-        """Run what waits of this channel in the next turn, after the channels scheduled before it."""
+        """Run the waiting requests of this channel in the next turn, after the channels scheduled before it."""
         if not channel.ready:
             channel.ready = True
             self._ready.append(channel)
@@ -119,11 +119,12 @@ class Outbox:
 
     @property
     def for_next_turn(self) -> int:
-        """Connections with requests that wait for the next turn."""
+        """Number of connections with requests that wait for the next turn."""
         return len(self._ready)
 
     def waiting_for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """How many requests with these codes wait for their turn of the loop, and since when the first does (ms)."""
+        """Return how many requests with these codes wait for a turn, and the time (ms) since which the oldest one
+        waits."""
         count = 0
         first = 0
         for requests in self._waiting.values():
@@ -134,7 +135,8 @@ class Outbox:
         return count, first
 
     def full(self, channel: Channel) -> bool:
-        """True while the peer must read before anything of it is run: also behind what waits already."""
+        """Return whether new requests of this channel must wait: too many unread bytes, or older requests are
+        waiting."""
         return channel.queued > self._high or channel.waits
 
     def wait(self, channel: Channel, waiting: WaitingRequest) -> None:
@@ -146,7 +148,7 @@ class Outbox:
         self._waiting[channel.id].append(waiting)
 
     def caught_up(self, channel: Channel) -> None:
-        """The socket's buffer is nearly empty again; frames of this turn may wait to be written."""
+        """Called when the socket's buffer is nearly empty again. Frames of this turn may not be written yet."""
         frames = channel.queued - channel.unread
         self._left_unread(channel, 0)
         channel.queued = frames
@@ -154,7 +156,7 @@ class Outbox:
             self._host.another_turn()
 
     def take_ready(self) -> list[Channel]:
-        """Channels whose waiting requests may run now."""
+        """Remove and return the channels whose waiting requests may run now."""
         ready = self._ready
         if ready:
             self._ready = []
@@ -163,7 +165,7 @@ class Outbox:
         return ready
 
     def next(self, channel: Channel) -> WaitingRequest | None:
-        """Take the request that has waited longest; None when the peer must read first, or none is left."""
+        """Remove and return the oldest waiting request, or None if there is none or the peer must read first."""
         if not channel.waits or channel.queued > self._high:
             return None
         waiting = self._waiting[channel.id]
@@ -174,7 +176,7 @@ class Outbox:
         return None
 
     def closed(self, channel: Channel) -> None:
-        """A connection is gone."""
+        """Remove a closed connection."""
         self.unread -= channel.unread
         channel.unread = 0
         channel.queued = 0

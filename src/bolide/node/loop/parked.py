@@ -1,4 +1,4 @@
-"""Answers that wait for the log, in the order of the records they answer for."""
+"""Replies that wait for the log, in the order of their records."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NO_DEADLINE: Final = 1 << 62
 
 @final
 class ParkedReply:
-    """An encoded answer, or those to many sends of one read, leaving once the log is confirmed to `offset` (physical
-    end of its records)."""
+    """An encoded response, or the responses to several sends of one read. It is sent once the log is confirmed up to
+    `offset` (physical end of its records)."""
 
     def __init__(
         self,
@@ -36,15 +36,15 @@ class ParkedReply:
         self.deadline: int = deadline
         self.after: Callable[[bytes], None] | None = after
         self.tables: TableWrite | None = tables
-        """What else must be on disk before it leaves."""
+        """Table write that must also be complete before the response is sent."""
         self.first_end: i64 = offset
         """Physical end of the first of its records."""
         self.sends: int = 1
-        """How many sends it answers: `frame` has so many frames."""
+        """Number of sends and of response frames in `frame`."""
 
     def comes_late(self, code: int) -> None:
-        """Answer with a code that says that the record may still be lost. An answer that something else failed stays: a
-        reply is stored also when it could not be pushed, and to a client this code is a success."""
+        """Change successful responses to a code for records that may be lost. A response that reports another failure
+        is kept: a reply message is stored even if its push failed, and the client treats this code as success."""
         frames: list[bytes] = []
         for response in FramedConnection().receive(self.frame):
             if response.code == SUCCESS:
@@ -55,7 +55,7 @@ class ParkedReply:
 
 @final
 class TableWrite:
-    """The write of the tables that one turn changed, and the answers that now wait only for it."""
+    """The write of the tables changed in one turn, and the responses that wait only for it."""
 
     def __init__(self) -> None:
         self.done: bool = False
@@ -65,24 +65,24 @@ class TableWrite:
 
 @final
 class ParkedReplies:
-    """A queue in the order of offsets, in which deadlines grow, too. What is taken out is the caller's."""
+    """Queue in the order of offsets, with ascending deadlines. Methods that return entries remove them."""
 
     def __init__(self) -> None:
         self._waiting: list[ParkedReply] = []
         self._head: int = 0
         self._unwaited: list[ParkedReply] = []
         self.count: int = 0
-        """Answers waiting for confirmation."""
+        """Number of responses that wait for confirmation."""
 
     @property
     def size(self) -> i64:
-        """Bytes of the log between the first and the last record that is waited for."""
+        """Bytes of the log between the first and the last pending record."""
         if self._head >= len(self._waiting):
             return 0
         return self._waiting[len(self._waiting) - 1].offset - self._waiting[self._head].first_end
 
     def add(self, entry: ParkedReply, wait: bool) -> None:
-        """Keep an answer; `wait` False (WAIT=false) leaves with the next write, confirmed or not."""
+        """Add a response. With `wait` False (WAIT=false) it is sent after the next write, confirmed or not."""
         if not wait:
             self._unwaited.append(entry)
             return
@@ -91,15 +91,15 @@ class ParkedReplies:
         end = len(waiting)
         if end > self._head and waiting[end - 1].offset > entry.offset:
             at = self._after(entry.offset)
-            # It answers for an older record, as the second end of a transaction does. At the end of the queue it
-            # would look as if everything before it were confirmed with it.
+            # It belongs to an older record, like a repeated end of a transaction. At the end of the queue it would
+            # imply that everything before it is confirmed.
             entry.deadline = min(entry.deadline, waiting[at].deadline)
             waiting.insert(at, entry)
         else:
             waiting.append(entry)
 
     def _after(self, offset: i64) -> int:
-        """The place after all that answer for this record or an older one; many may come late, so it is halved."""
+        """Binary search: index after the last reply whose offset is at most `offset`."""
         low, high = self._head, len(self._waiting)
         while low < high:
             middle = (low + high) // 2
@@ -110,19 +110,19 @@ class ParkedReplies:
         return low
 
     def take_unwaited(self) -> list[ParkedReply]:
-        """What does not wait for confirmation: the log was written."""
+        """Remove and return the responses that wait only for the write of the log."""
         taken = self._unwaited
         if taken:
             self._unwaited = []
         return taken
 
     def take_confirmed(self, limit: i64) -> list[ParkedReply]:
-        """Answers whose records all lie below `limit`."""
+        """Remove and return the responses whose records all end at or below `limit`."""
         waiting = self._waiting
         head = self._head
         count = len(waiting)
         if head == 0 and count > 0 and waiting[count - 1].offset <= limit:
-            self._waiting = []  # the common case: all of a turn at once, nothing copied
+            self._waiting = []  # common case: all responses of a turn, without copying
             self.count = 0
             return waiting
         stop = head
@@ -133,7 +133,7 @@ class ParkedReplies:
         return taken
 
     def take_late(self, now: int) -> list[ParkedReply]:
-        """Answers whose time is over."""
+        """Remove and return the responses whose deadline has passed."""
         waiting = self._waiting
         stop = self._head
         while stop < len(waiting) and waiting[stop].deadline <= now:
@@ -143,7 +143,7 @@ class ParkedReplies:
         return taken
 
     def take_beyond(self, written: i64) -> list[ParkedReply]:
-        """Answers for records that did not get into the log."""
+        """Remove and return the responses whose records were not written to the log."""
         everything = self.take_all()
         lost: list[ParkedReply] = []
         for entry in everything:
@@ -155,7 +155,7 @@ class ParkedReplies:
         return lost
 
     def take_all(self) -> list[ParkedReply]:
-        """Everything: the log has failed."""
+        """Remove and return all responses, because the log has failed."""
         taken = self._waiting[self._head :] + self._unwaited
         self._waiting = []
         self._unwaited = []
@@ -164,7 +164,7 @@ class ParkedReplies:
         return taken
 
     def next_deadline(self) -> int:
-        """When `take_late` has something to give; NO_DEADLINE for never."""
+        """Return when `take_late` will have a result, or NO_DEADLINE."""
         if self._head < len(self._waiting):
             return self._waiting[self._head].deadline
         return NO_DEADLINE
@@ -183,8 +183,8 @@ class ParkedReplies:
 
 
 def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
-    """Count how long sends took whose answers leave now; `begun` is the deadline of one that would begin now. Those of
-    one turn share their deadline, and are counted together. Returns how many they are."""
+    """Record the durations of completed sends. `begun`: deadline of a send that started now. Sends of one turn share a
+    deadline and are counted together. Return their number."""
     total = 0
     at = 0
     count = len(leaving)
@@ -200,7 +200,8 @@ def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
 
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:
-    """Our own answers with another code: for sends whose flush timed out or failed (rare, so decoded)."""
+    """Return the response frames with another code, for sends whose flush timed out or failed. Rare, so they are
+    decoded."""
     frames: list[bytes] = []
     for response in FramedConnection().receive(frame):
         response.code = code

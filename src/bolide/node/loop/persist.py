@@ -1,7 +1,7 @@
-"""The tables kept as files: config/<name>.json written atomically off the loop, its .bak read if it cannot be read or
-does not match its checksum (`table_sums`).
+"""Stores tables as files: config/<name>.json is written atomically off the loop. Its .bak is loaded if the file is
+unreadable or does not match its checksum (`table_sums`).
 
-RocketMQ's ConfigManager; write and load rules in docs/protocol/store.md 10.
+RocketMQ's ConfigManager; rules of writing and loading in docs/protocol/store.md 10.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bolide.store.errors import StoreDamaged
 from bolide.world.real import THE_WORLD
 
 STEP_S: Final = 0.003
-"""How long the loop encodes a table before it serves its sockets again."""
+"""Maximum time the loop encodes a table before it serves its sockets again."""
 ROWS_AT_ONCE: Final = 16
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 10.0
-"""After a failed write the next try comes this soon, then after twice as long each time, up to this."""
+"""Pause before the first retry of a failed write, and the maximum pause. The pause doubles with each retry."""
 log = logging.getLogger("bolide.persist")
 
 
 class PersistWaiter:
-    """A caller to be told when so many tables are on disk."""
+    """A callback to call when all of its tables are on disk."""
 
     def __init__(self, tables: int, then: Callable[[str], None]) -> None:
         self._left = tables
@@ -50,7 +50,7 @@ class PersistWaiter:
 
 
 def load_reason(table: Table, data: bytes) -> str:
-    """Load stored content into a table; returns why it failed, "" when it did not."""
+    """Load stored content into a table. Return the reason of a failure, or ""."""
     if not data.strip(b"\0 \r\n\t"):
         return "it is empty"
     try:
@@ -61,7 +61,7 @@ def load_reason(table: Table, data: bytes) -> str:
 
 
 class ConfigFiles:
-    """The config/ folder of one store. `tables` is what `Services.persisted` found."""
+    """The config/ folder of one store. `tables`: `Services.persisted`."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class ConfigFiles:
         later: Callable[[float, Callable[[], None]], object] | None = None,
         clock: Callable[[], float] = THE_WORLD.monotonic,
     ) -> None:
-        """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried
-        again."""
+        """`soon` calls on the loop from any thread, `later` after a delay in seconds. Without `later` failed writes are
+        not retried."""
         self._clock = clock
         self._later = later if later is not None else lambda pause, then: None
         self._pauses: dict[str, float] = {}
@@ -88,7 +88,7 @@ class ConfigFiles:
         self._again: dict[str, list[PersistWaiter]] = {}
         self._began: dict[str, float] = {}
         self.writes: Durations = Durations()
-        """How long writes of a table took, from the change to the file; those that failed are not among them."""
+        """Durations of successful table writes, from the change to the file."""
         self.failed_writes: int = 0
         self.damaged: int = 0
         """Number of tables that `load` read from their .bak, because the file could not be read or did not match."""
@@ -98,12 +98,12 @@ class ConfigFiles:
         return f"{self._folder}/{name}.json"
 
     def load(self) -> list[str]:
-        """Give every table its stored content; returns the names read. An unreadable file falls back to its .bak.
+        """Load every table from its file, or from its .bak if the file is unreadable. Return the loaded names.
 
         Raises `StoreDamaged` for a table that exists and cannot be read: starting empty would overwrite it.
         """
         self._files.make_dir(self._folder)
-        # A folder whose own name is not on disk is gone after a power cut, with every table in it.
+        # Without a durable name, the folder and all its tables would be lost in a power failure.
         self._files.sync_dir(posixpath.dirname(self._folder))
         loaded = []
         for name, table in self._tables.items():
@@ -113,7 +113,7 @@ class ConfigFiles:
         return loaded
 
     def _load(self, name: str, table: Table) -> bool:
-        """False when there is no such file."""
+        """Return False if there is no such file."""
         path = self.path(name)
         wrong = ""
         for candidate in (path, path + ".bak"):
@@ -132,10 +132,11 @@ class ConfigFiles:
         return False
 
     def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
-        """Write these tables in the pool as they are now, then call `then(error)` on the loop; "" when all are on disk.
+        """Write the current content of these tables in the pool, then call `then(error)` on the loop. `error` is "" on
+        success.
 
-        A table that changes while it is written is written once more, for all changes together. A write that fails is
-        tried again until it succeeds.
+        A table that changes during its write is rewritten once for all changes. A failed write is retried until it
+        succeeds.
         """
         known = [name for name in sorted(names) if name in self._tables]
         for name in sorted(names.difference(known)):
@@ -148,15 +149,15 @@ class ConfigFiles:
                 self._start(name, [waiting], pool)
 
     def stop(self) -> None:
-        """Begin no more writes: the pool is about to close, and `write_all_now` writes what is left."""
+        """Start no more writes. The pool is about to close, and `write_all_now` writes the rest."""
         self._stopped = True
 
     def write_now(self, name: str) -> None:
-        """Write a table, waiting for the disk: at the start. Raises `FileFailed`."""
+        """Write a table and wait for the disk. Used at startup. Raises `FileFailed`."""
         self._sums.write(self.path(name), self._tables[name].encode())
 
     def write_all_now(self) -> None:
-        """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
+        """Write every changed table and wait for the disk. Used at shutdown, after the pool is closed."""
         for name, table in self._tables.items():
             try:
                 if data := table.encode():
@@ -171,10 +172,10 @@ class ConfigFiles:
         self._encode(name, pool)
 
     def _encode(self, name: str, pool: Pool) -> None:
-        """Encode what changed, one step a turn of the loop, so that a long table holds up nothing else."""
+        """Encode changes in steps of one per turn, so that a long table does not block the loop."""
         try:
             content = self._encoded(self._tables[name])
-        except Exception as raised:  # those who wait are told
+        except Exception as raised:  # reported to the waiters
             error = f"{self.path(name)} could not be encoded: {type(raised).__name__}: {raised}"
             self._soon(lambda: self._written(name, error, pool))
             return
@@ -184,7 +185,7 @@ class ConfigFiles:
             self._submit(name, pool, content)
 
     def _encoded(self, table: Table) -> bytes | Text | None:
-        """The text of a table; None when it needs another step."""
+        """Return the text of a table, or None if it needs another step."""
         end = self._clock() + STEP_S
         while not table.step(ROWS_AT_ONCE):
             if self._clock() >= end:
@@ -199,7 +200,7 @@ class ConfigFiles:
         error = ""
         try:
             self._sums.write(self.path(name), content if isinstance(content, bytes) else content.join())
-        except Exception as raised:  # those who wait are told
+        except Exception as raised:  # reported to the waiters
             error = f"{self.path(name)} could not be written: {raised}"
         try:
             self._soon(lambda: self._written(name, error, pool))

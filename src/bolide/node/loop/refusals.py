@@ -1,8 +1,7 @@
-"""One line in the log for each request that is refused, so that an operator sees who asks for what cannot be.
+"""Logs each rejected request, so that operators see which clients fail and why.
 
-Answers that belong to the ordinary course (a pull that found nothing, an offset not stored yet) are not refusals: the
-row of a request code names them. A
-flood of refusals must not become a flood of lines: beyond a number a second they are counted, and the count is told.
+Error responses of normal operation (a pull without result, an offset not stored yet) are not logged: the route of a
+request code lists them. Lines are limited per second. The rest is counted, and the count is logged.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from bolide.remoting.command import Command
 
 LINES_A_SECOND: Final = 100
 LONGEST_REMARK: Final = 200
-"""Characters of a remark that are written; a remark may quote what the peer sent."""
+"""Maximum length of a logged remark. A remark may quote the request."""
 
 
 class Refusals:
-    """Writes the lines of one node."""
+    """Logs the rejected requests of one node."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -28,7 +27,7 @@ class Refusals:
         self._untold = 0
 
     def note(self, remote: str, request: Command, response: Command, now: int) -> None:
-        """Tell of a refusal. `remote`: the peer's address; `now`: ms since the epoch."""
+        """Log a rejected request. `remote`: address of the client; `now`: ms since the epoch."""
         second = now // 1000
         if second != self._second:
             if self._untold:
@@ -48,6 +47,6 @@ class Refusals:
 
 
 def one_line(text: str) -> str:
-    """The beginning of a text that came from a peer, without what could begin a line of its own."""
+    """Return the start of a text from a peer, without characters that could start a new line."""
     shown = text[:LONGEST_REMARK] + ("..." if len(text) > LONGEST_REMARK else "")
     return "".join(char if char.isprintable() else "?" for char in shown)

@@ -1,7 +1,7 @@
-"""Requests that are run once more: held pulls that woke, cold ones whose bytes were loaded, those whose peer has read.
+"""Runs requests again: held pulls that woke, cold requests whose data was loaded, and requests whose peer has read.
 
-Whatever runs again first asks the outbox whether its peer can take another answer, so a peer that does not read is
-not given the messages that arrive meanwhile.
+Each request first checks in the outbox whether its peer accepts another response. So a peer that does not read receives
+no messages in the meantime.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import NO_CODES
 
 WAITING_MS: Final = 15
-"""What requests that waited for their turn may take of it, and pulls that woke in a turn before."""
+"""Maximum time per turn for requests that waited for a turn, and for pulls that woke in an earlier turn."""
 WOKEN_MS: Final = 1
-"""What pulls that woke may take of the turn in which they woke: their answers leave at its end."""
+"""Maximum time for woken pulls in the turn in which they woke. Their responses are sent at its end."""
 REST_MS: Final = 5
-"""What the rest of them may take of each turn after it."""
+"""Maximum time per later turn for the remaining woken pulls."""
 MOST_WOKEN: Final = 20_000
-"""So many pulls that woke may wait for a turn. Beyond that, nothing is read from their peers until they have run."""
+"""Maximum number of woken pulls that wait for a turn. Above it, their peers are not read until they have run."""
 WOKEN_AT_ONCE: Final = 16
-"""Pulls that woke are run so many at a time before the clock is read."""
+"""Number of woken pulls to run before the clock is read."""
 COLD_ROUNDS: Final = 8
-"""Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
+"""Maximum number of runs of a request whose data left memory again. After that it fails with an error."""
 
 
 @final
 class Resumer:
-    """Of one executor, which lends its own ways of beginning, settling and failing a request."""
+    """Resumed requests of one executor, which provides the functions to start, settle and fail a request."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class Resumer:
         self._failed: Callable[[Channel, Command, Exception], None] = failed
         self._look: Callable[[int, int], None] = look
         self.clock: Callable[[], int] = _no_clock
-        """What the time is by now, within a turn."""
+        """Returns the current time within a turn."""
         self.cold_reads: Durations = Durations()
-        """How long requests waited for what was not in memory."""
+        """Durations for which requests waited for data that was not in memory."""
         self._woken: deque[HeldPull] = deque()
 
     @property
     def woken_left(self) -> int:
-        """Pulls that woke and wait for a turn."""
+        """Number of woken pulls that wait for a turn."""
         return len(self._woken)
 
     def held(self, held: HeldPull, now: int) -> None:
-        """Run a held pull once more, with holding off."""
+        """Run a held pull again. It is not held a second time."""
         self._run(held.channel, held.command, held.again, COLD_ROUNDS, now)
 
     def cold(self, channel: Channel, command: Command, cold: Cold, rounds: int) -> None:
-        """Have what a pull needs read into memory, then run it again."""
+        """Load the missing data of a request into memory, then run the request again."""
         if rounds == 0:
             text = "the records asked for could not be kept in memory long enough to be sent: try again"
             self._settle(channel, command, Reply(make_response(command, SYSTEM_ERROR, text)), 0)
@@ -85,8 +85,8 @@ class Resumer:
         self._host.load(cold.extents, loaded, cold.fetched)
 
     def serve(self, ready: list[Channel]) -> None:
-        """Run what waits of these channels within the budget of a turn. The rest comes first in the next turn, before
-        the channel that used up this one."""
+        """Run the waiting requests of these channels within the time limit of a turn. The rest runs first in the next
+        turn, before the channel that used up this one."""
         now = self.clock()
         end = now + WAITING_MS
         at = 0
@@ -102,7 +102,8 @@ class Resumer:
                 return
 
     def _run_waiting(self, channel: Channel, now: int, end: int) -> int:
-        """Run until nothing of the channel waits, the peer must read, or the time is over; returns the time then."""
+        """Run requests of the channel until none is left, the peer must read, or the time limit is reached. Return the
+        time."""
         while channel.alive:
             waiting = self._outbox.next(channel)
             if waiting is None:
@@ -119,7 +120,7 @@ class Resumer:
         return now
 
     def woken(self, pulls: list[HeldPull], now: int) -> None:
-        """Run held pulls again; when there are very many, the rest run in the next turns."""
+        """Run held pulls again. If there are very many, the rest runs in the next turns."""
         if not pulls:
             return
         self._woken.extend(pulls)
@@ -162,7 +163,7 @@ class Resumer:
     ) -> None:
         try:
             outcome = again(now)
-        except Exception as error:  # the same boundary as the executor's: a fault is an answer, not a crash
+        except Exception as error:  # same boundary as in the executor: a fault becomes an error response, not a crash
             self._failed(channel, command, error)
             return
         if isinstance(outcome, Cold):

@@ -1,5 +1,5 @@
-"""The gate before the handlers: holds sends against what is parked right now, as `broker.core.overload` decides, and
-pulls against what peers have left unread."""
+"""Admission control before the handlers: limits sends by the pending replies, as `broker.core.overload` decides, and
+pulls by the unread bytes of peers."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from bolide.remoting.command import Command, make_response
 
 @final
 class SendGate:
-    """`busy` is the remark with which sends are refused until the next look; "" lets them in."""
+    """`busy`: remark with which sends are rejected until the next `look`; "" if they are accepted."""
 
     def __init__(self, options: BrokerOptions, parked: ParkedReplies, patience_ms: int) -> None:
-        """`patience_ms`: how long each send waits before its answer is late."""
+        """`patience_ms`: time after which the response of a send is overdue."""
         self.busy: str = ""
         self._overload: Overload = Overload(options)
         self.max_unread: int = options.connections.client_write_buffer_total
-        """Bytes that all peers together may leave unread before pulls are sent away."""
+        """Maximum unread bytes of all peers before pulls are rejected."""
         self._parked: ParkedReplies = parked
         self._patience_ms: int = patience_ms
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over other limits."""
+        """Apply new limits."""
         self._overload.configure(options)
         self.max_unread = options.connections.client_write_buffer_total
 
     def look(self, now: int, lag: int) -> None:
-        """Before the commands of one read, which waited `lag` ms for their turn of the loop."""
+        """Update `busy` before the commands of a read are run. `lag` is how long they waited for the loop, in ms."""
         parked = self._parked
         self.busy = self._overload.remark(parked.count, int(parked.size), self.oldest(now), lag)
 
     def oldest(self, now: int) -> int:
-        """How long (ms) the first of the sends that wait for the log has waited; 0 without any."""
+        """Return how long (ms) the oldest pending send has waited for the log, or 0 if none is pending."""
         parked = self._parked
         return now - parked.next_deadline() + self._patience_ms if parked.count > 0 else 0
 
 
 def busy(command: Command, remark: str) -> Command:
-    """The answer that sends a client away for a moment."""
+    """Return the response that asks a client to retry later."""
     return make_response(command, SYSTEM_BUSY, remark)
 
 
 def later(command: Command, why: str) -> Command:
-    """The answer to a pull that cannot be served or held right now. Java's clients retry after 20 ms, but after 3 s for
-    any other refusal; Java's own broker has neither limit and never sends this answer."""
+    """Return the response to a pull that can be neither served nor held now. Java's clients retry after 20 ms, but
+    after 3 s for any other error. Java's broker has neither limit and never sends this response."""
     return make_response(command, FLOW_CONTROL, f"[FLOW_CONTROL]{why}: pull again in a moment")

@@ -1,7 +1,7 @@
-"""The services of one daemon: the table of its request codes, one heap of due times, the hooks each of them has.
+"""The services of one server: the table of request codes, a heap of due times, and the hooks of each service.
 
-A new service is one more element of the list given to `Services`. Which hooks it overrides is looked up once here, so
-a turn pays nothing for the others.
+A new service is one more element of the list passed to `Services`. Overridden hooks are looked up once here, so a turn
+has no cost for the others.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from bolide.store.background.arrival import Arrival
 
 BrokerTable: TypeAlias = RequestTable[Channel, Outcome]
 TICK_BUDGET: Final = 1000
-"""Records a tick may handle before the loop gets its turn back."""
+"""Maximum number of records that one tick may handle."""
 TICKS_MS: Final = 15
-"""How long all ticks of one turn may take; the rest run in the next."""
+"""Maximum time for all ticks of one turn. The rest runs in the next turn."""
 TOO_FEW: Final = AtMaster(codes.SYSTEM_ERROR, "in-sync replicas not enough")
-"""What a master answers what it would store with fewer replicas in sync than minInSyncReplicas."""
+"""Error response of a master whose in-sync replicas are fewer than minInSyncReplicas."""
 FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
-"""After turns in which something happened every service is asked again when it is due, at most this often: what one
-service does may give another something to do (a pull commits an offset, which is to be written)."""
+"""Minimum interval between reviews of all due times. They follow turns with activity, because the work of one service
+may create work of another (a pull commits an offset, which must be written)."""
 
 
 @final
 class Timed:
-    """One service that wants ticks, and when it wants the next."""
+    """A service that uses ticks, and the time of its next tick."""
 
     def __init__(self, service: Service) -> None:
         self.service: Service = service
         self.at: int | None = None
         self.not_before: int = 0
-        """When the last tick was; one that failed is not tried again before this, which is later."""
+        """Time of the last tick. After a failed tick: earliest time of the next one."""
 
 
 @final
 class Services:
-    """All services of a broker, looked up once at start.
+    """All services of a broker, looked up once at startup.
 
-    `handlers` maps each request code to what answers it. The sets of codes are those for which a rule of the rows
-    (remoting/request_routes.py) holds.
+    `handlers` maps request codes to handlers. Each set of codes contains the codes whose routes satisfy a rule
+    (remoting/request_routes.py).
     """
 
     def __init__(self, services: Sequence[Service]) -> None:
@@ -70,7 +70,7 @@ class Services:
             code: row.at_master for code, row in self.table.rows.items() if row.at_master is not None
         }
         self.refused: dict[int, AtMaster] = {}
-        """Codes that the broker refuses in its role; nothing on a master."""
+        """Codes that the broker rejects in its current role. Empty on a master."""
         self._role_hooks: list[Callable[[Role, int], None]] = [
             service.role_changed for service in services if type(service).role_changed is not Service.role_changed
         ]
@@ -83,7 +83,7 @@ class Services:
         self.configured: list[Callable[[BrokerOptions], None]] = [
             service.configure for service in services if type(service).configure is not Service.configure
         ]
-        """Those that read a setting which may change while the broker runs."""
+        """Hooks of services that read a live setting."""
         self.persisted: dict[str, Table] = {}
         for service in services:
             if isinstance(service, Table):
@@ -96,19 +96,19 @@ class Services:
         self._heap: list[tuple[int, int]] = []
         self._reviewed: int = 0
         self.clock: Callable[[], int] | None = None
-        """What the time is by now, within a turn; None = ticks may take any time."""
+        """Returns the current time within a turn. None: ticks are not limited."""
         self.touched: bool = False
-        """Set when something happened: what is due may have moved."""
+        """Set after activity: due times may have changed."""
 
     def start(self, now: int) -> None:
-        """Ask every service when it wants its tick."""
+        """Query every service for the time of its next tick."""
         self.touched = False
         self._reviewed = now
         for index in range(len(self._timed)):
             self._ask(index, now)
 
     def serve_as(self, role: Role) -> None:
-        """Refuse from here on what a broker of this role leaves to its master."""
+        """Update the table of rejected request codes for a role."""
         self.refused.clear()
         if role.short:
             self.refused.update(dict.fromkeys(self._need_replicas, TOO_FEW))
@@ -118,25 +118,25 @@ class Services:
                     self.refused[code] = (role.may_act and refusal.where_acting) or refusal
 
     def refuse_all(self, remark: str) -> None:
-        """Answer no request until the next `serve_as`."""
+        """Reject all requests until the next `serve_as`."""
         answer = AtMaster(codes.SYSTEM_BUSY, remark)
         self.refused.update(dict.fromkeys(self.handlers, answer))
 
     def role_changed(self, role: Role, now: int) -> None:
-        """The role changed while the broker runs: tell the services, and ask each when it is due now."""
+        """Notify the services of a changed role, and update their due times."""
         self.serve_as(role)
         for hook in self._role_hooks:
             hook(role, now)
         self.start(now)
 
     def wake(self, service: object, now: int) -> None:
-        """Ask one service again: what it waits for has moved."""
+        """Update the due time of one service."""
         timed = self._by_service.get(id(service))
         if timed is not None:
             self._ask(self._timed.index(timed), now)
 
     def next_due(self) -> int | None:
-        """When `tick` is wanted next (ms since epoch), or None."""
+        """Return when to call `tick` next (ms since the epoch), or None."""
         at = self._earliest()
         if self.touched:
             review = self._reviewed + REVIEW_MS
@@ -148,11 +148,11 @@ class Services:
             at, index = self._heap[0]
             if self._timed[index].at == at:
                 return at
-            heapq.heappop(self._heap)  # superseded by a later answer of the same service
+            heapq.heappop(self._heap)  # superseded by a newer due time of the same service
         return None
 
     def tick(self, now: int, failed: Callable[[Service, BaseException], None]) -> int:
-        """Run every tick that is due; returns how many ran. A tick that raises is reported and asked again later."""
+        """Run every due tick. Return how many ran. A tick that raises is reported, and repeated after a pause."""
         if self.touched and now >= self._reviewed + REVIEW_MS:
             self.start(now)
         ran = 0
@@ -166,7 +166,7 @@ class Services:
             try:
                 timed.service.tick(now, TICK_BUDGET)
                 again.append(index)
-            except Exception as error:  # one service's fault must not stop the others' clocks
+            except Exception as error:  # a fault in one service must not stop the ticks of others
                 failed(timed.service, error)
                 timed.not_before = now + FAILED_PAUSE_MS
                 self._push(index, timed.not_before)
@@ -174,11 +174,12 @@ class Services:
             if clock is not None and clock() >= end:
                 break
         for index in again:
-            # After all that waits: work that stays due at a time long past would come first in every turn.
+            # Queue it behind other overdue services: a service that stays overdue would otherwise run first in every
+            # turn.
             self._timed[index].not_before = now
             self._ask(index, now)
         if ran:
-            self.touched = True  # what one did may make another due: the store flushes what a delivery appended
+            self.touched = True  # One tick may make another service due: the store flushes a delivery.
         return ran
 
     def _ask(self, index: int, now: int) -> None:
@@ -189,7 +190,7 @@ class Services:
             return
         at = max(at, timed.not_before)
         waits = timed.at is not None and timed.at <= now
-        if at != timed.at and not (waits and at <= now):  # what is due already keeps its place
+        if at != timed.at and not (waits and at <= now):  # an overdue service keeps its position
             self._push(index, at)
 
     def _push(self, index: int, at: int) -> None:

@@ -1,5 +1,4 @@
-"""The store as a service (its upkeep runs between turns), and what it notices in the log: records passed over, upkeep
-that failed, why sends are refused."""
+"""Runs the store's maintenance between turns, and logs skipped records, failed maintenance and rejected sends."""
 
 from __future__ import annotations
 
@@ -11,26 +10,26 @@ from bolide.store.message_store import MessageStore
 
 LOOK_MS: Final = 1000
 SAME_AGAIN_MS: Final = 60_000
-"""A problem that is found every second is logged this often."""
+"""Interval at which a lasting problem is logged."""
 
 
 class StoreUpkeep(Service):
-    """Gives the store its ticks."""
+    """Runs the ticks of the store."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
 
     def due(self, now: int) -> int | None:
-        """When the store wants its next tick."""
+        """Return when the store needs its next tick."""
         return int(self._store.due(now))
 
     def tick(self, now: int, budget: int) -> None:
-        """One step of upkeep."""
+        """Run one step of maintenance."""
         self._store.tick(now, budget)
 
 
 class StoreWatch(Service):
-    """A service without requests: it looks once a second. `log` is a logger."""
+    """Checks the store once per second. Serves no requests. `log`: a logger."""
 
     def __init__(self, store: MessageStore, log: logging.Logger, now: int) -> None:
         self._store = store
@@ -41,11 +40,11 @@ class StoreWatch(Service):
         self._problem_at = 0
 
     def due(self, now: int) -> int | None:
-        """Once a second."""
+        """Return the time of the next check."""
         return self._next
 
     def tick(self, now: int, budget: int) -> None:
-        """One line for each thing that is new."""
+        """Log each new problem once."""
         self._next = now + LOOK_MS
         store = self._store
         for skip in store.reput.take_skips():

@@ -1,13 +1,13 @@
 """Checksums of the tables' files, each in a file next to its table: config/topics.json.crc for config/topics.json.
 
-RocketMQ ignores that file. It lists the checksums of the last contents, the newest first, and ends with its own:
+RocketMQ ignores this file. It lists the checksums of the last contents, newest first, and ends with its own checksum:
 
     <size>-<CRC-32> <size>-<CRC-32> ... <CRC-32 of the text before>
 
-It is written before the table, with the checksums of the content to write, the one before it, and the `.bak`. So a
+It is written before the table, with the checksums of the new content, of the previous content, and of the `.bak`. So a
 crash between the two writes leaves a table whose checksum is listed. A table that matches no listed checksum is
-damaged, unless it is indented: Bolide does not indent, RocketMQ and editors do, so one of them has written it since.
-A start compares nothing if the file is missing or damaged.
+damaged, unless it is indented: Bolide does not indent, but RocketMQ and editors do, so one of them has written it
+since. Startup compares nothing if the file is missing or damaged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The loop's turns: when one ends and when the next tick is due. All of one turn is written and sent at once."""
+"""Schedules the turns of the event loop: the end of a turn and the next tick. All work of a turn is written and sent
+together."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ from bolide.node.loop.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
 FAILED_WAIT_MS = 1_000
-"""Time to the next timer after a turn with an internal error: a lasting error does not fill the log, and what the turn
-left undone is done then at the latest."""
+"""Time until the next timer after a turn with an internal error. It limits log lines of a lasting error, and the time
+until unfinished work continues."""
 PAUSED_MS = 20
-"""Time between turns while nothing is done by the clock."""
+"""Time between turns while ticks are disabled."""
 TICKS_AT_ONCE = 16
-"""Turns that may follow one another without a pause because something is due; then the loop waits for a millisecond."""
+"""Maximum number of consecutive turns without a pause because work is due. After them, the loop pauses for a
+millisecond."""
 READS_MS = 20
-"""Time for what was read in one turn; the rest waits for the next turns, connection by connection."""
+"""Maximum time for requests read in one turn. The rest waits for later turns, connection by connection."""
 
 
 @final
 class Turns:
-    """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
+    """Schedules `end_of_turn` once per loop turn, and keeps one timer for the earliest due time."""
 
     def __init__(
         self,
@@ -34,7 +36,7 @@ class Turns:
         clock: Clock,
         on_clock_set: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_clock_set` is called with the clock's new offset when the wall clock was set."""
+        """`on_clock_set` is called with the clock's new offset after the wall clock was changed."""
         self.executor: Executor = executor
         executor.set_clock(clock.now)
         self.clock: Clock = clock
@@ -43,9 +45,9 @@ class Turns:
         self._scheduled: bool = False
         self._stopped: bool = False
         self.ticking: bool = True
-        """False: nothing is done by the clock."""
+        """Whether ticks are enabled."""
         self.still: bool = False
-        """True while another thread works on the store: nothing here touches it, and what was read waits."""
+        """Whether another thread is working on the store. Then no turn uses the store, and requests wait."""
         self._reading: bool = False
         self._began: int = 0
         self._turn_times: Durations = executor.stats.turns
@@ -54,17 +56,17 @@ class Turns:
         self._timer_at: int = NO_DEADLINE
         self._rings_at: int = 0
         self._ticks: bool = False
-        """True when the next turn ticks: something was due already when the last one ended."""
+        """Whether the next turn runs ticks, because work was already due when the last one ended."""
         self._at_once: int = 0
         self._end: Callable[[], None] = self._end_of_turn
         self._ring: Callable[[], None] = self._on_timer
 
     def now(self) -> int:
-        """Milliseconds since the epoch; never jumps."""
+        """Return the time in ms since the epoch. Never jumps."""
         return self.clock.now()
 
     def lag(self, now: int) -> int:
-        """How long (ms) what is read now has waited since this turn's first read: all of it was ready then."""
+        """Return the time since the first read of this turn in ms. The first call in a turn starts the measurement."""
         if not self._reading:
             self._reading = True
             self._began = now
@@ -72,18 +74,18 @@ class Turns:
         return now - self._began
 
     def late(self) -> int:
-        """The time (ms) once the turn has used its time for what it read; -1 before."""
+        """Return the time (ms) if the turn has used its time for reads, else -1."""
         now = self.clock.now()
         return now if now - self._began >= READS_MS else -1
 
     def schedule(self) -> None:
-        """End this turn when every socket that was ready has been read."""
+        """End this turn after every ready socket has been read."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._end)
 
     def flushed(self, target: int) -> None:
-        """The flush thread is done: the log is on disk up to `target`. What this confirms may be due soon."""
+        """Called when the flush thread has synced the log up to `target`. Work that this confirms may soon be due."""
         now = self.now()
         wait = FAILED_WAIT_MS
         try:
@@ -93,11 +95,11 @@ class Turns:
             self._arm(wait, self.now())
 
     def start(self) -> None:
-        """Begin to keep time."""
+        """Start the timer."""
         self._arm(1, self.now())
 
     def stop(self) -> None:
-        """Keep time no more."""
+        """Stop the timer."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -117,13 +119,13 @@ class Turns:
             self._finish(self.now(), began)
 
     def _finish(self, now: int, began: int) -> None:
-        """End the turn that began at `began` (ms)."""
+        """End the turn that started at `began` (ms)."""
         self._scheduled = False
         self._reading = False
         if self._stopped:
-            return  # threads are being joined; what is left is written by the stop itself
+            return  # threads are being joined; the shutdown writes the rest
         if self.still:
-            self.executor.outbox.write_all()  # refusals
+            self.executor.outbox.write_all()  # error responses
             self._arm(FAILED_WAIT_MS, now)
             return
         least = FAILED_WAIT_MS
@@ -152,25 +154,25 @@ class Turns:
         try:
             self._tick(began)
         finally:
-            # What was done is written and answered, and the clock runs on.
+            # Write and send the results, and set the next timer.
             self._finish(self.now(), min(began, self._began) if self._reading else began)
 
     def _arm(self, least: int, now: int) -> None:
-        """Have the timer ring when something is due, in `least` ms at the soonest."""
+        """Set the timer to the next due time, but at least `least` ms from now."""
         if not self.ticking:
             at = now + PAUSED_MS
         else:
             at = self.executor.next_due()
         if least == FAILED_WAIT_MS:
-            at = min(at, now + least)  # for what the turn left undone: pulls that woke, frames to be written
+            at = min(at, now + least)  # for unfinished work of the turn: woken pulls, frames to write
         if at >= self._timer_at or self._stopped:
-            return  # the timer set rings early enough; it looks again then
+            return  # the current timer fires early enough and is then set again
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._timer_at = at
         if at <= now and least <= 1 and self._at_once < TICKS_AT_ONCE:
-            # In the next turn, before which sockets are read: long work needs no pauses.
+            # Run in the next turn, before which sockets are read. Long work needs no pauses.
             self._at_once += 1
             self._ticks = True
             self.schedule()

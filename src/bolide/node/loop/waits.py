@@ -1,4 +1,4 @@
-"""Tells the services what waits in the loop. Implements `broker.core.waiting.WhatWaits`."""
+"""Reports to services how much work is pending in the loop. Implements `broker.core.waiting.WhatWaits`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from bolide.node.loop.executor import Executor
 
 
 class Waits:
-    """Of one executor."""
+    """Pending work of one executor."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
     def for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """Requests that a turn had no more time for."""
+        """Return the number of requests with these codes that wait for a turn, and the time since which the oldest one
+        waits."""
         return self._executor.outbox.waiting_for_turn(codes)
 
     def oldest_send(self, now: int) -> int:
-        """Of those whose answer waits for the log."""
+        """Return how long (ms) the oldest pending send has waited for the log."""
         return self._executor.gate.oldest(now)

@@ -1,4 +1,4 @@
-"""A wait for something that a stop needs, which may never come."""
+"""Waits for a condition at shutdown, with a time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOOK_S: Final = 0.005
 
 
 async def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until something holds; False when it does not within the time."""
+    """Poll `condition` until it is true. Return False after `seconds`."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not condition():
         if asyncio.get_running_loop().time() > deadline:

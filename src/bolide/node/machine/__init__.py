@@ -1,1 +1,1 @@
-"""What a node has of its machine: clocks, disk, memory, open files, and small files it keeps."""
+"""Access of a node to its host: clocks, disk, memory, open files, and small state files."""

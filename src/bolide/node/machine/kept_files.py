@@ -1,6 +1,6 @@
-"""Small files that a daemon keeps up to date off its loop: the newest content of each, tried again until it is on disk.
+"""Writes small state files off the loop. Retries until the newest content of each is on disk.
 
-The name server keeps its keys and values and its settings in this way.
+The name server stores its key-value configuration and its settings in this way.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bolide.node.machine.node_world import NodeWorld
 
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 10.0
-"""After a failed write the next try comes this soon, then after twice as long each time, up to this."""
+"""Pause before the first retry of a failed write, and the maximum pause. The pause doubles with each retry."""
 
 
 class KeptFiles:
-    """The files of one daemon, by path. `log` gets a line when one cannot be written, and one when it can again."""
+    """State files of one server, by path. Failures and recoveries are logged."""
 
     def __init__(self, world: NodeWorld, log: logging.Logger) -> None:
         self._files = world.files
@@ -33,14 +33,14 @@ class KeptFiles:
         self._stopping = False
 
     def latest(self, path: str) -> bytes | None:
-        """The newest content of this file, which may not be on disk yet. None when nothing was written."""
+        """Return the newest content of a file, which may not be on disk yet, or None if there is none."""
         wanted = self._wanted.get(path)
         return wanted[0] if wanted is not None else self._under_way.get(path) or self._files.read_file(path)
 
     def write(self, path: str, data: bytes, then: Callable[[str], None]) -> None:
-        """Give the file this content, then call `then(error)` on the loop; "" when it is on disk.
+        """Write this content, then call `then(error)` on the loop. `error` is "" on success.
 
-        What comes while it is written shares the next write.
+        Calls during a write share the next write.
         """
         waiting = self._wanted[path][1] if path in self._wanted else []
         waiting.append(then)
@@ -51,7 +51,7 @@ class KeptFiles:
             self._tasks[path] = asyncio.create_task(self._keep(path, wake))
 
     async def stop(self) -> None:
-        """Try once more to write what is not on disk, and end."""
+        """Stop after a last attempt to write pending content."""
         self._stopping = True
         for wake in self._wakes.values():
             wake.set()
@@ -86,13 +86,13 @@ class KeptFiles:
         self._tasks.pop(path)
 
     def _write(self, path: str, data: bytes) -> str:
-        """Why it could not be written, "" when it was; in a thread."""
+        """Write a file in a thread. Return the reason of a failure, or ""."""
         folder = posixpath.dirname(path)
         try:
             above = posixpath.dirname(folder)
             fresh = posixpath.basename(folder) not in self._files.list_dir(above)
             self._files.make_dir(folder)
-            if fresh:  # otherwise a power cut takes the new folder with the file
+            if fresh:  # otherwise a power failure could remove the new folder with the file
                 self._files.sync_dir(above)
             self._files.write_file(path, data)
         except (BolideError, OSError) as error:
@@ -101,7 +101,7 @@ class KeptFiles:
 
 
 async def woken(wake: asyncio.Event, seconds: float) -> None:
-    """Wait for the event, at most so long."""
+    """Wait for the event for at most this time."""
     try:
         async with asyncio.timeout(seconds):
             await wake.wait()

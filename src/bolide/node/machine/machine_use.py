@@ -1,4 +1,4 @@
-"""What a broker has of its machine: disk, memory, open files."""
+"""Resource use of a broker: disk, memory, open files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bolide.store.options import Resources
 
 
 def machine_use(world: NodeWorld, root: str) -> MachineUse:
-    """What runtime info and /metrics tell of the machine. On any thread."""
+    """Return the resource use for runtime info and /metrics. Thread-safe."""
     total, free = world.disk_space(root)
     return MachineUse(total, free, world.allocated_blocks())
 
 
 def store_resources(world: NodeWorld) -> Resources:
-    """What the machine gives the store."""
+    """Return the resources of the host that the store may use."""
     return Resources(memory_bytes=world.memory_bytes(), max_open_files=share_of_store(world.max_open_files()))

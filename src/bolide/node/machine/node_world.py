@@ -1,4 +1,4 @@
-"""The world around a node: a client's, and what only a server needs of its machine."""
+"""Environment of a node: the environment of a client, and resources that only a server needs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from bolide.world.real import RealWorld
 
 
 class NodeWorld(World, Protocol):
-    """A `World` with a disk for a store."""
+    """A `World` with a disk."""
 
     @property
     def files(self) -> Files:
-        """The disk, with a store's files and all others of the node."""
+        """The file system of the store and of all other files of the node."""
 
     def clock(self) -> Clock:
-        """A clock that begins now."""
+        """Return a clock that starts now."""
 
     def memory_bytes(self) -> int:
-        """Memory of the machine; 0 where it is not known. What counts as "in memory" depends on it."""
+        """Return the memory of the host in bytes, or 0 if unknown. It determines which data is assumed to be in
+        memory."""
 
     def max_open_files(self) -> int:
-        """How many files and connections this process may have open."""
+        """Return the maximum number of open files and connections of this process."""
 
     def disk_space(self, path: str) -> tuple[int, int]:
-        """Total and free bytes of the file system that holds a path."""
+        """Return total and free bytes of the file system that contains a path."""
 
     def allocated_blocks(self) -> int:
-        """Blocks of memory that the objects of this process occupy: a count that rises where something leaks."""
+        """Return the number of memory blocks used by objects of this process. A growing number indicates a leak."""
 
 
 class RealNodeWorld(RealWorld):
-    """This machine. `files` and `clock` may be others, in tests of one fault."""
+    """The real environment. Tests replace `files` or `clock`."""
 
     def __init__(self, files: Files | None = None, clock: Clock | None = None) -> None:
         super().__init__()
@@ -46,30 +47,30 @@ class RealNodeWorld(RealWorld):
 
     @property
     def files(self) -> Files:
-        """The machine's file system."""
+        """The file system of the host."""
         return self._files
 
     def clock(self) -> Clock:
-        """The clock of the machine, which compiled code reads by a native call."""
+        """Return the clock of the host, which compiled code reads by a native call."""
         return self._clock if self._clock is not None else Clock()
 
     def memory_bytes(self) -> int:
-        """Physical memory."""
+        """Return the physical memory."""
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError, AttributeError):
             return 0
 
     def max_open_files(self) -> int:
-        """The limit of this process, raised as far as it goes."""
+        """Raise the limit of this process as far as possible, and return it."""
         return raise_limit()
 
     def disk_space(self, path: str) -> tuple[int, int]:
-        """What `df` shows."""
+        """Return the sizes as `df` shows them."""
         # shutil would load every compressor of the standard library.
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def allocated_blocks(self) -> int:
-        """As the interpreter counts them, in microseconds; it does not collect first."""
+        """Return the interpreter's count, within microseconds. Does not collect garbage first."""
         return sys.getallocatedblocks()

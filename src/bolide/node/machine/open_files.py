@@ -1,7 +1,7 @@
-"""How many files this process may have open: connections and the store's files share the limit.
+"""Divides the limit of open files between connections and the store's files.
 
-Like a JVM (MaxFDLimit), a broker raises its soft limit to the hard one. The store has a quarter for its queues and some
-for the rest, which no number of connections can take from it; connections have what is left.
+Like a JVM (MaxFDLimit), a broker raises its soft limit to the hard limit. The store reserves a quarter for its queues
+and a fixed number for other files, which connections cannot use. Connections get the rest.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from bolide.errors import ConfigError
 ENOUGH: Final = 65_536
 SHARE: Final = 4
 LEAST: Final = 64
-"""Files a store needs open to work at all."""
+"""Minimum number of open files that a store needs to work."""
 MOST: Final = 16_384
-"""Most queue and index files a store keeps open; more gain nothing."""
+"""Maximum number of queue and index files that a store keeps open; more have no benefit."""
 OTHERS: Final = 128
-"""Descriptors for all else: files of the log, what the pool opens for a moment, tables, listeners, connections that
-are being refused, and those to name servers."""
+"""Descriptors reserved for other uses: log files, files opened briefly by the pool, tables, listeners, refused
+connections, and connections to name servers."""
 
 
 def raise_limit() -> int:
-    """Raise the soft limit as far as it goes and is of use; the limit that holds then."""
+    """Raise the soft limit as far as possible and useful. Return the resulting limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(ENOUGH, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # macOS has a lower bound of its own that it does not tell
+        except (OSError, ValueError):  # macOS has an undocumented lower limit
             return soft
         return wanted
     return ENOUGH if soft == resource.RLIM_INFINITY else soft
 
 
 def share_of_store(limit: int) -> int:
-    """Queue and index files the store keeps open, of a limit. Raises `ConfigError` when nothing would be left."""
+    """Return how many queue and index files of a limit the store keeps open. Raises `ConfigError` if too few remain."""
     share = min(MOST, limit // SHARE)
     if share < LEAST:
         raise ConfigError(f"only {limit} files may be open, a broker needs {SHARE * LEAST}: raise it with ulimit -n")
@@ -44,5 +44,5 @@ def share_of_store(limit: int) -> int:
 
 
 def share_of_connections(limit: int, most: int, store: int = 0) -> int:
-    """Connections that may be open beside the store's share; `most` is what the settings allow."""
+    """Return how many connections may be open in addition to the store's files. `most`: limit in the settings."""
     return max(1, min(most, limit - store - OTHERS))

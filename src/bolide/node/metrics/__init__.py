@@ -1,5 +1,5 @@
-"""The figures of a broker and of a name server for Prometheus, and whether they are ready for work.
+"""Metrics for Prometheus and readiness of brokers, controllers and name servers.
 
-Everything here runs on the thread of the monitoring port: it reads integers that the loop's thread writes, and copies a
-table before it walks through it. Nothing waits for the loop or the disk.
+This code runs on the thread of the monitoring port. It reads integers that the loop's thread writes, and copies a table
+before iterating over it. It never waits for the loop or the disk.
 """

@@ -1,4 +1,4 @@
-"""What a broker tells Prometheus: RocketMQ's own names where it has one, `bolide_` for what only Bolide can say."""
+"""Metrics of a broker: RocketMQ's names if it has the metric, otherwise names with the prefix `bolide_`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MICRO = 0.000001
 PROCESSORS = {
     "send": "send", "pull": "pull", "litePull": "lite_pull", "query": "query_message", "EndTransaction": "transaction",
 }  # fmt: skip
-"""How RocketMQ's metrics name the pools of `POOLS`."""
+"""Names of the pools of `POOLS` in RocketMQ's metrics."""
 
 
 @dataclass(frozen=True)
 class BrokerSource:
-    """What the figures are read from."""
+    """Sources of the metrics."""
 
     options: BrokerOptions
     parts: BrokerParts
@@ -50,14 +50,14 @@ class BrokerSource:
 
 
 class BrokerFigures:
-    """Of one broker."""
+    """Metrics of one broker."""
 
     def __init__(self, source: BrokerSource, machine: MachineUse) -> None:
         self._source = source
         self._machine = machine
 
     def add_all(self, families: Families, now: int) -> None:
-        """Everything. `now` is the node's clock."""
+        """Add all metrics. `now`: the node's clock."""
         self._traffic(families)
         self._clients(families)
         self._progress(families, now)
@@ -83,7 +83,7 @@ class BrokerFigures:
         for key, tally in list(stats.group_gets.items()):
             topic, _, group = key.partition("@")
             labels = of_group(topic, group)
-            del labels["is_retry"]  # Java's counters have none
+            del labels["is_retry"]  # Java's counters have no such label
             families.counter("rocketmq_messages_out_total", "Messages given to consumers.", tally.messages, **labels)
             families.counter(
                 "rocketmq_throughput_out_total", "Bytes of messages given to consumers.", tally.size, **labels
@@ -99,8 +99,8 @@ class BrokerFigures:
         families.counter("bolide_connections_opened_total", "Connections that were accepted.", stats.connections)
 
     def _troubles_of_groups(self, families: Families) -> None:
-        """Counters from which alerts take an increase. They begin at 0 for every group: Prometheus sees no increase in
-        a series that begins with its first burst."""
+        """Add counters whose increase triggers alerts. They start at 0 for every group, because Prometheus does not see
+        the increase in a series that starts with its first burst."""
         stats = self._source.parts.stats
         puts, commits = dict(stats.topic_puts), dict(stats.backward_commits)
         groups = {name for name in list(self._source.parts.groups.table) if not is_system_group(name)}
@@ -296,12 +296,12 @@ class BrokerFigures:
 
 
 def yes(fact: bool) -> str:
-    """As RocketMQ's labels say it."""
+    """Return the value of a boolean label in RocketMQ's form."""
     return "true" if fact else "false"
 
 
 def of_group(topic: str, group: str) -> dict[str, str]:
-    """The labels of a group in a topic."""
+    """Return the labels of a group in a topic."""
     return {
         "topic": topic,
         "consumer_group": group,

@@ -27,14 +27,14 @@ async def serve_broker(monitoring: Monitoring, source: BrokerSource, world: Node
 
 
 def broker_troubles(store: MessageStore, registration: Registration | None, follows: bool) -> list[str]:
-    """A sentence for each; nothing while the broker serves. On any thread."""
+    """Return one sentence per reason why the broker is not ready, or an empty list. Thread-safe."""
     troubles: list[str] = []
     if store.failure:
         troubles.append(f"the store has failed: {store.failure}")
     elif not store.writable() and not follows:
-        troubles.append(f"the store takes no messages: {store.flags.describe()}")
+        troubles.append(f"the store rejects messages: {store.flags.describe()}")
     if not store.readable():
         troubles.append("the store cannot be read")
     if registration is not None and registration.known_by == 0:
-        troubles.append(f"no name server knows this broker: {registration.servers} are set, none took its registration")
+        troubles.append(f"registered with none of the {registration.servers} configured name servers")
     return troubles

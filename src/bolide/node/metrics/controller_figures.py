@@ -1,4 +1,4 @@
-"""What a controller tells Prometheus, and why it should get no work: RocketMQ's own names where it has one."""
+"""Metrics and readiness of a controller. Uses RocketMQ's names if it has the metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bolide.version import VERSION
 
 @dataclass(frozen=True)
 class ControllerSource:
-    """What the figures are read from. `answers`: how many by request code, and whether it was done."""
+    """Sources of the metrics. `answers`: number of responses by request code and success."""
 
     controller: Controller
     store: ConsensusStore
@@ -28,13 +28,13 @@ class ControllerSource:
 
 
 class ControllerFigures:
-    """Of one controller. Those of sets are there while it leads; what lives each controller knows."""
+    """Metrics of one controller. Metrics of sets exist only on the leader; every controller reports live brokers."""
 
     def __init__(self, source: ControllerSource) -> None:
         self._source = source
 
     def add_all(self, families: Families, now: int, wall: int) -> None:
-        """Add all figures. `now` is the node's clock, and `wall` the wall clock in ms since 1970."""
+        """Add all metrics. `now`: the node's clock; `wall`: wall clock in ms since 1970."""
         self._requests(families)
         self._leadership(families)
         self._sets(families, now)
@@ -103,12 +103,13 @@ class ControllerFigures:
 
 
 def controller_troubles(source: ControllerSource) -> list[str]:
-    """Why brokers should not come here; nothing while it leads or knows who does. On any thread."""
+    """Return the reasons why brokers should not use this controller; empty if it is the leader or knows the leader.
+    Thread-safe."""
     store, leader = source.store, source.store.leadership.leader
     if not store.reached:
-        return ["no decision can be kept: what controllerStore names does not answer, or takes no writes"]
+        return ["no decision can be stored: the controllerStore does not respond, or rejects writes"]
     if leader is None:
-        return ["no controller leads"]
+        return ["no controller is the leader"]
     if leader.address == source.address and not source.controller.leads:
-        return ["this controller is to lead, and has not yet read what controllerStore holds"]
+        return ["this controller was elected leader, but has not read the controllerStore yet"]
     return []

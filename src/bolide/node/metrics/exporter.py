@@ -1,4 +1,4 @@
-"""The monitoring port of a node, if its settings ask for one. Nothing of it is imported otherwise."""
+"""Creates the monitoring port of a node if it is enabled. Its modules are not imported otherwise."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def made_monitoring(
     options: ProcessOptions | NamesrvOptions | ControllerOptions, bind_address: str, world: World, life: AsyncExitStack
 ) -> Monitoring | None:
-    """The port, bound to metricsPromExporterHost or `bind_address`; `life` closes it.
+    """Return the port, bound to metricsPromExporterHost or `bind_address`; `life` closes it.
 
-    None where metricsExporterType is DISABLE. Raises `CannotListen`.
+    Return None if metricsExporterType is DISABLE. Raises `CannotListen`.
     """
     if options.metrics_exporter_type == "DISABLE":
         return None

@@ -1,4 +1,4 @@
-"""The monitoring port of one node: off unless metricsExporterType says otherwise, from its start to its stop."""
+"""The monitoring port of one node, from start to stop. Disabled unless metricsExporterType enables it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ log = logging.getLogger("bolide.monitor")
 
 
 class Monitoring:
-    """Made when the other ports are bound, so that one that is taken stops the start; `serve` when all is there."""
+    """The port is bound on creation, with the other ports, so that a port in use stops the start. Call `serve` once the
+    node is ready."""
 
     def __init__(self, world: World, host: str, port: int) -> None:
         """Raises `CannotListen`."""
@@ -40,7 +41,7 @@ class Monitoring:
     async def serve(
         self, labels: dict[str, str], collect: Callable[[Families], None], troubles: Callable[[], list[str]]
     ) -> None:
-        """PageAnswer from here on. `collect` and `troubles` run on another thread. Raises `CannotListen`."""
+        """Serve the pages. `collect` and `troubles` run on another thread. Raises `CannotListen`."""
         health = Health(Pulse(asyncio.get_running_loop().call_soon_threadsafe, self._world.monotonic), troubles)
 
         def collect_all(families: Families) -> None:

@@ -1,4 +1,4 @@
-"""What a name server tells Prometheus. RocketMQ's has no metrics, so all names are Bolide's."""
+"""Metrics of a name server. RocketMQ's name server has no metrics, so all names are Bolide's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bolide.version import VERSION
 
 
 class NamesrvFigures:
-    """Of one name server."""
+    """Metrics of one name server."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class NamesrvFigures:
         self._requests = requests
 
     def add_all(self, families: Families, wall: int) -> None:
-        """Add all figures. `wall` is the wall clock in ms since 1970."""
+        """Add all metrics. `wall`: wall clock in ms since 1970."""
         tables = self._tables
         families.gauge("bolide_namesrv_clusters", "Clusters that are known.", len(tables.clusters))
         families.gauge("bolide_namesrv_broker_names", "Names of brokers that are known.", len(tables.brokers))

@@ -1,1 +1,1 @@
-"""How a node loads plug-ins and runs them."""
+"""Loads and runs the plug-ins of a node."""

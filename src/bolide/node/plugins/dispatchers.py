@@ -1,10 +1,10 @@
-"""Dispatchers of plug-ins: each is handed every record of the log, in order, in a thread of its own, at its own pace.
+"""Dispatcher plug-ins: each processes every record of the log in order, in a dedicated thread.
 
-RocketMQ's CommitLogDispatcher, with the rule that Java leaves open: a dispatcher never holds up the broker. It gets
-records that are confirmed; how far it has come is kept in config/dispatcherProgress.json, so after a restart it gets
-again what it was handed since the last write of that file (at least once). A call that raises is made again, from the
-same record on, after 1 s and then ever longer pauses up to 1 min. Nothing piles up in memory for a slow one: the log is
-read when it is ready for more. What the log loses to retention before that is lost to it, and one line says so.
+Like RocketMQ's CommitLogDispatcher, with a rule that Java leaves open: a dispatcher never blocks the broker. It
+receives confirmed records. Its progress is stored in config/dispatcherProgress.json, so after a restart it receives the
+records since the last write of that file again (at least once). A call that raises is repeated from the same record,
+after pauses that grow from 1 s to 1 min. Records for a slow dispatcher are not queued in memory: it reads the log when
+it is ready. If retention deletes records before that, they are skipped and logged.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from bolide.world.contract import Worker
 
 log = logging.getLogger("bolide.dispatchers")
 CHUNK: Final = 256 * 1024
-"""Bytes of the log handed over at once; a longer record comes alone."""
+"""Bytes of the log per call. A longer record is passed alone."""
 PERSIST_INTERVAL_MS: Final = 5000
 FIRST_PAUSE_MS: Final = 1000
 LONGEST_PAUSE_MS: Final = 60_000
 STOP_S: Final = 2.0
-"""How long the stop of a broker waits for the call that is under way."""
+"""Maximum time that the stop of a broker waits for a running call."""
 
 
 class Dispatcher(Protocol):
-    """What the entry point makes when it is called with the broker's settings (by Java key, as text).
+    """Result of calling the entry point with the broker's settings (by Java key, as text).
 
-    Two attributes are optional: `from_first` True begins at the oldest record of the log when there is no progress
-    yet (else with the next record), and `close()` is called in the thread when the broker stops.
+    Two attributes are optional. With `from_first` True, a dispatcher without progress starts at the oldest record of
+    the log, otherwise at the next record. `close()` is called in the thread when the broker stops.
     """
 
     def dispatch(self, records: Sequence[Record]) -> None:
@@ -46,17 +46,17 @@ class Dispatcher(Protocol):
 
 
 class Batch:
-    """The whole records at the front of some bytes of the log, and the physical offset to read on from."""
+    """The complete records at the start of a byte range of the log, and the physical offset to continue at."""
 
     def __init__(self, records: list[Record], end: int, wanted: int = 0) -> None:
         self.records = records
         self.end = end
         self.wanted = wanted
-        """Bytes that the record at `end` needs, when it is longer than what was read."""
+        """Size of the record at `end`, if it is longer than the data."""
 
 
 def cut(data: bytes, at: int, segment_size: int) -> Batch:
-    """The records in `data`, which was read at physical offset `at`. What dispatch skipped is skipped here."""
+    """Return the records in `data`, read at physical offset `at`. Skips the ranges that dispatch skipped."""
     records: list[Record] = []
     place = 0
     segment_end = at - at % segment_size + segment_size
@@ -75,7 +75,7 @@ def cut(data: bytes, at: int, segment_size: int) -> Batch:
 
 
 class Feed:
-    """One dispatcher, its thread and its place in the log."""
+    """One dispatcher with its thread and its progress."""
 
     def __init__(
         self,
@@ -87,9 +87,9 @@ class Feed:
     ) -> None:
         self.name = name
         self.only = only
-        """The topics whose records it is handed; None = all. Replaced as a whole, and read by its thread."""
+        """Topics whose records it receives; None: all topics. Replaced as a whole, and read by its thread."""
         self.offset = -1
-        """Everything below this physical offset was taken; -1 = it has no progress yet."""
+        """Physical offset up to which records are processed; -1: no progress yet."""
         self.busy = False
         self.want = CHUNK
         self.not_before = 0
@@ -102,22 +102,22 @@ class Feed:
 
     @property
     def from_first(self) -> bool:
-        """True when it wants what was stored before it was first named."""
+        """Whether it also receives records stored before it was first configured."""
         return bool(getattr(self._dispatcher, "from_first", False))
 
     def give(self, data: bytes, at: int, segment_size: int) -> None:
-        """Hand over bytes of the log; `told` is called in the thread when they are taken or refused."""
+        """Pass bytes of the log. `told` is called in the thread when they are processed or failed."""
         self.busy = True
         self._worker.give(partial(self._hand_over, data, at, segment_size))
 
     def stop(self) -> None:
-        """End the thread after the call that is under way; one that takes longer is left to itself."""
+        """End the thread after the current call, without waiting longer than STOP_S."""
         if not self._stopped:
             self._stopped = True
             self._worker.give(self._close)
         if not self._worker.stop(STOP_S):
             log.warning(
-                "the dispatcher %s is still at work: it gets its last records again at the next start", self.name
+                "the dispatcher %s is still running: it receives its last records again after the next start", self.name
             )
 
     def _hand_over(self, data: bytes, at: int, segment_size: int) -> None:
@@ -137,12 +137,12 @@ class Feed:
         if close is not None:
             try:
                 close()
-            except Exception as raised:  # the broker is stopping, nothing more can be done about it
+            except Exception as raised:  # the broker is stopping, so the error is only logged
                 log.warning("closing the dispatcher %s failed: %s", self.name, raised)
 
 
 class Dispatchers(Table):
-    """All dispatchers of one broker: a service that gives each what it has not had yet."""
+    """Service that passes new records to all dispatchers of one broker."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Dispatchers(Table):
         clock: Callable[[], int],
         worker: Callable[[str], Worker],
     ) -> None:
-        """`soon` calls on the loop from any thread; `worker` makes a thread of this name."""
+        """`soon` calls on the loop from any thread; `worker` creates a thread with this name."""
         super().__init__("dispatcherProgress")
         self._store = store
         self._effects = effects
@@ -171,35 +171,35 @@ class Dispatchers(Table):
             for name, dispatcher in made.items():
                 self.feeds.append(Feed(name, dispatcher, self._thread_of(name), self._told))
         except BaseException:
-            self.stop()  # the threads of those before the one that has none
+            self.stop()  # stop the threads created before the failure
             raise
 
-    # ---- what the node calls
+    # ---- called by the node
 
     def has(self, name: str) -> bool:
-        """Whether there is one of this name."""
+        """Return whether a dispatcher has this name."""
         return any(feed.name == name for feed in self.feeds)
 
     def add(self, name: str, dispatcher: Dispatcher) -> None:
-        """One more, which is handed nothing until topics choose it."""
+        """Add a dispatcher. It receives no records until a topic selects it."""
         feed = Feed(name, dispatcher, self._thread_of(name), self._told, frozenset())
         feed.offset = self._kept.get(name, -1)
         self.feeds.append(feed)
 
     def choose(self, topics: Mapping[str, Collection[str]]) -> None:
-        """Which topics have chosen which dispatcher; those that the settings name are handed every topic."""
+        """Set the topics of each dispatcher. Dispatchers in the settings receive every topic."""
         for feed in self.feeds:
             if feed.only is not None:
                 feed.only = frozenset(topics.get(feed.name, ()))
         self._effects.wake(self)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """Records were dispatched: dispatchers that are ready get more."""
+        """Pass newly dispatched records to idle dispatchers."""
         for feed in self.feeds:
             self._feed(feed, now)
 
     def due(self, now: int) -> int | None:
-        """When to write progress, or to give records to one that has none: now, or after the pause of a failed call."""
+        """Return when to write progress or to pass records: now, or after the pause of a failed call."""
         end = int(self._store.dispatched_offset)
         times = [max(feed.not_before, now) for feed in self.feeds if not feed.busy and feed.offset < end]
         times += [now] if any(feed.offset < 0 for feed in self.feeds) else []
@@ -216,21 +216,21 @@ class Dispatchers(Table):
             self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """Where each has come to; one that is not named any more keeps its place."""
+        """Encode the progress of each dispatcher. Progress of a dispatcher that is no longer configured is kept."""
         self._kept.update({feed.name: feed.offset for feed in self.feeds if feed.offset >= 0})
         if not self._kept:
             return b""  # a broker without dispatchers has no such file
         return json.dumps({"progress": self._kept}, indent=2, sort_keys=True).encode()
 
     def load(self, data: bytes) -> None:
-        """Read the file."""
+        """Load the file."""
         stored: Any = json.loads(data)
         self._kept = {str(name): int(offset) for name, offset in stored["progress"].items()}
         for feed in self.feeds:
             feed.offset = self._kept.get(feed.name, -1)
 
     def stop(self) -> None:
-        """End every thread; called off the loop."""
+        """End every thread. Call off the loop."""
         self._stopped = True
         for feed in self.feeds:
             feed.stop()
@@ -246,13 +246,15 @@ class Dispatchers(Table):
             return
         end, first = int(store.dispatched_offset), int(store.min_physical_offset())
         if feed.only is not None and not feed.only and feed.offset >= 0:
-            feed.offset = end  # no topic chooses it any more: there is nothing to hand over
+            feed.offset = end  # no topic selects it, so it has no records to process
         elif feed.offset < 0:
             feed.offset = first if feed.from_first else end
             self._changed(now)
         elif feed.offset > end:
-            # Only a loss of power with ASYNC_FLUSH takes back what was confirmed.
-            log.warning("the dispatcher %s was at %d, the log ends at %d: continue there", feed.name, feed.offset, end)
+            # Only a power failure with ASYNC_FLUSH rolls back confirmed records.
+            log.warning(
+                "the dispatcher %s was at %d, past the end %d of the log: continuing there", feed.name, feed.offset, end
+            )
             feed.offset = end
         elif feed.offset < first:
             log.warning("the dispatcher %s missed %d bytes: the log was deleted", feed.name, first - feed.offset)
@@ -277,7 +279,7 @@ class Dispatchers(Table):
         self._effects.load([segments.extent(at, room)], loaded)
 
     def _told(self, feed: Feed, batch: Batch, error: str) -> None:
-        """In the feed's thread."""
+        """Runs in the feed's thread."""
         try:
             self._soon(self._taken, feed, batch, error)
         except RuntimeError:
@@ -308,7 +310,7 @@ class Dispatchers(Table):
         elif 0 < batch.wanted <= self._store.dispatched_offset - feed.offset:
             feed.want = batch.wanted
         else:
-            # No record begins here, and dispatch has gone past it: as it did, over the rest of the file.
+            # No record starts here, and dispatch has skipped the rest of the file, so skip it as well.
             size = int(self._store.log.segments.segment_size)
             feed.offset = min(feed.offset - feed.offset % size + size, int(self._store.dispatched_offset))
         if feed.offset != before:

@@ -1,7 +1,8 @@
-"""Lines in the log that follow each request, and each message through the requests that carry it.
+"""Logs each request, and each message through the requests that carry it.
 
 A built-in broker hook: ``brokerHooks = requestLog`` for all requests, or the attribute of a topic for its sends, pulls
-and send-backs. Every line of a request has its number; every line about a message has the id that its producer gave it.
+and send-backs. Every line of a request has its number. Every line about a message has the id that its producer
+assigned.
 """
 
 from __future__ import annotations
@@ -32,45 +33,45 @@ _BY_NAME: Final = frozenset(
         codes.CONSUMER_SEND_MSG_BACK,
     }
 )
-"""Requests whose fields are told by their names, once they are decoded; in SEND_MESSAGE_V2 they are single letters."""
+"""Requests whose fields are logged by name after decoding. In SEND_MESSAGE_V2 the names are single letters."""
 
 
 class RequestLog(BrokerHook):
-    """Of one broker. Numbers begin with 1 at its start."""
+    """Request log of one broker. Numbers start with 1 at its start."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._log = logging.getLogger(LOG_NAME)
         self._numbers = itertools.count(1)
 
     def before_request(self, call: RequestCall) -> None:
-        """It came in."""
+        """Log a received request."""
         if call.code not in _BY_NAME:
             self._begins(call, {name: value for name, value in call.fields.items() if name not in UNTOLD})
 
     def after_request(self, call: RequestCall) -> None:
-        """Its answer leaves; of sends and pulls it is told with what it carries."""
+        """Log a response. Responses to sends and pulls are logged with their content."""
         if call.code not in _BY_NAME or _NUMBER not in call.state:
             self._answered(call, "")
 
     def before_send(self, call: SendCall) -> None:
-        """A message came in, or a batch of messages."""
+        """Log a received message or batch."""
         told = {"message": call.properties.get(UNIQ_KEY, ""), "topic": call.topic, "queue": call.queue_id}
         self._begins(call.request, told | {"group": call.producer_group})
 
     def after_send(self, call: SendCall) -> None:
-        """The producer is answered."""
+        """Log the response to a producer."""
         answer = call.answer
         fields = answer.fields if answer is not None else {}
         told = {"message": call.properties.get(UNIQ_KEY, ""), "topic": call.topic, "queue": fields.get("queueId")}
         self._answered(call.request, _words(told | {"offset": fields.get("queueOffset"), "id": fields.get("msgId")}))
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """A pull came in."""
+        """Log a received pull."""
         told = {"topic": call.topic, "queue": call.queue_id, "offset": call.queue_offset}
         self._begins(call.request, told | {"group": call.consumer_group})
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """A pull is answered, with messages or without."""
+        """Log the response to a pull, and the delivered messages."""
         found = call.answer.records() if call.answer is not None and call.answer.code == codes.SUCCESS else []
         self._answered(call.request, _words({"topic": call.topic, "queue": call.queue_id, "messages": len(found)}))
         for record in found:

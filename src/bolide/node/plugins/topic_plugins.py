@@ -1,7 +1,7 @@
-"""Plug-ins that topics pick: the attributes `bolide.dispatchers` and `bolide.hooks` name them, joined by `;`.
+"""Plug-ins selected by topics: the attributes `bolide.dispatchers` and `bolide.hooks` name them, joined by `;`.
 
-A dispatcher picked so is handed the records of those topics only, a hook is called around their sends and pulls only;
-what the settings name sees every topic, whether or not one of them picks it as well.
+A dispatcher selected by topics receives only their records, and a hook is called only for their sends and pulls.
+Plug-ins in the settings see every topic, whether or not a topic also selects them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final = {DISPATCHERS: plugins.DISPATCHERS, HOOKS: plugins.HOOKS}
 
 
 class TopicPicks:
-    """Makes what topics name, once, and tells dispatchers and hooks which topics are theirs."""
+    """Creates the plug-ins that topics name, once each, and tells dispatchers and hooks their topics."""
 
     def __init__(self, dispatchers: Dispatchers, hooked: Hooked, settings: Mapping[str, str]) -> None:
         self._dispatchers = dispatchers
@@ -36,7 +36,7 @@ class TopicPicks:
         self._table: BrokerTable = RequestTable()
 
     def begin(self, topics: TopicTable, table: BrokerTable) -> None:
-        """Take up what the stored topics name. Raises `ConfigError`: a start must not lose a plug-in in silence."""
+        """Create the plug-ins of the stored topics. Raises `ConfigError`: a start must not silently drop a plug-in."""
         self._topics = topics
         self._table = table
         for topic in topics.table.values():
@@ -49,7 +49,7 @@ class TopicPicks:
         self.changed()
 
     def make(self, attributes: Mapping[str, str]) -> None:
-        """Have everything ready that these attributes name. Raises `Refused` 1 with the known names."""
+        """Create the plug-ins that these attributes name. Raises `Refused` 1 with the known names."""
         for key, kind in KINDS.items():
             for name in plugins.names_in(attributes.get(key, "")):
                 if name in self._hooks if key == HOOKS else self._dispatchers.has(name):
@@ -64,7 +64,7 @@ class TopicPicks:
                     self._dispatchers.add(name, plugin)
 
     def changed(self) -> None:
-        """The topics changed: compute again which topic selects which plug-ins."""
+        """Called when topics have changed: recompute which topic selects which plug-ins."""
         assert self._topics is not None
         by_dispatcher: dict[str, set[str]] = {}
         by_topic: dict[str, list[BrokerHook]] = {}

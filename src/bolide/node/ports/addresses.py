@@ -1,7 +1,7 @@
-"""Which address a broker tells others, given the one it listens on: `brokerIP1`, checked before anything starts.
+"""Determines and checks the address that a broker registers, given its listen address: `brokerIP1`.
 
-A client connects to what the name server says, so an address that does not lead to the listener makes a broker that
-looks alive and cannot be reached; that refuses the start.
+Clients connect to the registered address. A broker with an address that does not lead to its port would seem alive but
+be unreachable, so it does not start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ ANY = ("0.0.0.0", "::", "")
 
 
 def announced_ip(bind_address: str, broker_ip: str, world: World = THE_WORLD) -> str:
-    """The IP to tell clients and to store in records. Raises `ConfigError` when it cannot lead to the listener."""
+    """Return the IP to register and to store in records. Raises `ConfigError` if it cannot lead to the listen
+    address."""
     bound = resolved("bindAddress", bind_address, world) if bind_address not in ANY else ""
     if not broker_ip:
         return bound or world.own_ip()
@@ -32,7 +33,7 @@ def announced_ip(bind_address: str, broker_ip: str, world: World = THE_WORLD) ->
 
 
 def resolved(key: str, host: str, world: World) -> str:
-    """The IP of a host name or address. Raises `ConfigError` naming the key."""
+    """Return the IP of a host name or address. Raises `ConfigError` with the key."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -44,5 +45,5 @@ def resolved(key: str, host: str, world: World) -> str:
 
 
 def host_port(ip: str, port: int) -> str:
-    """`ip:port` as RocketMQ writes addresses."""
+    """Format `ip:port` as RocketMQ does."""
     return f"{ip}:{port}"

@@ -1,4 +1,4 @@
-"""How many connections a broker takes: what its settings allow, and what the store leaves of the open files."""
+"""Limit of connections of a broker: the setting, and the open files that the store leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bolide.node.machine.open_files import share_of_connections, share_of_store
 
 
 def connections_of(options: BrokerConnectionOptions, world: NodeWorld, told: logging.Logger) -> Connections:
-    """The table of connections; logs when it holds fewer than the settings allow."""
+    """Return the table of connections. Logs a limit that is lower than the setting."""
     table = Connections(max_connections(options, world), options.server_channel_max_idle_time_seconds * 1000)
     if table.limit < options.max_connections:
         told.info(
@@ -23,6 +23,6 @@ def connections_of(options: BrokerConnectionOptions, world: NodeWorld, told: log
 
 
 def max_connections(options: BrokerConnectionOptions, world: NodeWorld) -> int:
-    """Connections that may be open without taking a descriptor from the store."""
+    """Return how many connections may be open without using descriptors of the store."""
     limit = world.max_open_files()
     return share_of_connections(limit, options.max_connections, share_of_store(limit))

@@ -1,4 +1,4 @@
-"""A port that a daemon listens on; when it cannot be had, the error names the setting to change."""
+"""A port that a server listens on. If it cannot be bound, the error names the setting to change."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bolide.world.contract import BoundPort, World
 
 
 class CannotListen(LocalError):
-    """The port cannot be had: another program uses it, the address is not this machine's, or it takes more rights."""
+    """The port cannot be bound: another program uses it, the address is not local, or privileges are missing."""
 
     retriable = True
 
 
 class DaemonPort:
-    """Bound when made, so that its number is known; connections are accepted from `serve` on.
+    """Bound on creation, so that its number is known. Accepts connections after `serve`.
 
-    `setting` is what the operator changes to get another port: `listenPort = 10911`. Raises `CannotListen`.
+    `setting`: the setting that selects the port, such as `listenPort = 10911`. Raises `CannotListen`.
     """
 
     def __init__(self, world: World, host: str, port: int, setting: str) -> None:
@@ -36,14 +36,14 @@ class DaemonPort:
         return self._bound.port
 
     async def serve(self, accepted: Callable[[], Any]) -> None:
-        """Accept connections; `accepted` makes the protocol of each. Raises `CannotListen`."""
+        """Accept connections. `accepted` returns the protocol of each. Raises `CannotListen`."""
         try:
             await self._bound.serve(accepted)
         except OSError as error:
             raise self._failed(error) from error
 
     def close(self) -> None:
-        """Accept no more. A second call does nothing."""
+        """Stop accepting connections. A second call does nothing."""
         self._bound.close()
 
     def _failed(self, error: Exception) -> CannotListen:

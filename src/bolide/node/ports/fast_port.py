@@ -20,8 +20,8 @@ DISTANCE: Final = 2
 def fast_port(options: BrokerOptions, port: int, world: World, log: logging.Logger) -> DaemonPort | None:
     """Bind the fast port of the broker at `port`, or return None if it needs none.
 
-    Raises `CannotListen` if `fastPortEnable` is set to true. If it is not set, a port that is taken is logged: only
-    brokers of RocketMQ need it, and the set may be without them.
+    Raises `CannotListen` if `fastPortEnable` is true. If it is not set, a port in use is only logged: only brokers of
+    RocketMQ need it, and the set may not have any.
     """
     wanted = options.place.fast_port_enable
     if wanted == "false" or (not wanted and not options.use_of_fast_port):

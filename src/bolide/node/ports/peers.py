@@ -1,7 +1,7 @@
-"""The connections of a daemon without a log (name server, controller), served in turns that nobody can occupy.
+"""Connections of a server without a log (name server, controller), served in turns that no client can monopolize.
 
-What is read in one turn of the loop is answered for some milliseconds; the rest waits for the next turn, peer by peer,
-and nothing more is read from a peer until its requests are answered and its answers read.
+Requests read in one turn of the loop are served for a few milliseconds. The rest waits for the next turn, client by
+client. A client is not read until its requests are served and its responses read.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ WRITE_HIGH: Final = 1024 * 1024
 WRITE_LIMIT: Final = 64 * 1024 * 1024
 IDLE_SWEEP_S: Final = 10.0
 TURN_MS: Final = 15
-"""What is read in one turn of the loop is served for so long; the rest waits for the next turn, peer by peer."""
+"""Maximum time for requests read in one turn. The rest waits for the next turn, client by client."""
 
 
 class Peer:
-    """One connection, by the number under which the daemon knows it."""
+    """One connection. `id`: its number in the server."""
 
     def __init__(self, id: int, connection: ServerConnection) -> None:
         self.id = id
         self.connection = connection
         self.remote = host_port(connection.remote_ip, connection.remote_port)
         self.waiting: deque[Command] = deque()
-        """Commands not answered yet, of one read: nothing more is read from the peer while some wait."""
+        """Unserved commands of one read. The socket is not read while there are any."""
         self.behind = False
         self.queued = False
-        """True while the peer is among those to be served in the next turn."""
+        """Whether the peer is queued for the next turn."""
 
 
 class Answers(Protocol):
-    """The daemon that answers."""
+    """The server that handles the requests."""
 
     @property
     def max_connections(self) -> int:
-        """Connections that may be open now."""
+        """Current limit of open connections."""
 
     @property
     def max_idle_seconds(self) -> int:
-        """A connection that is silent for so long is closed."""
+        """Idle time in seconds after which a connection is closed."""
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """The answer to send now. None: there is none, or it follows by `Peers.send`."""
+        """Return the response to send now, or None if there is none or it is sent later by `Peers.send`."""
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
-        """Whether every working peer is answered so now and then: nothing to log."""
+        """Return whether this error response is part of normal operation and need not be logged."""
 
     def peer_closed(self, peer: Peer, now: int) -> None:
-        """A connection ended."""
+        """Called when a connection closes."""
 
 
 class Peers:
-    """Implements `transport.server.Owner` for one daemon, which is `answers`."""
+    """Implements `transport.server.Owner` for one server, `answers`."""
 
     def __init__(self, answers: Answers, clock: Clock, log: logging.Logger, unfinished: Unfinished) -> None:
         self._answers = answers
@@ -81,7 +81,7 @@ class Peers:
         self._next_turn: deque[Peer] = deque()
         self._refused_at = 0
         self.requests = 0
-        """Requests that came in."""
+        """Number of received requests."""
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -102,7 +102,7 @@ class Peers:
             peer.connection.close()
 
     def send(self, peer: Peer, request: Command, answer: Command) -> None:
-        """Answer a request that `answer` left open; nothing happens when the peer is gone."""
+        """Send a deferred response. Does nothing if the peer has disconnected."""
         if peer.id not in self._peers:
             return
         if not self._answers.is_ordinary(request, answer):
@@ -111,9 +111,9 @@ class Peers:
             peer.behind = True
 
     def send_kept(self, peer: Peer | None, request: Command | None, answer: Command | None, error: str) -> None:
-        """Send the response to a request once its change is on disk, or the `error` if the write failed.
+        """Send the response to a request once its change is on disk, or an error if the write failed.
 
-        Nothing is sent without a request.
+        Does nothing without a request.
         """
         if peer is None or request is None or answer is None:
             return
@@ -139,7 +139,7 @@ class Peers:
     # ---- what the transport calls
 
     def connected(self, connection: ServerConnection) -> Peer | None:
-        """A peer connected."""
+        """Accept a connection, or return None if the limit is reached."""
         most = self._answers.max_connections
         if len(self._peers) >= most:
             now = self._clock.now()
@@ -158,7 +158,7 @@ class Peers:
         return peer
 
     def received(self, peer: Peer, commands: list[Command]) -> None:
-        """Answer the requests of one read in one write, unless that would be more than the peer reads."""
+        """Serve the requests of one read with one write, unless their responses exceed the write buffer."""
         self.requests += len(commands)
         peer.waiting.extend(commands)
         if not self._turn_ends:
@@ -168,21 +168,21 @@ class Peers:
             self._serve(peer)
 
     def caught_up(self, peer: Peer) -> None:
-        """The peer has read its answers: continue with its requests."""
+        """Called when the peer has read its responses: continue with its requests."""
         peer.behind = False
         if not peer.queued:
             self._serve_later(peer)
 
     def bad_frame(self, peer: Peer, error: Exception) -> None:
-        """One line for a peer that breaks the protocol."""
+        """Log one line about a client that violates the protocol."""
         self._log.warning("closing the connection of %s: %s", peer.remote, error)
 
     def proxied(self, peer: Peer, connection: ServerConnection) -> None:
-        """The peer is a load balancer that named its client."""
+        """Update the address of a client behind a load balancer."""
         peer.remote = host_port(connection.remote_ip, connection.remote_port)
 
     def closed(self, peer: Peer) -> None:
-        """A connection ended."""
+        """Called when a connection closes."""
         peer.waiting.clear()
         if self._peers.pop(peer.id, None) is not None:
             self._answers.peer_closed(peer, self._clock.now())
@@ -200,7 +200,7 @@ class Peers:
             asyncio.get_running_loop().call_soon(self._end_of_turn)
 
     def _end_of_turn(self) -> None:
-        """Every socket that was ready has been read: serve those that wait, each some, for as long as a turn lasts."""
+        """Called after every ready socket was read: serve some requests of each waiting peer, for at most one turn."""
         self._turn_ends = False
         self._turn_end = self._clock.now() + TURN_MS
         for _ in range(len(self._next_turn)):
@@ -238,7 +238,7 @@ class Peers:
     def _answer(self, peer: Peer, command: Command, now: int) -> Command | None:
         try:
             return self._answers.answer(peer, command, now)
-        except Exception as error:  # the one boundary: an internal error is an answer, not a crash
+        except Exception as error:  # the only boundary: an internal error becomes an error response, not a crash
             self._log.exception("request %d of %s failed", command.code, peer.remote)
             if command.is_oneway:
                 return None
@@ -246,7 +246,7 @@ class Peers:
 
 
 def encode_or_refuse(request: Command, answer: Command) -> bytes:
-    """The frame of an answer; one too long for the protocol is answered with code 1 instead."""
+    """Encode a response. If it is too long for the protocol, encode an error with code 1 instead."""
     try:
         return encode(answer)
     except FrameError as error:

@@ -1,4 +1,4 @@
-"""Certificates, keys and trust of a running daemon, read again when their files change."""
+"""Reloads certificates, keys and trusted certificates of a running server when their files change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LOOK_S: Final = 10.0
 
 
 class TlsRenewal:
-    """Checks the files of its contexts, off the loop. Unusable files are logged once, and the old stay in use."""
+    """Checks the files of its contexts off the loop. Unusable files are logged once, and the old contexts stay in
+    use."""
 
     def __init__(self, world: World, log: logging.Logger) -> None:
         self._log = log
@@ -24,27 +25,27 @@ class TlsRenewal:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, context: RenewedContext | None) -> None:
-        """Watch this context too; None means no TLS."""
+        """Add a context to check; None means no TLS."""
         if context is not None:
             self._contexts.append(context)
 
     def ends(self) -> dict[str, int]:
-        """Return when the certificates in use end, in ms since 1970, by the paths of their files."""
+        """Return the expiry times of the certificates in use, in ms since 1970, by path."""
         return {path: end for context in list(self._contexts) for path, end in list(context.ends.items())}
 
     def start(self) -> None:
-        """Begin to check, if there is a context."""
+        """Start periodic checks, if there is a context."""
         if self._contexts:
             self._task = asyncio.create_task(self._keep())
 
     def stop(self) -> None:
-        """Stop; a check under way ends by itself."""
+        """Stop. A running check ends on its own."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def look(self) -> None:
-        """Check now."""
+        """Check the files now."""
         for context in self._contexts:
             try:
                 if await self._in_thread(context.look):

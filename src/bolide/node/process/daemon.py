@@ -1,6 +1,6 @@
-"""A process around one node: loop, signals, log, the line that says it is ready, and the exit status.
+"""Runs one node as a process: loop, signals, log, the ready line, and the exit status.
 
-Used by `run_broker` and `run_namesrv`. The line goes to standard output, everything else to standard error.
+Used by `run_broker` and `run_namesrv`. The ready line is written to standard output, all else to standard error.
 """
 
 from __future__ import annotations
@@ -22,39 +22,40 @@ from bolide.world.lines import lines_to
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000
-"""Objects made and not yet freed after which the collector looks at the young ones."""
+"""Number of net allocated objects after which the garbage collector examines the young generation."""
 
 
 class Node(Protocol):
-    """What a daemon runs."""
+    """A node that a process runs."""
 
     stopped: asyncio.Event
     failure: BaseException | None
 
     @property
     def address(self) -> str:
-        """`ip:port` under which it serves."""
+        """`ip:port` of the server."""
 
     async def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
 
     async def stop(self) -> None:
         """Stop cleanly."""
 
     async def reload(self) -> None:
-        """Reload what may change outside while it runs."""
+        """Reload files that may change at run time."""
 
 
 Told = Callable[[str], None]
-"""Takes the reason why a daemon cannot start or had to stop, one sentence."""
+"""Callback for the sentence why a server cannot start or had to stop."""
 
 
 def told_to_nobody(reason: str) -> None:
-    """For a daemon without a supervisor: its log has the reason."""
+    """Do nothing. For a server without a supervisor, whose log contains the reason."""
 
 
 def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, tell: Told = told_to_nobody) -> int:
-    """Run one node until a signal, its own failure, or (`follow_stdin`) the end of standard input; the exit status."""
+    """Run one node until a signal, its failure, or (`follow_stdin`) the end of standard input. Return the exit
+    status."""
     start_logging()
     try:
         with lines_to(sys.stdout) as say:
@@ -64,7 +65,7 @@ def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, 
 
 
 def new_runner() -> asyncio.Runner:
-    """A runner on uvloop where it is installed, else on asyncio's own loop."""
+    """Return a runner on uvloop if it is installed, else on asyncio's loop."""
     try:
         import uvloop
     except ImportError:
@@ -104,7 +105,7 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: 
 
 
 async def _stop(node: Node, name: str) -> bool:
-    """Stop the node. Return whether something could not be written: the next start repairs it as after a crash."""
+    """Stop the node. Return whether a write failed. The next start then repairs the store as after a crash."""
     try:
         await node.stop()
     except (BolideError, OSError) as error:
@@ -114,9 +115,8 @@ async def _stop(node: Node, name: str) -> bool:
 
 
 def on_hangup(stop: Callable[[], object]) -> asyncio.Event:
-    """What SIGHUP sets: for a daemon without a terminal, which it tells to reload. One that was started from a terminal
-    has lost it then, and stops by `stop` as by Ctrl-C.
-    """
+    """Return an event that SIGHUP sets, for a server without a terminal: it requests a reload. A server with a terminal
+    has lost it, so SIGHUP calls `stop`, like Ctrl-C."""
     heard = asyncio.Event()
     terminal = sys.stdin is not None and sys.stdin.isatty()
     with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither the signal nor handlers
@@ -133,10 +133,10 @@ async def _reload_at_hangups(node: Node, name: str, heard: asyncio.Event) -> Non
 
 
 def settle_memory() -> None:
-    """Keep what is freed; let the collector look for cycles seldom, and never among what lives as long as the process.
+    """Keep freed memory in the process, exclude startup objects from garbage collection, and collect less often.
 
-    A busy turn makes thousands of objects and frees them by count; at the default of 700 the collector walked all of
-    them several times a turn and found nothing (4 % of the time of a send).
+    A busy turn creates thousands of objects and frees them by reference count. At the default threshold of 700, the
+    collector scanned them several times per turn without finding garbage (4 % of the time of a send).
     """
     keep_freed_memory()
     gc.collect()
@@ -145,7 +145,7 @@ def settle_memory() -> None:
 
 
 async def _follow_stdin(asked: asyncio.Event) -> Any:
-    """End with the process that started us: it holds the other end of our standard input and never writes to it."""
+    """Set `asked` when the parent process ends: it holds the other end of standard input and never writes to it."""
 
     class UntilEof(asyncio.Protocol):
         def eof_received(self) -> None:

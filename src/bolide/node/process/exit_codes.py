@@ -10,25 +10,26 @@ from bolide.errors import ConfigError
 from bolide.store.errors import StoreDamaged
 
 STOPPED: Final = 0
-"""Asked to stop, and did so cleanly."""
+"""Stopped cleanly on request."""
 FAILED: Final = 1
-"""Ended by a fault: starting it again may help."""
+"""Ended by a fault; a restart may help."""
 BAD_CONFIG: Final = 2
-"""A setting or the store's files are wrong: starting it again cannot help."""
+"""A setting or the store's files are invalid; a restart cannot help."""
 STORE_FAILED: Final = 74
-"""A sync of the log failed (EX_IOERR): its pages cannot be trusted, a person has to look at the disk."""
+"""A sync of the log failed (EX_IOERR), so its pages cannot be trusted. An operator must check the disk."""
 
 RESTART_HELPS: Final = frozenset({FAILED})
 _PASSES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def restartable(status: int) -> bool:
-    """True when a supervisor should start the process again: a fault, or a signal nobody meant (SIGKILL, SIGSEGV)."""
+    """Return whether a supervisor should restart the process: after a fault or an unintended signal (SIGKILL,
+    SIGSEGV)."""
     return status in RESTART_HELPS or status < 0
 
 
 def of_failed_start(error: BaseException) -> int:
-    """The status of a start that failed. A file that lacked only a descriptor or memory to be read is not wrong."""
+    """Return the exit status of a failed start. A file that only lacked a descriptor or memory is not invalid."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in _PASSES:

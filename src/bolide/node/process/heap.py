@@ -1,4 +1,4 @@
-"""What the C library does with memory that a server process frees."""
+"""Controls how the C library handles freed memory of a server."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Final
 
 KEPT: Final = 32 * 1024 * 1024
-"""Freed bytes at the end of the heap above which they go back to the system."""
+"""Freed bytes at the end of the heap above which they are returned to the system."""
 MAPPED: Final = 16 * 1024 * 1024
-"""Bytes from which an allocation is a map of its own, which goes back at once."""
+"""Size from which an allocation is a separate mapping, which is returned to the system immediately when freed."""
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 
 
 def keep_freed_memory(environ: Mapping[str, str] = os.environ) -> bool:
-    """Keep up to `KEPT` bytes for the next answers; False where the C library has no such choice.
+    """Keep up to `KEPT` freed bytes for later responses. Return False if the C library has no such option.
 
-    glibc gives freed memory back early, and the kernel clears each page of it before it gives it out: for answers of a
-    megabyte that was half of the time of a pull. An operator's own choice in the environment stays as it is.
+    glibc returns freed memory early, and the kernel clears each page before it reassigns it: for responses of a
+    megabyte, that was half of the time of a pull. Settings in the environment take precedence.
     """
     if sys.platform != "linux":
         return False
@@ -34,5 +34,5 @@ def keep_freed_memory(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def _chosen(name: str, environ: Mapping[str, str]) -> bool:
-    """True when the environment says what this setting of malloc is."""
+    """Return whether the environment specifies this malloc setting."""
     return f"MALLOC_{name.upper()}_" in environ or f"glibc.malloc.{name}=" in environ.get("GLIBC_TUNABLES", "")

@@ -1,4 +1,4 @@
-"""A broker of a set with acting masters, in plain mode: registers when the set is ready, and hears who is there."""
+"""A broker of a set with acting masters: registers when the set is ready, and follows changes of its live members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bolide.world.tasks import end_tasks
 
 
 class PartsOfBroker(Protocol):
-    """What it changes of the broker."""
+    """The parts of a broker that `ActingSet` uses."""
 
     role: Role
     topics: TopicTable
@@ -31,11 +31,11 @@ class PartsOfBroker(Protocol):
     following: Following
 
     def work_changed(self, now: int) -> None:
-        """Background work begins, ends, or sends its messages elsewhere from here on."""
+        """Called when background work starts, stops, or sends its messages to other sets."""
 
 
 class ActingSet:
-    """The place of one broker in its set."""
+    """Membership of one broker in its set."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ActingSet:
         joining: Joining,
         loop: LoopParts,
     ) -> None:
-        """`loop.tls` is how other brokers and name servers are spoken to."""
+        """`loop.tls`: TLS context for connections to other brokers and name servers."""
         self._options = options
         self._parts = parts
         self._role = parts.role
@@ -54,13 +54,13 @@ class ActingSet:
         self._loop = loop
         self._tls, self._world, self._log = loop.tls, loop.world, loop.log
         self.others = OtherSets(options, loop)
-        """Where the messages of an acting slave go."""
+        """Sends messages of an acting slave to other broker sets."""
         self._online = False
         self._task: asyncio.Task[None] | None = None
         self._members: Members | None = None
 
     async def start(self, place: Place, seconds: float) -> None:
-        """Begin; wait until this broker is registered, for so long at most."""
+        """Start, and wait until this broker is registered, for at most twice `seconds`."""
         parts, tls = self._parts, self._tls
         self._members = members = Members(
             self._options, place.address, parts.role, parts.topics, self._world, tls, self.told, self._log
@@ -76,7 +76,7 @@ class ActingSet:
         await asyncio.wait([self._task], timeout=2 * seconds)
 
     async def stop(self) -> None:
-        """Hear no more."""
+        """Stop, and close all connections."""
         if self._task is not None:
             await end_tasks([self._task])
         if self._members is not None:
@@ -106,13 +106,13 @@ class ActingSet:
         self._loop.another_turn()
 
     def told(self, members: dict[int, str]) -> None:
-        """A name server says who is in the set."""
+        """Process the live members of the set, by broker id. Called with each response of a name server."""
         own = self._role.broker_id
         self._joining.alive(len(members.keys() | {own}))
         if not self._online:
             return
         if own not in members:
-            self._registration.changed({""})  # a name server took this broker for dead
+            self._registration.changed({""})  # a name server has dropped this broker
         if self._role.may_write:
             return
         was, sent = self._role.masterless, self._role.sends_away
@@ -129,4 +129,4 @@ class ActingSet:
         else:
             self._log.info("the slave %d acts as master", least)
         if was != self._role.masterless:
-            self._registration.changed({""})  # the answer says where the master's log is
+            self._registration.changed({""})  # the response contains the address of the master's log

@@ -16,14 +16,14 @@ from bolide.store.errors import StoreDamaged
 
 
 class Applied(NamedTuple):
-    """An id that was asked for, and the code by which the controller knows who asked."""
+    """A requested broker id, with the check code that identifies the requester."""
 
     broker_id: int
     check_code: str
 
 
 class BrokerIdentity:
-    """Of the broker of one store. Methods wait for the disk."""
+    """Stored identity of the broker of one store. Methods block on the disk."""
 
     def __init__(self, files: Files, path: str, cluster: str, name: str) -> None:
         self._files = files
@@ -32,33 +32,38 @@ class BrokerIdentity:
         self._name = name
 
     def load(self) -> int:
-        """The id; 0 where none was given yet. Raises `ConfigError` for a store of another set, and `StoreDamaged`."""
+        """Return the broker id, or 0 if none was assigned. Raises `ConfigError` for a store of another set, and
+        `StoreDamaged`."""
         found = self._read(self._path, 3)
         return 0 if found is None else self._id(found[2], self._path)
 
     def applied(self) -> Applied | None:
-        """What was asked for before a crash; None for nothing, and for the empty file that a crash of Java leaves."""
+        """Return the pending request of a crashed start, or None. An empty file, as a crash of Java leaves it, is
+        ignored."""
         found = self._read(self._path + "-temp", 4) if self._files.read_file(self._path + "-temp") else None
         return None if found is None else Applied(self._id(found[2], self._path + "-temp"), found[3])
 
     def apply(self, applied: Applied) -> None:
-        """Note what is asked for before it is: after a crash the same code asks for the same id again."""
+        """Persist an id request before sending it, so that a retry after a crash uses the same check code and gets the
+        same id."""
         text = f"{self._cluster}#{self._name}#{applied.broker_id}#{applied.check_code}"
         self._files.write_file(self._path + "-temp", text.encode())
 
     def keep(self, broker_id: int) -> None:
-        """The controller gave it. Crash between the two: the next start goes by the id that is kept."""
+        """Store the assigned id, then remove the request. After a crash in between, the next start uses the stored
+        id."""
         self._files.write_file(self._path, f"{self._cluster}#{self._name}#{broker_id}".encode())
         self.forget()
 
     def forget(self) -> None:
-        """What was asked for is another's."""
+        """Remove the request, because its id belongs to another broker."""
         self._files.remove(self._path + "-temp")
 
     def life(self) -> Claims:
-        """The token to register with, and the one of the start before. Raises `StoreDamaged`.
+        """Return the tokens of this start and of the previous start. Raises `StoreDamaged`.
 
-        A start that was interrupted while it registered continues with its token: the controller may have it already.
+        If a start was interrupted while it registered, the next one reuses its token: the controller may have stored
+        it.
         """
         path = self._path + "-life"
         data = self._files.read_file(path)
@@ -72,11 +77,11 @@ class BrokerIdentity:
         return Claims(life, before)
 
     def begin_life(self, claims: Claims) -> None:
-        """Note a token before the controller gets it."""
+        """Store a token before it is sent to the controller."""
         self._files.write_file(self._path + "-life", f"{claims.before}#{claims.life}".encode())
 
     def keep_life(self, life: str) -> None:
-        """Note that the controller has the token. Crash before: the next start registers with the same token."""
+        """Mark the token as registered. After a crash before this, the next start registers with the same token."""
         self._files.write_file(self._path + "-life", f"{life}#".encode())
 
     def _read(self, path: str, parts: int) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""The requests of a replica to the controller that leads (docs/protocol/ha.md), and its heartbeats to all of them."""
+"""Requests of a replica to the lead controller (docs/protocol/ha.md), and heartbeats to all controllers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class NotRegistered(NoController):
 
 
 class ControllerRequests:
-    """Each method sends one request, and raises `NoController` for an error or what a connection raises."""
+    """Each method sends one request. Raises `NoController` for an error response, and connection errors."""
 
     def __init__(self, options: BrokerOptions, address: str, world: World, controllers: Controllers) -> None:
-        """`address` is where clients reach this broker."""
+        """`address`: address of this broker for clients."""
         self._options = options
         self._cluster = options.place.broker_cluster_name
         self._name = options.place.broker_name
@@ -64,7 +64,7 @@ class ControllerRequests:
         return answer.code != taken
 
     async def register(self, own_id: int, claims: Claims) -> Command:
-        """Register the address of this broker. Return the answer, which names the master if it lives."""
+        """Register the address of this broker. Return the response, which contains the master if it is alive."""
         request = RegisterBrokerToControllerRequestHeader(
             cluster_name=self._cluster,
             broker_name=self._name,
@@ -75,7 +75,7 @@ class ControllerRequests:
         return await self._ask(codes.CONTROLLER_REGISTER_BROKER, request, claims=claims)
 
     async def elect(self, own_id: int, life: str) -> None:
-        """Stand for election. A master that lives stays."""
+        """Request an election with this broker as a candidate. A live master remains the master."""
         request = ElectMasterRequestHeader(
             cluster_name=self._cluster,
             broker_name=self._name,
@@ -133,7 +133,7 @@ class ControllerRequests:
     async def _ask(
         self, code: int, header: Header, also: frozenset[int] = frozenset(), claims: Claims = NO_CLAIMS
     ) -> Command:
-        """Return an answer of success, or with a code of `also`. Raises `NoController` for another one."""
+        """Return a response with SUCCESS or a code in `also`. Raises `NoController` for any other code."""
         answer = await self._controllers.ask(code, header.to_ext() | claims.to_ext())
         if answer.code != codes.SUCCESS and answer.code not in also:
             name = codes.request_name(code)

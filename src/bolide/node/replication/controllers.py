@@ -1,4 +1,4 @@
-"""The controllers of a broker: which one leads, a question to it, and signs of life to all of them."""
+"""Connections to the controllers of a broker: finds the leader, sends requests to it and heartbeats to all."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TIMEOUT_S: Final = 3.0
 
 
 class NoController(BolideError):
-    """No controller answers, or none of them leads."""
+    """No controller is reachable, or none is the leader."""
 
     retriable = True
 
 
 class Controllers:
-    """One connection to each. An answer that cannot be read is as good as none."""
+    """One connection per controller. An unreadable response is treated like a missing one."""
 
     def __init__(
         self, addresses: tuple[str, ...], world: World, tls: RenewedContext | None, credentials: Credentials | None
@@ -37,12 +37,13 @@ class Controllers:
         self._credentials = credentials
         self._leader = ""
         self._first = 0
-        """Who is asked first for the leader: not again who named one that does not lead."""
+        """Index of the controller to query first for the leader. Skips a controller that named a wrong one."""
         self._connections: dict[str, ClientConnection] = {}
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
 
     async def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
-        """What the controller that leads answers. Raises `NoController` where none does, and what a connection does."""
+        """Return the response of the lead controller. Raises `NoController` if there is no leader, and connection
+        errors."""
         if not self._leader:
             await self.find()
         try:
@@ -57,7 +58,7 @@ class Controllers:
         return answer
 
     async def find(self) -> None:
-        """Find out which controller leads. Raises `NoController`."""
+        """Query the controllers for the leader. Raises `NoController`."""
         problems: list[str] = []
         first = self._first % len(self._addresses)
         for address in (*self._addresses[first:], *self._addresses[:first]):
@@ -75,12 +76,14 @@ class Controllers:
         raise NoController(f"no controller leads: {'; '.join(problems)}")
 
     def _doubt(self) -> None:
-        """Who was named does not lead. A controller that is cut off names it again, so another one is asked."""
+        """Drop a leader that turned out to be wrong. A partitioned controller would name it again, so query another one
+        next."""
         self._leader = ""
         self._first += 1
 
     def beat(self, ext: dict[str, str]) -> None:
-        """Give each controller a sign of life. One that is not connected gets the next."""
+        """Send a heartbeat to each controller. A controller that is not connected is connected now and receives the
+        next one."""
         for address in dict.fromkeys((*self._addresses, self._leader)):
             known = self._connections.get(address)
             if known is not None and not known.closed and known.writable:
@@ -89,7 +92,7 @@ class Controllers:
                 self._connect(address)
 
     def fall_silent(self) -> None:
-        """Close the connections of the heartbeats, so that each controller takes this broker for dead at once."""
+        """Close the heartbeat connections, so that each controller immediately considers this broker dead."""
         for connection in self._connections.values():
             connection.close()
 

@@ -1,4 +1,4 @@
-"""The file `epochFileCheckpoint`: the epochs of this log, as RocketMQ keeps them (docs/protocol/ha.md 6)."""
+"""Reads and writes `epochFileCheckpoint`, the epochs of a log in RocketMQ's format (docs/protocol/ha.md 6)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NAME: Final = "epochFileCheckpoint"
 
 
 def load_epochs(files: Files, path: str) -> Epochs:
-    """What the file says; none where there never was one.
+    """Return the stored epochs, or empty epochs if the file never existed.
 
-    Raises `StoreDamaged` when it is bad, or gone. RocketMQ then reads the one before it, which lacks the newest epoch:
-    its bytes would be taken for those of the one before, and a log that went another way would not be cut.
+    Raises `StoreDamaged` if the file is damaged or was deleted. RocketMQ then reads the previous version, which lacks
+    the newest epoch: its bytes would be assigned to the previous epoch, and a diverging log would not be truncated.
     """
     data = files.read_file(path)
     if data is None:
@@ -32,9 +32,9 @@ def load_epochs(files: Files, path: str) -> Epochs:
 
 
 def keep_epochs(files: Files, path: str, epochs: Epochs) -> None:
-    """Write the file, durably, before the log gets a byte of a new epoch. Raises `FileFailed`.
+    """Write and sync the file before the log receives a byte of a new epoch. Raises `FileFailed`.
 
-    Power cut in the middle: the old file or the new one. An epoch without bytes does no harm, for the log ends where
-    it starts; bytes without their epoch would be taken for those of the one before.
+    A power failure leaves the old file or the new one. An epoch without bytes is harmless, because the log ends where
+    the epoch starts. Bytes without their epoch would be assigned to the previous one.
     """
     files.write_file(path, epochs.encode())

@@ -1,4 +1,4 @@
-"""The epochs of this broker's log, in memory and in their file: the file is never behind the log."""
+"""Epochs of this broker's log, in memory and on disk. The file is never older than the log."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from bolide.store.raw_log import RawLog
 
 
 class EpochLog:
-    """The epochs of one log. Each method writes in the pool, and returns once the file is synced."""
+    """Epochs of one log. Each method writes in the thread pool and returns once the file is synced."""
 
     def __init__(self, world: NodeWorld, path: str, raw: RawLog) -> None:
-        """Raises `StoreDamaged`. A crash after a cut of the log leaves epochs from its end on: they hold no byte."""
+        """Raises `StoreDamaged`. A crash after a truncation of the log leaves epochs past its end. They contain no
+        bytes."""
         self._world = world
         self._path = path
         self._raw = raw
@@ -22,23 +23,25 @@ class EpochLog:
         self._in_file = found.entries
         self.epochs: Epochs = found.cut_at(int(raw.end))
         self.sure_end: SureEnd | None = None
-        """Of a master that may have lost what it had sent in this epoch; None where nothing is in doubt."""
+        """Safe end offsets, on a master that may have lost bytes that it had sent in this epoch; otherwise None."""
 
     async def keep(self, epochs: Epochs) -> None:
-        """These are the epochs from here on. Raises `FileFailed`, with the old ones kept."""
+        """Replace the epochs. Raises `FileFailed`; the old epochs then remain in effect."""
         epochs = epochs.without_before(int(self._raw.begin))
         if epochs.entries != self._in_file:
-            # Crash before this: the old epochs, of which those from the end of the log on hold no byte.
+            # After a crash here, the old epochs remain. Epochs past the end of the log contain no bytes.
             await self._world.in_thread(keep_epochs, self._world.files, self._path, epochs)
             self._in_file = epochs.entries
         self.epochs = epochs
 
     async def lead(self, number: int, certain: bool) -> None:
-        """This broker is the master of an epoch: its file says so before the first byte is appended.
+        """Start an epoch of this broker as master. The file is synced before the first byte is appended.
 
-        `certain`: all that slaves may have been sent is in this log. A master that was one in this epoch already, and
-        is not certain, begins it at its end, as in RocketMQ: slaves give up what they have of it. Without an older
-        epoch they would have nothing in common with this log then, so there each is told where it surely is the same.
+        `certain`: whether this log contains everything that slaves may have received. If a master of the same epoch is
+        not certain, it restarts the epoch at the end of its log, as RocketMQ does, and slaves truncate what they have
+        of it. Without an older epoch, the logs would then have no epoch in common. In that case each slave is sent its
+        safe end offset instead.
+
         Raises `NotReplicated` for an epoch older than the log's, and `FileFailed`.
         """
         epochs, last, end = self.epochs, self.epochs.last, int(self._raw.end)
@@ -55,11 +58,12 @@ class EpochLog:
                 self.sure_end = SureEnd(end)
                 return
         self.sure_end = None
-        # The log of a broker that had no controller belongs to its first epoch: nobody else has another one.
+        # The log of a broker without a controller becomes part of its first epoch, because no other broker has a
+        # different log.
         start = end if epochs.last is not None else int(self._raw.begin)
         await self.keep(epochs.begun(number, start))
 
     async def cut(self, end: int) -> None:
-        """The log was cut, durably, and ends here. Nothing may be appended before this returns: what follows would
-        be taken for bytes of the epochs that were cut off."""
+        """Truncate the epochs after the log was durably truncated to `end`. Do not append before this returns: new
+        bytes would be assigned to truncated epochs."""
         await self.keep(self.epochs.cut_at(end))

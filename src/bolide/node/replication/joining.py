@@ -1,4 +1,4 @@
-"""What a broker replicates: as a master its port and its slaves, as a slave its master; nothing where it is alone."""
+"""Replication of one broker: the port and the slaves of a master, or the connection of a slave to its master."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from bolide.transport.tls_contexts import RenewedContext
 
 MOST_SAID: Final = 64
 SERVED_S: Final = 2.0
-"""How long a stop waits for slaves that keep up."""
+"""Maximum time in seconds that a stop waits for slaves that keep up."""
 
 
 def pace_of(replication: ReplicationOptions) -> Pace:
-    """How connections are kept."""
+    """Return the intervals and limits of replication connections."""
     return Pace(
         heartbeat=replication.ha_send_heartbeat_interval,
         silence=replication.ha_housekeeping_interval,
@@ -54,7 +54,8 @@ def pace_of(replication: ReplicationOptions) -> Pace:
 
 
 def log_address(options: BrokerOptions, world: NodeWorld) -> str:
-    """The address on which slaves are served: where anyone who reaches it gets the log, not all of this machine's.
+    """Return the address to listen on for slaves. Without TLS it is never 0.0.0.0, because every client that reaches
+    the port receives the whole log.
 
     Raises `ConfigError`.
     """
@@ -66,10 +67,10 @@ def log_address(options: BrokerOptions, world: NodeWorld) -> str:
 
 
 class Joining:
-    """Of one broker, from its start to its stop. Made, it has its port; `services` makes the rest."""
+    """Replication of one broker, from start to stop. The constructor binds the port; `services` creates the rest."""
 
     def __init__(self, options: BrokerOptions, world: NodeWorld, port: int, log: logging.Logger) -> None:
-        """`port` is the broker's own. Raises `CannotListen`."""
+        """`port`: listen port of the broker. Raises `CannotListen`."""
         self._options = options
         self._world = world
         self._log = log
@@ -77,7 +78,7 @@ class Joining:
         self._serving = serving_context(options)
         self._following = following_context(options)
         self.contexts = (self._serving, self._following)
-        """Of TLS between the brokers of a set."""
+        """TLS contexts between the brokers of a set."""
         self._shaking: RawTls | ProvenPort | None = None
         self._said: dict[str, str] = {}
         self._bound: DaemonPort | None = None
@@ -93,9 +94,10 @@ class Joining:
         self._membership: Membership | None = None
 
     def services(self, store: MessageStore, parts: LoopParts, report: RecoveryReport) -> list[Service]:
-        """What takes part in the ticks of this broker. `report` says how the last run ended.
+        """Return the services that take part in the event loop turns of this broker. `report`: how the last run ended.
 
-        Raises `StoreDamaged`."""
+        Raises `StoreDamaged`.
+        """
         options, pace = self._options, pace_of(self._options.replication)
         proves = options.access.cluster_authentication_enabled and not options.replication.ha_tls_enable
         credentials = options.access.inner_credentials if proves else None
@@ -133,18 +135,18 @@ class Joining:
         )
 
     def introduce(self, members: MembersService, place: BrokerPlace) -> None:
-        """What other brokers of the set may ask, and tell in plain mode."""
+        """Connect the service for requests of other brokers of the set with this broker's place and log address."""
         members.place = place if self.slaves is not None or self.switching is not None else None
         members.log_told = self.master_told if self.master is not None else None
 
     def alive(self, count: int) -> None:
-        """So many brokers of the set live, as name servers tell."""
+        """Set the number of live brokers of the set, as reported by name servers."""
         if self._counted is not None:
             self._counted.alive = count
 
     @property
     def side(self) -> SlaveLinks | MasterLink | Switching | None:
-        """What takes part in the turns of this broker."""
+        """The service that takes part in the turns of this broker, or None."""
         return self.switching or self.slaves or self.master
 
     def join(
@@ -174,16 +176,16 @@ class Joining:
         member.start()
 
     async def first_part(self, seconds: float) -> bool:
-        """Wait until the controller's first word is carried out; False when that takes longer."""
+        """Wait until the first role from the controller is assumed. Return False after `seconds`."""
         return self._membership is not None and await self._membership.first(seconds)
 
     async def leave(self) -> None:
-        """Take no part in the set any more: the role stays what it is until the end."""
+        """Stop taking part in the set. The role does not change until the stop."""
         if self._membership is not None:
             await self._membership.stop()
 
     async def serve(self) -> None:
-        """Accept slaves, or follow the master. Raises `CannotListen`."""
+        """Accept slaves, or replicate from the master. Raises `CannotListen`."""
         if self._bound is not None:
             await self._bound.serve(self._accepted(self._made()))
         if self.master is not None:
@@ -215,7 +217,7 @@ class Joining:
         return proven.accepted
 
     def _refused(self, peer: str, why: str) -> None:
-        """A slave tries again every few seconds: one line for each reason."""
+        """Log a rejected slave once per reason, because it retries every few seconds."""
         host = peer.rpartition(":")[0]
         if self._said.get(host) != why:
             if len(self._said) >= MOST_SAID:
@@ -224,14 +226,15 @@ class Joining:
             self._log.warning("rejecting the slave %s: %s", peer, why)
 
     def master_told(self, ha_address: str) -> None:
-        """A name server named the master's address of replication. One that was set beats it, as in RocketMQ 4.9."""
+        """Set the replication address of the master, as returned by a name server. A configured address takes
+        precedence, as in RocketMQ 4.9."""
         if self.switching is not None:
             self.switching.master_told(ha_address)
         if self.master is not None and not self._options.replication.ha_master_address and ha_address:
             self.master.follow(ha_address)
 
     def send_readers_back(self, topics: Iterable[TopicConfig]) -> None:
-        """Answer the pulls that are held: the master is there again."""
+        """Complete all held pulls, because the master is available again."""
         if self._parts is not None:
             for topic in topics:
                 for queue_id in range(topic.read_queue_nums):
@@ -239,21 +242,22 @@ class Joining:
             self._parts.another_turn()
 
     def follows(self) -> bool:
-        """True for a slave that follows its master's log."""
+        """Return whether this is a slave that replicates from its master."""
         return self.master is not None and self.master.link(0).is_activated
 
     def followed_by(self, host: str) -> bool:
-        """True for a master that a slave at this host follows."""
+        """Return whether this is a master with a slave at this host."""
         told = self.slaves.connections(0) if self.slaves is not None else []
         return any(one.slave_ack_offset >= 0 and one.addr.rpartition(":")[0] == host for one in told)
 
     def close_port(self) -> None:
-        """Accept no more slaves."""
+        """Stop accepting slaves."""
         if self._bound is not None:
             self._bound.close()
 
     async def stop(self) -> None:
-        """End every connection. Slaves get what they lack first: one of them may become the master."""
+        """Close every connection. Slaves first receive the rest of the log, because one of them may become the
+        master."""
         if self.slaves is not None:
             await within(SERVED_S, self.slaves.served)
         if self._shaking is not None:

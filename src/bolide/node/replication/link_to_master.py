@@ -1,4 +1,4 @@
-"""A slave's connection to its master: kept, and spoken over in either mode."""
+"""Connection of a slave to its master, for both replication modes: reconnects, and passes data to a session."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CONNECT_TIMEOUT_S: Final = 5.0
 WRITE_HIGH: Final = 64 * 1024
 READ: Final = 256 * 1024
 HEARTBEATS: Final = 2
-"""Heartbeats of a master that may be missing before what it said last is too old."""
+"""Number of missing heartbeats after which the last report of a master is outdated."""
 
 
 class LoopParts(NamedTuple):
-    """What replication uses of the loop around it."""
+    """Parts of the event loop environment that replication uses."""
 
     effects: Effects
     another_turn: Callable[[], None]
@@ -44,14 +44,14 @@ class LoopParts(NamedTuple):
     world: World
     log: logging.Logger
     tls: RenewedContext | None = None
-    """How a master is spoken to."""
+    """TLS context for connections to a master."""
     credentials: Credentials | None = None
-    """The credentials of the proof between slave and master; None: no proof, or by certificates."""
+    """Credentials of the proof between slave and master. None: no proof, or proof by certificates."""
 
 
 class LinkToMaster(Service):
-    """This broker's connection to its master. Implements `node.loop.host_protocol.Replication`,
-    `broker.core.replicas` and `RawOwner`. What is said over it is left to the mode."""
+    """Connection of this broker to its master. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
+    and `RawOwner`. Subclasses implement the protocol of their mode."""
 
     def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:
         self._store = store
@@ -64,42 +64,42 @@ class LinkToMaster(Service):
         self._log = parts.log
         self._address = ""
         self._news = asyncio.Event()
-        """Set when the address of the master became known or another."""
+        """Set when the address of the master has changed."""
         self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: RawConnection | None = None
         self._ended = asyncio.Event()
         self._why = ""
-        """Why the connection ended; "" when the master closed it."""
+        """Reason why the connection ended; "" if the master closed it."""
         self._at_once = False
         self._said = ""
         self._refused = ""
-        """Why this slave rejects its master; "" if it does not, or no master answered yet."""
+        """Reason why this slave rejects its master; "" if it does not, or if no master has responded yet."""
         self._follows = False
         self._read_at = 0
         self._wrote_at = 0
         self._has_all = False
-        """Whether the master's log was here when the master last said where it ends."""
+        """Whether the log was complete at the last report of the master's end."""
         self._had_all_at = 0
         self._heartbeat = pace.heartbeat
         self._retry_s = pace.heartbeat / 1000  # 5 s, as in RocketMQ
         self.woken: Service = self
-        """Whose `due` is asked again when a connection begins."""
+        """Service whose `due` is re-evaluated when a connection starts."""
 
-    # ---- the life of connections
+    # ---- connection management
 
     def follow(self, address: str) -> None:
-        """The master replicates at this address; "" when there is none. A live connection stays."""
+        """Set the replication address of the master, "" if there is no master. Does not close an open connection."""
         if address != self._address:
             self._address = address
             self._news.set()
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start to replicate."""
         self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
-        """Follow no more; what was received stays."""
+        """Stop replicating. Received bytes are kept."""
         if self._task is not None:
             await end_tasks([self._task])
         if self._connection is not None:
@@ -123,7 +123,7 @@ class LinkToMaster(Service):
                 await asyncio.sleep(self._retry_s)
 
     def _say(self, text: str) -> None:
-        """One line for each new reason, not one for each try."""
+        """Log each new reason once, not every attempt."""
         if text != self._said:
             self._said = text
             self._log.warning("%s", text)
@@ -132,7 +132,7 @@ class LinkToMaster(Service):
         """Connect and follow until the connection ends."""
         host, port = split_address(address)
         await self._quiet()
-        while self._raw.settled < self._raw.end:  # what an earlier connection brought is not kept yet
+        while self._raw.settled < self._raw.end:  # bytes of an earlier connection are not safe yet
             self._turned.clear()
             await self._turned.wait()
         self._raw.forget()
@@ -178,12 +178,12 @@ class LinkToMaster(Service):
         return self._refused
 
     def _followed(self, connection: RawConnection, offset: int) -> None:
-        """This log is a prefix of the master's from now on."""
+        """Record that this log is a prefix of the master's log."""
         self._follows, self._said, self._refused = True, "", ""
         self._log.info("follows the master %s from offset %d", connection.remote, offset)
 
     async def _read(self, offset: int, end: int) -> bytes:
-        """The own bytes between two offsets, loaded by the pool where they are not in memory."""
+        """Return the local bytes between two offsets. Bytes that are not in memory are loaded by the thread pool."""
         parts: list[bytes | memoryview] = []
         while offset < end:
             got = self._raw.read(offset, min(READ, end - offset))
@@ -207,7 +207,7 @@ class LinkToMaster(Service):
         await done.wait()
 
     async def _where(self, address: str) -> str:
-        """Return where to connect. `address` is from a name server or a setting."""
+        """Return the address to connect to. `address`: from a name server or a setting."""
         return address
 
     async def _connect(self, host: str, port: int) -> RawConnection:
@@ -218,37 +218,37 @@ class LinkToMaster(Service):
         return await parts.world.connect(made, host, port, current_context(parts.tls))
 
     async def _quiet(self) -> None:
-        """Wait until nothing of an earlier connection is under way."""
+        """Wait until the work of an earlier connection has finished."""
 
     async def _prepare(self) -> None:
-        """Get ready what a connection begins with."""
+        """Prepare the state that a new connection needs."""
 
     def _begin(self, now: int) -> bytes:
-        """Begin the session of a connection: what is said first, nothing by itself."""
+        """Start the session of a connection. Return the first bytes to send."""
         return b""
 
     def _drop(self) -> None:
-        """The connection ended, and its session with it."""
+        """Drop the session of a closed connection."""
 
     # ---- a connection
 
     def connected(self, connection: RawConnection) -> None:
-        """The connection is there; `_follow_once` speaks first."""
+        """Does nothing: `_follow_once` sends the first bytes."""
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Bytes of the master, for its session."""
+        """Pass bytes of the master to the session."""
 
     def writable(self, connection: RawConnection) -> None:
-        """The master has read what was reported."""
+        """Called when the master has read pending reports."""
         self._another_turn()
 
     def closed(self, connection: RawConnection) -> None:
-        """The connection ended."""
+        """Called when the connection closes."""
         if connection is self._connection:
             self._ended.set()
 
     def _check(self, session: SlaveSession | SwitchSlave, now: int) -> None:
-        """Close the connection of a master that is silent or does not send the bytes to compare."""
+        """Close the connection if the master is idle for too long or does not send the bytes to compare."""
         if session.silent(now):
             self._end(f"it was silent for {self._pace.silence} ms", at_once=True)
             return
@@ -269,31 +269,31 @@ class LinkToMaster(Service):
             self._wrote_at = self._clock()
 
     def late(self, end: int) -> bool:
-        """No send waits for a slave's slaves."""
+        """Always False: no send waits for slaves of a slave."""
         return False
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """A slave has no slaves."""
+        """Always empty: a slave has no slaves."""
         return []
 
     def lags(self, now: int) -> dict[str, int]:
-        """A slave has no slaves."""
+        """Always empty: a slave has no slaves."""
         return {}
 
     def in_sync(self, now: int) -> int:
-        """A slave has no slaves."""
+        """Always 0: a slave has no slaves."""
         return 0
 
     def expelled(self) -> int:
-        """A slave has no slaves."""
+        """Always 0: a slave has no slaves."""
         return 0
 
     def disk_hangs(self) -> bool:
-        """In plain mode nobody asks."""
+        """Always False: not used in default HA mode."""
         return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:
-        """The link to the master."""
+        """Return the state of the connection to the master."""
         return HAClientRuntimeInfo(
             master_addr=self._address,
             max_offset=int(self._raw.end),
@@ -303,15 +303,16 @@ class LinkToMaster(Service):
         )
 
     def lag_ms(self, now: int) -> int:
-        """Time since all of the master's log was here, in ms, 0 while it is, -1 if it never was.
+        """Return the replication lag in ms: 0 if caught up, -1 if this slave was never caught up.
 
-        An idle master says only in its heartbeats where its log ends. The slave lags once two of them are missing."""
+        An idle master reports its end only in heartbeats. The slave lags once two of them are missing.
+        """
         if self._has_all and now - self._had_all_at <= HEARTBEATS * self._heartbeat:
             return 0
         return now - self._had_all_at if self._had_all_at else -1
 
     def _told_end(self, has_all: bool, now: int) -> None:
-        """The master said where its log ends."""
+        """Record a report of the master's end."""
         self._has_all = has_all
         if has_all:
             self._had_all_at = now

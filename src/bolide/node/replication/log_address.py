@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 3.0
 
 
 async def nowhere(master: str) -> str:
-    """Return "": nobody can be asked yet."""
+    """Return "". Used before other brokers can be queried."""
     return ""
 
 
@@ -31,7 +31,7 @@ class Asker:
         self._credentials = credentials
 
     async def ask(self, address: str, code: int, ext: dict[str, str], timeout_s: float) -> Command:
-        """Return the response, whatever its code. Raises `BolideError` and `OSError` if there is none in time."""
+        """Return the response, whatever its code. Raises `BolideError` or `OSError` if none arrives in time."""
         connection = await ClientConnection.connect(
             address, timeout_s, ssl=current_context(self._tls), world=self._world
         )
@@ -42,7 +42,7 @@ class Asker:
             await connection.wait_closed()
 
     async def log_address(self, master: str) -> str:
-        """Return the address at which the broker at `master` serves its log; "" if it does not answer."""
+        """Return the address at which the broker at `master` serves its log, or "" if it does not respond."""
         try:
             answer = await self.ask(
                 master, codes.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader().to_ext(), TIMEOUT_S

@@ -1,4 +1,4 @@
-"""TLS between the brokers of a set where they pass on the log: `haTlsEnable`. RocketMQ has nothing of the kind."""
+"""TLS of replication connections (`haTlsEnable`). RocketMQ has no such setting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from bolide.transport.tls_contexts import RenewedContext, client_context, server
 
 
 def serving_context(options: BrokerOptions) -> RenewedContext | None:
-    """How slaves are spoken to; None in the clear, or of a broker that has none. Raises `ConfigError`."""
+    """Return the TLS context for slaves, or None without TLS or if this broker serves no slaves. Raises
+    `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_lead):
         return None
     tls = options.tls
@@ -18,7 +19,8 @@ def serving_context(options: BrokerOptions) -> RenewedContext | None:
 
 
 def following_context(options: BrokerOptions) -> RenewedContext | None:
-    """How a master is spoken to; None in the clear, or of a broker that follows nobody. Raises `ConfigError`."""
+    """Return the TLS context for a master, or None without TLS or if this broker never replicates. Raises
+    `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_follow):
         return None
     tls = options.tls

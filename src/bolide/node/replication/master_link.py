@@ -1,4 +1,4 @@
-"""A slave in plain mode: follows the log of its master, and says what it keeps of it."""
+"""A slave in default HA mode: replicates the log of its master and reports the durable end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MasterLink(LinkToMaster):
     # ---- a connection
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Bytes of the master's log."""
+        """Append bytes of the master's log."""
         session = self._session
         if session is None or connection is not self._connection:
             return
@@ -57,17 +57,17 @@ class MasterLink(LinkToMaster):
     # ---- turns and time
 
     def turn(self, now: int) -> None:
-        """Report what is kept by now."""
+        """Report the durable end of the log."""
         self._turned.set()
         session, connection = self._session, self._connection
         if session is not None and connection is not None and not connection.paused:
             self._write(session.report(int(self._raw.settled), now))
 
     def due(self, now: int) -> int | None:
-        """When a report or a look at a silent master is next."""
+        """Return when a report or a check of the master is due next."""
         return self._session.due() if self._session is not None else None
 
     def tick(self, now: int, budget: int) -> None:
-        """Notice a master that is silent or does not send what is compared; the turn after it reports."""
+        """Check whether the master is idle or withholds bytes to compare. The next turn sends a due report."""
         if self._session is not None:
             self._check(self._session, now)

@@ -1,7 +1,8 @@
-"""A broker as a member of its set: takes an id, registers, stands for election, and hears who is the master
+"""Membership of a broker in its set: gets an id, registers, requests elections, and assumes the assigned role
 (docs/protocol/ha.md, ReplicasManager.java).
 
-What the controller says is asked for, at once after anyone said that a role changed; nothing else is believed.
+The broker queries the controller for the current state, immediately after a notification of a role change. It does not
+trust the notification itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ RETRY_S: Final = 5.0
 
 
 class Membership:
-    """Of one broker, whose clients reach it at `address`. `failed` is called when it can never be a member."""
+    """Membership of one broker. `address`: its address for clients. `failed` is called if it can never become a
+    member."""
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class Membership:
         self._log = log
         self.standing = Standing(0)
         self._before = ""
-        """The token of the start before, until this one has registered."""
+        """Token of the previous start, until this one has registered."""
         self._registered = False
         self._news = asyncio.Event()
         self._set = SyncStateSetReporter(options, world, controllers, part, lambda: self.standing, self.notified, log)
@@ -63,28 +65,28 @@ class Membership:
         self._tasks: list[asyncio.Task[None]] = []
         self._said = ""
         self._silent = False
-        """True while the disk hangs: without heartbeats no controller elects this broker."""
+        """Whether the disk hangs. Without heartbeats, no controller elects this broker."""
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the background tasks. Does not wait."""
         self._tasks = [asyncio.create_task(self._keep(), name="membership")]
 
     async def stop(self) -> None:
-        """Take part no more."""
+        """Stop taking part in the set."""
         await end_tasks(self._tasks)
         await self._controllers.stop()
 
     def notified(self) -> None:
-        """Ask the controller now."""
+        """Query the controller now."""
         self._news.set()
 
     async def first(self, seconds: float) -> bool:
-        """Wait until the first part is taken; False when that takes longer."""
+        """Wait until the first role is assumed. Return False after `seconds`."""
         await wait_for(self._taken, seconds)
         return self._taken.is_set()
 
     def look_at_set(self) -> None:
-        """A replica may belong into the set, or not any more: look now."""
+        """Check now whether a replica should join or leave the in-sync set."""
         self._set.look()
 
     # -- the start
@@ -109,7 +111,7 @@ class Membership:
                 self._failed(error)
                 return
             except (BolideError, OSError) as error:
-                if str(error) != self._said:  # one line for each new reason, not one for each try
+                if str(error) != self._said:  # one line for each new reason, not for every attempt
                     self._said = str(error)
                     self._log.warning("no word of the controller: %s", error)
                 wait, pause = pause, min(pause * 2, RETRY_S)
@@ -119,7 +121,7 @@ class Membership:
         return [self._beat_on(), self._set.keep(), self._find_leader()]
 
     async def _take_id(self) -> None:
-        """The id that this store has, or the next free one."""
+        """Use the stored id of this store, or apply for the next free id."""
         identity = self._identity
         broker_id = await self._world.in_thread(identity.load)
         while broker_id == 0:
@@ -135,7 +137,7 @@ class Membership:
         self.standing = Standing(broker_id)
 
     async def _register(self) -> None:
-        """Say where this broker is; without a live master, stand for election."""
+        """Register the address of this broker. Without a live master, request an election."""
         if not self.standing.life:
             await self._begin_life()
         life = self.standing.life
@@ -187,11 +189,11 @@ class Membership:
             self._beat()
 
     async def _take_office(self, told: Told) -> None:
-        """Tell the controller that this replica begins to lead, before it confirms anything alone.
+        """Register as the new master before this replica confirms anything alone.
 
-        Until then the controller can elect another member. It also learns where this log ends: if this broker returns
-        with less, its log does not have all that was confirmed. A controller of RocketMQ takes the request for a
-        registration. Raises `NoController`.
+        Until then the controller can elect another member. The request also contains the end of this log: if this
+        broker later returns with a shorter log, it lacks confirmed bytes. A controller of RocketMQ treats the request
+        as a registration. Raises `NoController`.
         """
         end, _, _ = self._part.stands()
         claims = self._requests.claims_of_master(self.standing.life, told.epoch, end)
@@ -205,7 +207,8 @@ class Membership:
             raise
 
     def _count(self, told: Told) -> None:
-        """The set as the controller has it. While a question is open only a newer set is an answer to it."""
+        """Apply the in-sync set of the controller. While a request is pending, only a newer set is accepted as its
+        response."""
         sync_set = self._part.sync_set
         if sync_set is not None and (sync_set.question is None or told.set_epoch > sync_set.set_epoch):
             if (told.members, told.set_epoch) != (sync_set.members, sync_set.set_epoch):
@@ -218,7 +221,7 @@ class Membership:
                 self._part.disconnect(sync_set.outsiders)
             self._part.set_changed()
 
-    # -- signs of life
+    # -- heartbeats
 
     async def _beat_on(self) -> None:
         while True:
@@ -228,7 +231,7 @@ class Membership:
                 self._beat()
 
     def _check_disk(self) -> None:
-        """Send no heartbeats while the disk hangs. A master stops only if another replica can be elected."""
+        """Stop heartbeats while the disk hangs. A master stops them only if another replica can be elected."""
         members = self._part.sync_set.members if self._part.sync_set is not None else frozenset()
         alone = self.standing.leads and len(members) < 2
         silent = self._part.hung() and not alone

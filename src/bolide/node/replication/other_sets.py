@@ -1,7 +1,7 @@
-"""Sends messages of an acting slave to other sets of its cluster, by the routes that name servers tell.
+"""Sends messages of an acting slave to other broker sets of its cluster, by the routes of name servers.
 
-RocketMQ's EscapeBridge.putMessageToRemoteBroker: any writable queue of the topic at another broker name, in turn. What
-is sent again, and when, is decided in `broker/core/away.py`.
+Like RocketMQ's EscapeBridge.putMessageToRemoteBroker: chooses writable queues of the topic at other broker names in
+turn. `broker/core/away.py` decides which messages to resend, and when.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from bolide.transport.pool import ConnectionPool
 from bolide.world.tasks import end_tasks
 
 AT_ONCE: Final = 32
-"""Messages under way; the others wait for one of them."""
+"""Maximum number of messages in flight."""
 TIMEOUT_S: Final = 3.0
 ROUTE_S: Final = 5.0
-"""A route is asked for again after this, and after each send that fails."""
+"""Maximum age of a route. A failed send also drops the route."""
 MAX_ROUTES: Final = 1000
 DEFAULT_QUEUES: Final = 8
 
@@ -46,7 +46,7 @@ class NotSent(BolideError):
 
 
 class Elsewhere(Struct, frozen=True):
-    """A queue of another set that takes messages, and where its master is."""
+    """A writable queue of another broker set, with the address of its master."""
 
     broker_name: str
     address: str
@@ -54,7 +54,7 @@ class Elsewhere(Struct, frozen=True):
 
 
 def queues_elsewhere(route: TopicRouteData, cluster: str, own_name: str) -> list[Elsewhere]:
-    """Where the messages of a topic may go: writable queues at other masters of this cluster."""
+    """Return the possible destinations of a topic's messages: writable queues at other masters of this cluster."""
     masters = {
         broker.broker_name: broker.broker_addrs[MASTER_ID]
         for broker in route.broker_datas
@@ -69,7 +69,7 @@ def queues_elsewhere(route: TopicRouteData, cluster: str, own_name: str) -> list
 
 
 def send_request(message: BrokerMessage, queue: Elsewhere, group: str) -> Command:
-    """The message as a request for this queue."""
+    """Return the send request of a message to this queue."""
     header = SendMessageRequestHeaderV2(
         producer_group=message.properties.get(names.PGROUP) or group,
         topic=message.topic,
@@ -88,10 +88,10 @@ def send_request(message: BrokerMessage, queue: Elsewhere, group: str) -> Comman
 
 
 class OtherSets:
-    """Of one broker. Every method is called on its loop."""
+    """Connections of one broker to other sets. Call all methods on its event loop."""
 
     def __init__(self, options: BrokerOptions, loop: LoopParts) -> None:
-        """`loop.tls` is how brokers and name servers are spoken to."""
+        """`loop.tls`: TLS context for brokers and name servers."""
         self._options = options
         self._loop = loop
         self._world = loop.world
@@ -106,13 +106,14 @@ class OtherSets:
         self._said = ""
 
     def send(self, message: BrokerMessage, then: Callable[[str, int], None]) -> None:
-        """Send it, then call `then(error, now)`; "" means that another set has stored it. Returns at once."""
+        """Send a message, then call `then(error, now)`. `error` is "" if another set has stored the message. Does not
+        wait."""
         task = asyncio.get_running_loop().create_task(self._send(message, then))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """End what is under way, which is not reported, and close."""
+        """Cancel sends in flight without calling back, and close all connections."""
         await end_tasks(self._tasks)
         await self._connections.close()
 
@@ -128,7 +129,7 @@ class OtherSets:
         self._loop.another_turn()
 
     def _say(self, error: str) -> None:
-        """One line for each new reason, and one once messages arrive again."""
+        """Log the first failure, and once when messages are accepted again."""
         if error and not self._said:
             self._loop.log.warning("messages wait, no other set takes them: %s", error)
         elif self._said and not error:

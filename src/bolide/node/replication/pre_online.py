@@ -1,10 +1,10 @@
-"""What a broker of a set with acting masters does before it registers (RocketMQ: BrokerPreOnlineService.java).
+"""Steps of a broker in a set with acting masters before it registers (RocketMQ: BrokerPreOnlineService.java).
 
-A master tells each slave that runs where its log is, waits a while until the slave follows, and has the offsets that
-consumers committed there while it was away. With enableRemoteEscape it also has how far the slave came with delays and
-half messages, and does no such work before. A slave waits until it follows the master that runs. So clients are sent
-back to a master once it knows what was consumed without it. A slave whose log is another one never follows, and keeps
-no master away. (Java's follows any log.)
+A master sends each running slave the address of its log, waits a while until the slave replicates from it, and copies
+the offsets that consumers committed there in its absence. With enableRemoteEscape it also copies the slave's progress
+of delayed and half messages, and does no such work before. A slave waits until it replicates from the running master.
+So clients return to a master only once it has the consumption progress. A slave with a diverging log never replicates
+and does not delay the master. (Java's slave replicates any log.)
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ TIMEOUT_S: Final = 5.0
 
 
 class NotReady(BolideError):
-    """Another broker of the set is not as far as it must be."""
+    """Another broker of the set is not ready yet."""
 
     retriable = True
 
 
 class PreOnline:
-    """Of one broker, which is reached at `place`."""
+    """Startup of one broker. `place`: its addresses."""
 
     def __init__(
         self,
@@ -59,7 +59,8 @@ class PreOnline:
         log: logging.Logger,
     ) -> None:
         self._log = log
-        self._follows_s = 2 * options.replication.ha_send_heartbeat_interval / 1000  # a slave tries again after one
+        # a slave reconnects after one interval
+        self._follows_s = 2 * options.replication.ha_send_heartbeat_interval / 1000
         self._options = options
         self._place = place
         self._role = role
@@ -70,7 +71,7 @@ class PreOnline:
         self._asked: set[int] = set()
 
     async def run(self, members: Members) -> None:
-        """Return once the others of the set are ready; that is tried until they are, or are gone."""
+        """Return once the other brokers of the set are ready. Retries until they are ready or have left the set."""
         said = ""
         while True:
             try:
@@ -96,7 +97,7 @@ class PreOnline:
             self._asked.add(number)
 
     async def _join(self, master: str) -> None:
-        """Follow the master that runs, unless it serves no log."""
+        """Replicate from the running master, unless it serves no log."""
         answer = await self._ask(master, codes.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader().to_ext())
         told = decode_header(answer, ExchangeHAInfoResponseHeader)
         if told.master_ha_address:
@@ -105,7 +106,7 @@ class PreOnline:
                 raise NotReady(f"the master {master} is not followed after {self._follows_s:.0f} s")
 
     async def _take_back(self, number: int, slave: str) -> None:
-        """Have a slave follow, and take what was consumed there."""
+        """Connect a slave to this master, and copy the consumption progress from the slave."""
         place = self._place
         told = ExchangeHAInfoRequestHeader(
             master_address=place.address, master_ha_address=place.ha_address, master_flush_offset=0
@@ -117,14 +118,14 @@ class PreOnline:
             self._log.warning("the slave %d at %s does not follow after %.0f s", number, slave, self._follows_s)
         answer = await self._ask(slave, codes.GET_ALL_CONSUMER_OFFSET, {})
         found: Any = await self._world.in_thread(partial(parse_long, answer.body))
-        # A slave whose log is another one has numbered other messages so.
+        # A slave with a diverging log has assigned these offsets to other messages.
         delivers = follows and self._options.acting.enable_remote_escape
         self._following.take_back(found, self._world.wall_ms(), transactions=delivers)
         if delivers:
             self._following.take_back_delays((await self._ask(slave, codes.GET_ALL_DELAY_OFFSET, {})).body)
 
     async def _until(self, holds: Callable[[], bool]) -> bool:
-        """Wait for something; False when that takes too long."""
+        """Poll `holds` until it is true. Return False after the follow timeout."""
         deadline = self._world.monotonic() + self._follows_s
         while not holds():
             if self._world.monotonic() >= deadline:

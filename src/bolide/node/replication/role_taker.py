@@ -9,32 +9,32 @@ from bolide.replication.sync_set import SyncSet
 
 
 class RoleTaker(Protocol):
-    """What takes the part that the controller gives (`node.replication.switching`)."""
+    """Changes the role of a broker as assigned by the controller. Implemented by `node.replication.switching`."""
 
     @property
     def sync_set(self) -> SyncSet | None:
-        """Who confirms the log; None unless this broker is the master."""
+        """The in-sync set, or None if this broker is not the master."""
 
     async def lead(self, told: Told, own_id: int) -> None:
         """Become the master of an epoch."""
 
     async def follow(self, told: Told, own_id: int) -> None:
-        """Follow a master."""
+        """Become a slave of a master."""
 
     async def lose(self) -> None:
-        """Be nothing until the next part: the epoch of this master is over."""
+        """Called when the master's epoch has ended: stop serving requests until a new role is assigned."""
 
     def hung(self) -> bool:
-        """Whether the log does not settle. Ask every second or so."""
+        """Return whether the log makes no progress. Call about once per second."""
 
     def now(self) -> int:
-        """The time by which replicas catch up, ms."""
+        """Return the time used to measure replication lag, ms."""
 
     def set_changed(self) -> None:
-        """The set of replicas in sync is another one."""
+        """Called when the in-sync set has changed."""
 
     def disconnect(self, replicas: frozenset[int]) -> None:
         """Close the log connections of these replicas. Each has to report again before it can join the set."""
 
     def stands(self) -> tuple[int, int, int]:
-        """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
+        """Return the end of the safe log, the confirm offset, and the newest epoch (-1 if there is none)."""

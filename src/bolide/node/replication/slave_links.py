@@ -1,4 +1,4 @@
-"""The slaves of a master: each is sent the log as it grows, and heard about what it holds."""
+"""Connections of a master to its slaves: sends the log as it grows, and receives acknowledgements."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from bolide.store.reading.intact import CheckedSpans
 from bolide.transport.raw_connection import RawConnection
 
 WRITE_HIGH: Final = 1024 * 1024
-"""Bytes that one slave may leave unread; it is sent no more until it has read most of them."""
+"""Maximum unread bytes of a slave. Sending pauses until it has read most of them."""
 MOST_SLAVES: Final = 64
 TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
 WRITE_BYTES: Final = 256 * 1024
 """Bytes of the log that one write sends, in as many transfers as they take."""
 GATHER_MS: Final = 20
-"""For so long after a write, less than GATHER_BYTES waits for more if no send waits for the slave: a write wakes two
-processes, and brings reports. RocketMQ's ASYNC_MASTER looks every 100 ms."""
+"""Time after a write during which less than GATHER_BYTES waits for more bytes, unless a send waits for the slave. Each
+write wakes two processes and triggers reports. RocketMQ's ASYNC_MASTER polls every 100 ms."""
 GATHER_BYTES: Final = 512 * 1024
 READ_AHEAD: Final = 1024 * 1024
-"""Bytes of the log that the pool loads at once for a slave far behind."""
+"""Bytes of the log that the thread pool loads in one job for a slave with a large lag."""
 
 
 class _Slave:
@@ -46,12 +46,12 @@ class _Slave:
         self.session = session
         self.spans = spans
         self.loading = False
-        """True while the pool loads what is sent next."""
+        """Whether the thread pool is loading the next bytes."""
         self.began_at = -1
         self.sent_at = -1
-        """When it was sent something last, ms; -1 = never."""
+        """Time of the last write, ms; -1 if there was none."""
         self.gathers = False
-        """True while messages wait for more to be sent with them."""
+        """Whether pending bytes wait for more."""
         self.caught_up = CaughtUp()
 
 
@@ -70,15 +70,15 @@ class SlaveLinks(Service):
         log: logging.Logger,
         open_session: Callable[[int, int], MasterSide] | None = None,
     ) -> None:
-        """`open_session(key, now)` begins a session of the auto-switch mode; None: they are those of plain mode."""
+        """`open_session(key, now)` starts a session of controller mode. None: use sessions of default HA mode."""
         self.short_told: Callable[[bool], None] | None = None
         """Called when machines in sync become too few for sends, or enough."""
         self._short = False
         self.woken: Service = self
-        """Whose `due` is asked again when a slave connected."""
+        """Service whose `due` is re-evaluated when a slave connects."""
         self._open_session = open_session if open_session is not None else self._plain
         self._waited_for = in_sync.waits or open_session is not None
-        """What a slave reports may be what something waits for."""
+        """Whether a send or the confirm offset may wait for a slave's report."""
         self._store = store
         self._raw = RawLog(store)
         self._in_sync = in_sync
@@ -95,9 +95,10 @@ class SlaveLinks(Service):
     # ---- connections
 
     def connected(self, connection: RawConnection) -> None:
-        """A slave connected."""
+        """Accept a connection of a slave."""
         if len(self._slaves) >= MOST_SLAVES:
-            # Who has not said anything yet makes room: strangers that only connect keep no slave out.
+            # Close a connection that has not sent anything yet, so that clients that only connect cannot lock out
+            # slaves.
             last = next((slave.connection for slave in self._slaves.values() if slave.began_at < 0), connection)
             self._refuse(last, NotReplicated(f"{MOST_SLAVES} connections are open"))
             if last is connection:
@@ -139,11 +140,11 @@ class SlaveLinks(Service):
             self._another_turn()
 
     def writable(self, connection: RawConnection) -> None:
-        """A slave has read what was sent."""
+        """Called when a slave has read most pending bytes."""
         self._another_turn()
 
     def closed(self, connection: RawConnection) -> None:
-        """A slave is gone."""
+        """Called when a connection closes."""
         slave = self._slaves.pop(connection, None)
         if slave is None:
             return
@@ -155,7 +156,7 @@ class SlaveLinks(Service):
             )
 
     def served(self) -> bool:
-        """True when every slave that keeps up holds all of the log."""
+        """Return whether every slave that keeps up has the whole log."""
         end = int(self._raw.settled)
         return not any(
             slave.began_at >= 0 and slave.session.acked < end and self._in_sync.keeps_up(slave.session.acked, end)
@@ -174,7 +175,7 @@ class SlaveLinks(Service):
             connection.abort()
 
     def _refuse(self, connection: RawConnection, error: Exception) -> None:
-        """Close a connection. A slave tries again every few seconds: one line for each reason."""
+        """Close a connection. Log it once per reason, because a slave retries every few seconds."""
         text, host = str(error), host_of(connection)
         if self._said.get(host) != text:
             if len(self._said) >= MOST_SLAVES:
@@ -186,7 +187,7 @@ class SlaveLinks(Service):
     # ---- turns
 
     def turn(self, now: int) -> None:
-        """Send what is settled by now, and say how far the log may be dispatched."""
+        """Send the safe part of the log, and set the offset up to which the log may be dispatched."""
         if self._waited_for:
             cap = self._in_sync.holds_back(int(self._store.end_offset), now)
             if self._in_sync.waits:
@@ -204,14 +205,14 @@ class SlaveLinks(Service):
             except (NotReplicated, RecordDamaged, FileFailed) as error:
                 self._refuse(connection, error)
             if budget <= 0:
-                # Who was not served this time is first in the next turn.
+                # Start the next turn with the connections that were not served in this one.
                 self._slaves.pop(connection)
                 self._slaves[connection] = slave
                 self._another_turn()
                 return
 
     def _send(self, slave: _Slave, budget: int, now: int) -> int:
-        """Send one slave what it lacks; the budget that is left."""
+        """Send missing bytes to one slave. Return the remaining budget."""
         session, connection = slave.session, slave.connection
         end = int(self._raw.settled)
         slave.caught_up.looked(session.acked, end, now)
@@ -263,13 +264,13 @@ class SlaveLinks(Service):
         self._effects.load([segments.extent(at, size), missed], loaded)
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by enough machines."""
+        """Return whether the record that ends at `end` is not on enough brokers."""
         return self._in_sync.late(end)
 
     # ---- time
 
     def due(self, now: int) -> int | None:
-        """When a heartbeat, a look at a silent slave, the end of a wait or a write that gathers is next."""
+        """Return when the next heartbeat, idle check, end of a wait or gathered write is due."""
         times = [slave.session.due() for slave in self._slaves.values()]
         times += [slave.session.limited_until(now) for slave in self._slaves.values()]
         times += [slave.sent_at + GATHER_MS for slave in self._slaves.values() if slave.gathers]
@@ -277,7 +278,7 @@ class SlaveLinks(Service):
         return min((at for at in times if at >= 0), default=None)
 
     def tick(self, now: int, budget: int) -> None:
-        """Heartbeats, and an end for who is silent."""
+        """Send due heartbeats and disconnect idle slaves."""
         for connection, slave in list(self._slaves.items()):
             if slave.session.silent(now):
                 self._refuse(connection, NotReplicated(f"it was silent for {self._pace.silence} ms"))
@@ -286,10 +287,10 @@ class SlaveLinks(Service):
             if beat:
                 connection.write(beat)
 
-    # ---- what is told
+    # ---- reported state
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """Each slave."""
+        """Return the state of each slave connection."""
         end = int(self._raw.end)
         told: list[HAConnectionRuntimeInfo] = []
         for connection, slave in list(self._slaves.items()):  # another thread may ask
@@ -307,7 +308,7 @@ class SlaveLinks(Service):
         return told
 
     def lags(self, now: int) -> dict[str, int]:
-        """For how long each slave has lacked something, ms."""
+        """Return the replication lag of each slave in ms."""
         end = int(self._raw.settled)
         return {
             connection.remote: slave.caught_up.lag_ms(slave.session.acked, end, now)
@@ -315,30 +316,30 @@ class SlaveLinks(Service):
         }
 
     def in_sync(self, now: int) -> int:
-        """How many slaves are in sync."""
+        """Return the number of slaves in sync."""
         return self._in_sync.count(int(self._raw.end)) - 1
 
     def expelled(self) -> int:
-        """In plain mode nobody is."""
+        """Always 0 in default HA mode."""
         return 0
 
     def disk_hangs(self) -> bool:
-        """In plain mode nobody asks."""
+        """Always False: not used in default HA mode."""
         return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:
-        """A master has none."""
+        """Return an empty state: a master has no master."""
         return HAClientRuntimeInfo()
 
     def refused(self) -> str:
-        """A master rejects no master."""
+        """Always "": a master has no master."""
         return ""
 
     def lag_ms(self, now: int) -> int:
-        """A master lags behind nobody."""
+        """Always 0 on a master."""
         return 0
 
 
 def host_of(connection: RawConnection) -> str:
-    """The peer's address without its port, which is another one each time."""
+    """Return the remote address without the port, which changes with each connection."""
     return connection.remote.rpartition(":")[0]

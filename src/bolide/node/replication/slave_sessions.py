@@ -1,4 +1,4 @@
-"""What `slave_links` asks of its sessions, in plain and in auto-switch mode."""
+"""Interfaces of the sessions and acknowledgements that `slave_links` uses, for both replication modes."""
 
 from __future__ import annotations
 
@@ -10,78 +10,79 @@ class MasterSide(Protocol):
 
     @property
     def acked(self) -> int:
-        """The end that the slave reported last; -1 before the first report."""
+        """End offset that the slave reported last; -1 before the first report."""
 
     @property
     def next_offset(self) -> int:
-        """What is sent next; -1 before the first report."""
+        """Offset of the next byte to send; -1 before the first report."""
 
     @property
     def last_rate(self) -> int:
         """Bytes of the log sent in the last whole second in which any were."""
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
-        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
 
     def answer(self, end: int, now: int) -> bytes:
-        """The answer to a handshake that came; nothing else."""
+        """Return the response to a received handshake, else b""."""
 
     def wanted(self, end: int, now: int) -> int:
-        """How many bytes from `next_offset` on are to be sent now."""
+        """Return the number of bytes to send now, starting at `next_offset`."""
 
     def transfer(self, size: int, now: int) -> bytes:
-        """The header of a transfer of so many bytes."""
+        """Return the header of a transfer of `size` bytes."""
 
     def heartbeat(self, now: int) -> bytes:
-        """The heartbeat if one is due."""
+        """Return a heartbeat if one is due, else b""."""
 
     def news(self, end: int, now: int) -> bytes:
-        """What a slave that has all must know at once; nothing else."""
+        """Return a heartbeat to send immediately to a caught-up slave, or b"" if the confirm offset has not moved."""
 
     def silent(self, now: int) -> bool:
-        """True when the slave is gone."""
+        """Return whether the slave has been idle for too long and is considered lost."""
 
     def due(self) -> int:
-        """When `silent` or `heartbeat` is to be asked next."""
+        """Return when to call `silent` or `heartbeat` next."""
 
     def limited_until(self, now: int) -> int:
-        """When more may be sent; -1 when nothing is held back."""
+        """Return when the rate limit allows more bytes, or -1 if it allows some now."""
 
 
 class Holders(Protocol):
-    """The machines that hold the log, in either mode (`bolide.replication`)."""
+    """Acknowledgements of the slaves, in either mode (`bolide.replication`)."""
 
     @property
     def waits(self) -> bool:
-        """True when a send waits for slaves."""
+        """Whether sends may wait for slaves."""
 
     @property
     def acknowledged(self) -> int:
-        """Below this enough machines hold every record."""
+        """Offset below which enough brokers hold every record."""
 
     def reported(self, key: int, end: int) -> None:
-        """The slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds the log up to `end`."""
 
     def gone(self, key: int) -> object:
-        """That connection ended."""
+        """Called when a connection closes."""
 
     def holds_back(self, end: int, now: int) -> int:
-        """Up to where the log, which ends at `end`, may be dispatched; NO_CAP when nothing is waited for."""
+        """Return the offset up to which the log may be dispatched, or NO_CAP if sends do not wait. `end`: end of the
+        log."""
 
     def due(self) -> int:
-        """When `holds_back` moves by time alone; -1 for never."""
+        """Return when time alone raises `holds_back`, or -1 if it never does."""
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by enough machines."""
+        """Return whether the record that ends at `end` is not on enough brokers."""
 
     def short(self, end: int) -> bool:
-        """True when so few machines are in sync that sends are refused."""
+        """Return whether too few brokers are in sync, so that sends are rejected."""
 
     def keeps_up(self, ack: int, end: int) -> bool:
-        """True when a slave that holds the log up to `ack` counts as in sync."""
+        """Return whether a slave with this acknowledged offset keeps up."""
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """True when the slave on connection `key`, which holds the log up to `ack`, is told to be in sync."""
+        """Return whether to report the slave on connection `key` as in sync. `ack`: its acknowledged offset."""
 
     def count(self, end: int) -> int:
-        """How many machines are in sync, this one among them."""
+        """Return the number of brokers in sync, including this one."""

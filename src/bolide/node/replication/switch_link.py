@@ -17,16 +17,16 @@ from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
 
 RETRY_S: Final = 1.0
-"""To the next try: a master that was just elected is not one yet."""
+"""Pause before the next attempt: a broker that was just elected has not assumed its role yet."""
 
 
 class FollowedMaster(NamedTuple):
-    """The master of a slave, and what is known about the slave's own log."""
+    """The master of a slave, and the state of the slave's log."""
 
     epoch: int
     """The epoch of the master."""
     log_address: Callable[[], Awaitable[str]]
-    """Asks the master for the address of its log; returns "" without an answer."""
+    """Queries the master for the address of its log; returns "" if it does not respond."""
     hello: Hello
     epoch_log: EpochLog
     held: HeldBySet
@@ -57,17 +57,18 @@ class SwitchLink(LinkToMaster):
         self._following = following
         self._session: SwitchSlave | None = None
         self._working: asyncio.Task[None] | None = None
-        """What waits for the disk before more bytes are taken."""
+        """Task that waits for the disk. Received bytes are queued until it has finished."""
         self._later: list[bytes] = []
-        """What arrived meanwhile: at most what was read before reading paused."""
+        """Bytes received during this task: at most those read before reading was paused."""
 
     async def stop(self) -> None:
-        """Follow no more. A cut that has begun is finished first."""
+        """Stop replicating. Finishes a truncation in progress."""
         await super().stop()
         await self._quiet()
 
     async def _where(self, address: str) -> str:
-        """Prefer the master's own answer: a name server accepts registrations from anyone."""
+        """Prefer the address in the master's response, because a name server accepts registrations from every
+        client."""
         return await self._followed_by.log_address() or address
 
     async def _quiet(self) -> None:
@@ -88,7 +89,7 @@ class SwitchLink(LinkToMaster):
     # ---- a connection
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Bytes of the master."""
+        """Process bytes of the master."""
         session = self._session
         if session is None or connection is not self._connection:
             return
@@ -110,7 +111,7 @@ class SwitchLink(LinkToMaster):
         self._took(session, now)
 
     async def _work(self, session: SwitchSlave, connection: RawConnection, arrived: Arrived) -> None:
-        """Do in order what has to be on disk before what follows it."""
+        """Perform the actions in order. Each one is durable before the next one starts."""
         failed: BolideError | None = None
         try:
             if arrived.compare is not None:
@@ -140,7 +141,7 @@ class SwitchLink(LinkToMaster):
             self.received(connection, data)
 
     async def _agree(self, session: SwitchSlave, connection: RawConnection, end: int) -> None:
-        """Let this log be the front of the master's: cut the log, then its epochs, then say so."""
+        """Make this log a prefix of the master's: truncate the log, then its epochs, then report."""
         before = int(self._raw.end)
         if end < before:
             self._log.warning(
@@ -163,7 +164,7 @@ class SwitchLink(LinkToMaster):
         self._following(False)
 
     def _took(self, session: SwitchSlave, now: int) -> None:
-        """Let what the set confirms be dispatched."""
+        """Raise the offset up to which the log may be dispatched to the confirm offset."""
         store = self._store
         confirmed = min(session.confirm, int(self._raw.end))
         if session.follows and confirmed > store.replicated_offset:
@@ -176,17 +177,17 @@ class SwitchLink(LinkToMaster):
     # ---- turns and time
 
     def turn(self, now: int) -> None:
-        """Report what is kept by now."""
+        """Report the durable end of the log."""
         self._turned.set()
         session, connection = self._session, self._connection
         if session is not None and connection is not None and self._working is None and not connection.paused:
             self._write(session.say(int(self._raw.settled), now))
 
     def due(self, now: int) -> int | None:
-        """When a report or a look at a silent master is next."""
+        """Return when a report or a check of the master is due next."""
         return self._session.due() if self._session is not None and self._working is None else None
 
     def tick(self, now: int, budget: int) -> None:
-        """Close the connection of a master that is silent or does not send the bytes to compare."""
+        """Close the connection if the master is idle for too long or does not send the bytes to compare."""
         if self._session is not None and self._working is None:
             self._check(self._session, now)

@@ -1,7 +1,7 @@
-"""A broker changes its role while it runs, as its controller says: master of an epoch, or slave of one.
+"""Changes the role of a running broker as its controller decides: master of an epoch, or slave of a master.
 
-A master begins with its epoch on disk, all of its log dispatched, and held by every replica in sync. A slave takes no
-more sends, refuses those that wait, and gives up what its master does not have before it takes a byte.
+A master serves clients once its epoch is on disk, its whole log is dispatched, and every in-sync replica has it. A
+slave rejects sends, fails pending ones, and truncates the bytes that its master lacks before it receives more.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from bolide.store.startup.recovery import RecoveryReport
 from bolide.transport.raw_connection import RawConnection
 
 POLL_S: Final = 0.01
-HANGS: Final = "its log does not settle what waits: the disk of the store hangs; look at the machine"
+HANGS: Final = "the disk of the store hangs: its log makes no progress; check the disk"
 MOST_UNKNOWN: Final = 1000
-CUTTING: Final = "this slave gives up what its master does not have: ask again"
-REPLACED: Final = "this broker is no master any more: the message may be stored, or not; send to the new one"
-"""A replica may have what waited, and be the new master."""
+CUTTING: Final = "this slave is truncating its log: retry"
+REPLACED: Final = "this broker is no longer the master: the message may or may not be stored; send to the new master"
+"""A replica may have the pending messages, and may be the new master."""
 
 
 class Opening(NamedTuple):
-    """A master that serves nobody yet: where its log ended when it began, and what it is the master of."""
+    """A master that does not serve clients yet. `end`: end of its log when it assumed the role."""
 
     end: int
     epoch: int
@@ -58,7 +58,7 @@ class Opening(NamedTuple):
 
 
 class Switching(Service):
-    """The replication of one broker under a controller. Implements `node.loop.host_protocol.Replication`,
+    """Replication of one broker in controller mode. Implements `node.loop.host_protocol.Replication`,
     `broker.core.replicas` and `node.replication.role_taker.RoleTaker`."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Switching(Service):
         parts: LoopParts,
         report: RecoveryReport,
     ) -> None:
-        """`report` says how the last run ended. Raises `StoreDamaged`."""
+        """`report`: how the last run ended. Raises `StoreDamaged`."""
         self._options = options
         self._world = world
         self._store = store
@@ -90,37 +90,38 @@ class Switching(Service):
         self._nobody = Nobody()
         self._settling = Settling(options.controlled.unsettled_patience)
         self._begins = False
-        """True while this broker becomes a master."""
+        """Whether this broker is becoming the master."""
         self._unknown: dict[tuple[str, int], None] = {}
-        """Queues for whose topic the master was asked because a message arrived in them."""
+        """Queues for which the master was already queried, because a message of an unknown topic or queue arrived."""
         self.look_at_set: Callable[[], None] = self._set_told_nobody
-        """Called when the set of replicas in sync may have to change."""
+        """Called when the in-sync set may have to change."""
         self.log_address: Callable[[str], Awaitable[str]] = nowhere
-        """Asks the broker at an address for the address of its log; returns "" without an answer."""
-        # A start dispatches all of the log, also what may be cut off yet.
+        """Queries the broker at an address for the address of its log; returns "" if it does not respond."""
+        # Startup dispatches the whole log, including records that may be truncated later.
         store.replicated_offset = min(store.dispatched_offset, store.maintenance.checkpoint.confirm_physical_offset)
         store.maintenance.confirmed = lambda: int(store.confirm_offset)
         self.held = HeldBySet(min(store.maintenance.checkpoint.held_offset, int(store.end_offset)))
         store.maintenance.held = lambda: self.held.offset
 
     def _set_told_nobody(self) -> None:
-        """Until the broker is a member of its set."""
+        """Does nothing. Used until the broker is a member of its set."""
 
     def around(self, node: NodeParts) -> None:
-        """The node is made."""
+        """Set the node that contains this replication."""
         node.tables.careful = True
         self._node = node
 
     @property
     def node(self) -> NodeParts:
-        """The node around it, once it is made."""
+        """The node that contains this replication."""
         assert self._node is not None
         return self._node
 
-    # -- parts
+    # -- roles
 
     async def lead(self, told: Told, own_id: int) -> None:
-        """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, with nobody served."""
+        """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`; the broker then serves
+        no clients."""
         self._begins = True
         try:
             await self._lead(told, own_id)
@@ -130,14 +131,15 @@ class Switching(Service):
     async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
-        # Also from one epoch of its own to the next: until this one is open nobody else confirms what is stored.
+        # Also when one epoch of this master follows another: until the new one is open, no other broker confirms new
+        # records.
         await self.lose()
         self._raw.lead()
         store.replicated_offset = -1
         await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
-        # Crash before this: the log ends where it did, and no record is of the new epoch. After it: the same.
+        # After a crash before or after this line, the log ends at the same offset and has no record of the new epoch.
         await self.epoch_log.lead(told.epoch, self._certain)
-        self._refuse_hung()  # the controller may have elected another one while the disk did not answer
+        self._refuse_hung()  # the controller may have elected another replica while the disk was hanging
         self._certain = True
         store.numbers.forget_all()
         store.log.last_store_timestamp = max(store.log.last_store_timestamp, store.reput.last_store_timestamp)
@@ -149,14 +151,16 @@ class Switching(Service):
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
         if not self._open():
             log.info("not serving clients until the log is replicated to %s", sorted(told.members))
-            if node.role.broker_id == MASTER_ID:  # of the epoch before: it must not register as the master meanwhile
+            # of the previous epoch: it must not register as the master until the new one is open
+            if node.role.broker_id == MASTER_ID:
                 node.role.become(SLAVE, own_id, now, fenced=True)
             self._parts.another_turn()
 
     def _open(self) -> bool:
-        """Serve clients, once every replica that could be elected holds what they would be given; False before that.
+        """Start serving clients once every electable replica has the records that clients may read. Return whether it
+        has.
 
-        The log of a master that returns may end with records that no other replica has, and that nobody was given.
+        The log of a master that returns may end with records that no other replica has and no client has received.
         """
         confirming, opening = self._confirming, self._opening
         if confirming is None or opening is None:
@@ -208,7 +212,7 @@ class Switching(Service):
         self._confirming = confirming
 
     async def follow(self, told: Told, own_id: int) -> None:
-        """Follow the master of an epoch."""
+        """Become a slave of the master of an epoch."""
         node, store, options = self.node, self._store, self._options
         self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
         await self.lose()
@@ -228,7 +232,8 @@ class Switching(Service):
         self._announce(told.epoch, now)
 
     async def lose(self) -> None:
-        """Serve nobody until the next part. What waits is refused at once: another master may have been elected."""
+        """Stop serving clients until the next role. Fails pending requests immediately, because another master may be
+        elected."""
         node = self.node
         if node.role.may_write:
             self._parts.log.warning("the epoch of this master has ended")
@@ -237,7 +242,7 @@ class Switching(Service):
         await self._leave()
 
     async def _leave(self) -> None:
-        """End what the last part was."""
+        """Stop the work of the last role."""
         slaves, self._slaves, self._confirming = self._slaves, None, None
         self._opening = None
         if slaves is not None:
@@ -257,8 +262,8 @@ class Switching(Service):
         self._parts.another_turn()
 
     def _following(self, address: str, follows: bool) -> None:
-        """If the slave follows, its log is a prefix of the master's: serve reads and copy the master's tables. If it
-        rejects the master, it is unknown which log is right: serve nobody."""
+        """Called when this slave starts to replicate or rejects its master. A replicating slave serves reads and copies
+        the master's tables. If it rejects the master, it is unknown which log is right, so it serves no clients."""
         role = self.node.role
         if not follows:
             if role.may_serve:
@@ -272,7 +277,7 @@ class Switching(Service):
     # -- the log
 
     async def cut(self, end: int) -> None:
-        """Let the log end here, while nothing else touches the store. Raises what `store.cut` does."""
+        """Truncate the log while no other work uses the store. Raises the errors of `store.cut`."""
         node, store = self.node, self._store
         await node.tables.stop()
         node.services.refuse_all(CUTTING)
@@ -282,7 +287,7 @@ class Switching(Service):
             store.replicated_offset = min(store.replicated_offset, end)
             node.turns.still = True
             cutting = asyncio.ensure_future(self._world.in_thread(self._raw.cut, end, self._parts.clock()))
-            while not cutting.done():  # a thread cannot be cancelled
+            while not cutting.done():  # a running thread cannot be cancelled
                 await asyncio.wait([cutting])
             cutting.result()
             self.held.cut(end)
@@ -298,7 +303,7 @@ class Switching(Service):
         return log.end_offset == log.written_offset == log.flushed_offset
 
     async def _until(self, done: Callable[[], bool]) -> None:
-        """Wait for what the turns of the loop bring about. Raises `BolideError` when the store has failed."""
+        """Run event loop turns until `done` is true. Raises `BolideError` if the store has failed or the disk hangs."""
         while not done():
             if self._store.failure:
                 raise BolideError(self._store.failure)
@@ -312,25 +317,25 @@ class Switching(Service):
         if self._settling.hung:
             raise BolideError(HANGS)
 
-    # -- what the membership asks
+    # -- used by the membership
 
     def hung(self) -> bool:
-        """Whether the log, or the beginning of a master, waits for a disk that hangs."""
+        """Return whether the log, or a starting master, waits for a disk that hangs."""
         store, settled = self._store, int(self._raw.settled)
         waits = self._begins or settled < store.end_offset
         return self._settling.looked(waits=waits, progress=settled + int(store.dispatched_offset), now=self.now())
 
     @property
     def sync_set(self) -> SyncSet | None:
-        """Who confirms the log; None unless this broker is the master."""
+        """The in-sync set, or None if this broker is not the master."""
         return None if self._confirming is None else self._confirming.sync_set
 
     def now(self) -> int:
-        """The time by which replicas catch up, ms."""
+        """Return the time used to measure replication lag, ms."""
         return self._parts.clock()
 
     def set_changed(self) -> None:
-        """The set of replicas in sync is another one: sends may be taken, or may not, and more may be confirmed."""
+        """Called when the in-sync set has changed: accept or reject sends, and raise the confirm offset."""
         sync_set, node = self.sync_set, self.node
         if sync_set is not None and self._confirming is not None:
             self._confirming.recount()
@@ -346,28 +351,28 @@ class Switching(Service):
             self._slaves.close(self._confirming.connections_of(replicas))
 
     def stands(self) -> tuple[int, int, int]:
-        """Where the log ends that this broker keeps, up to where it is confirmed, and its newest epoch, -1 for none."""
+        """Return the end of the safe log, the confirm offset, and the newest epoch (-1 if there is none)."""
         last = self.epoch_log.epochs.last
         return int(self._raw.settled), int(self._store.confirm_offset), -1 if last is None else last.number
 
-    # -- the owner of connections, and what the loop asks
+    # -- handler of connections, and used by the event loop
 
     def owner(self) -> RawConnection:
         """Serve a connection of a slave."""
         return RawConnection(self._slaves if self._slaves is not None else self._nobody, WRITE_HIGH)
 
     def master_told(self, ha_address: str) -> None:
-        """A name server named the address at which the master serves its log."""
+        """Set the address at which the master serves its log, as returned by a name server."""
         if self._link is not None and ha_address:
             self._link.follow(ha_address)
 
     @property
     def side(self) -> SlaveLinks | SwitchLink | None:
-        """What replicates now."""
+        """The connections of the current role, or None."""
         return self._slaves if self._slaves is not None else self._link
 
     def turn(self, now: int) -> None:
-        """The log was written, and may have been synced."""
+        """Called after the log was written, and possibly synced."""
         side = self.side
         if side is not None:
             side.turn(now)
@@ -376,59 +381,60 @@ class Switching(Service):
             if self._confirming.sync_set.wanted(now) is not None:
                 self.look_at_set()
         if self._opening is not None:
-            # Not within the turn: a role changes between two.
+            # Not within this turn: a role changes only between turns.
             asyncio.get_running_loop().call_soon(self._open)
 
     def late(self, end: int) -> bool:
-        """True when a record that ends here is not held by enough machines."""
+        """Return whether the record that ends at `end` is not on enough brokers."""
         side = self.side
         return side is not None and side.late(end)
 
     def due(self, now: int) -> int | None:
-        """When `tick` is wanted next."""
+        """Return when to call `tick` next."""
         side = self.side
         return None if side is None else side.due(now)
 
     def tick(self, now: int, budget: int) -> None:
-        """Heartbeats, and an end for who is silent."""
+        """Send due heartbeats and disconnect idle slaves."""
         side = self.side
         if side is not None:
             side.tick(now, budget)
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """A master's slaves."""
+        """Return the state of a master's slave connections."""
         return (self.side or NoReplicas()).connections(now)
 
     def lags(self, now: int) -> dict[str, int]:
-        """For how long each slave has lacked something, ms."""
+        """Return the replication lag of each slave in ms."""
         return (self.side or NoReplicas()).lags(now)
 
     def in_sync(self, now: int) -> int:
-        """How many slaves are in sync."""
+        """Return the number of slaves in sync."""
         return (self.side or NoReplicas()).in_sync(now)
 
     def expelled(self) -> int:
-        """How many replicas are kept out of the set for a time."""
+        """Return the number of replicas that are temporarily excluded from the in-sync set."""
         return self.sync_set.expelled if self.sync_set is not None else 0
 
     def disk_hangs(self) -> bool:
-        """Whether the log waits for a disk that does not answer."""
+        """Return whether the log waits for a disk that does not respond."""
         return self._settling.hung
 
     def link(self, now: int) -> HAClientRuntimeInfo:
-        """A slave's link to its master."""
+        """Return the state of a slave's connection to its master."""
         return (self.side or NoReplicas()).link(now)
 
     def refused(self) -> str:
-        """Why this replica rejects its master; "" if it does not."""
+        """Return why this replica rejects its master, or "" if it does not."""
         return (self.side or NoReplicas()).refused()
 
     def lag_ms(self, now: int) -> int:
-        """How long ago this slave last had all of its master's log."""
+        """Return the replication lag of this slave in ms."""
         return (self.side or NoReplicas()).lag_ms(now)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """Ask the master soon, once, if a message arrives in a queue that the table of topics does not have here."""
+        """Trigger a fetch of the master's tables when a message of an unknown topic or queue arrives, once per
+        queue."""
         if self._link is None:
             return
         table = self.node.topics.table
@@ -443,7 +449,7 @@ class Switching(Service):
                 self.node.tables.look_soon()
 
     async def stop(self) -> None:
-        """End every connection; the role stays what it is."""
+        """Close every connection. The role does not change."""
         if self._slaves is not None:
             self._slaves.stop()
         if self._link is not None:

@@ -1,4 +1,4 @@
-"""A master asks its controller for another set of replicas in sync (ReplicasManager.java, ALTER_SYNC_STATE_SET)."""
+"""Requests changes of the in-sync set from the controller (ReplicasManager.java, ALTER_SYNC_STATE_SET)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bolide.world.contract import World
 
 FIRST_RETRY_S: Final = 0.2
 LINGER_S: Final = 10.0
-"""A request on a connection that was given up may arrive as late as this."""
+"""Maximum delay of a request that was sent on an abandoned connection."""
 NOT_TAKEN: Final = frozenset(
     {
         codes.SYSTEM_BUSY,
@@ -32,8 +32,8 @@ NOT_TAKEN: Final = frozenset(
         codes.CONTROLLER_BROKER_NOT_ALIVE,
     }
 )
-"""Answers to a question for another set that say for certain that it was not taken. After any other error it may have
-been: the controller's engine kept it and did not say so, or it is the set already (2013)."""
+"""Error codes after which the requested set was certainly not applied. After any other error it may have been: the
+controller's engine may have stored it without reporting so, or it already is the current set (2013)."""
 
 
 async def wait_for(news: asyncio.Event, seconds: float) -> None:
@@ -58,7 +58,7 @@ class SyncStateSetReporter:
         notified: Callable[[], None],
         log: logging.Logger,
     ) -> None:
-        """`standing()` returns the current one; `notified()` makes the broker ask the controller for the master."""
+        """`standing()` returns the current state; `notified()` makes the broker query the controller for the master."""
         self._options = options
         self._world = world
         self._controllers = controllers
@@ -67,7 +67,7 @@ class SyncStateSetReporter:
         self._notified = notified
         self._log = log
         self._certain_at = 0.0
-        """Until then a question for another set, whose answer was given up, may still reach the controller."""
+        """Time until which an abandoned request may still reach the controller."""
         self._news = asyncio.Event()
 
     def look(self) -> None:
@@ -85,7 +85,7 @@ class SyncStateSetReporter:
                 if refusal and refusal != said:
                     self._log.info("the controller keeps the set: %s", refusal)
                 said = refusal
-                if refusal:  # the set that is wanted is the same one: not again at once
+                if refusal:  # the requested set is unchanged, so do not retry immediately
                     await asyncio.sleep(FIRST_RETRY_S)
             except (BolideError, OSError) as error:
                 self._certain_at = self._world.monotonic() + LINGER_S
@@ -95,7 +95,7 @@ class SyncStateSetReporter:
                 await asyncio.sleep(FIRST_RETRY_S)
 
     def _next_look(self) -> float:
-        """Seconds until the set is looked at without any news."""
+        """Return the seconds until the next check of the set without a notification."""
         period = self._options.controlled.check_sync_state_set_period / 1000
         sync_set = self._part.sync_set
         now = self._part.now()
@@ -103,9 +103,9 @@ class SyncStateSetReporter:
         return period if at < 0 else min(period, max((at - now) / 1000, FIRST_RETRY_S))
 
     async def alter(self) -> str:
-        """Ask for the set that is wanted; why the controller keeps the one it has, or nothing.
+        """Request the set that is due. Return the reason if the controller rejects it, else "".
 
-        A question whose answer is lost is asked again: it may still be taken.
+        A request whose response is lost is repeated, because it may still be applied.
         """
         sync_set = self._part.sync_set
         if sync_set is None or not self._standing().leads:

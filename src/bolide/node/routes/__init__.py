@@ -1,1 +1,1 @@
-"""A broker and its name servers: registration, and routes that a broker asks for. A slave and its master's tables."""
+"""Registration of a broker with name servers, and route requests. Also copies the master's tables to a slave."""

@@ -1,4 +1,4 @@
-"""Requests of a slave to its master, on the main and the fast port, and tables that are read in pages."""
+"""Requests of a slave to its master, on the main and the fast port, and paged reads of tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERSION: Final = ("counter", "stateVersion", "timestamp")
 
 
 class Paged(Struct, frozen=True):
-    """A table that is asked for in pages."""
+    """A table that is read in pages."""
 
     code: int
     place: str
@@ -35,7 +35,7 @@ class Paged(Struct, frozen=True):
     total: str
     rows: str
     beside: tuple[str, ...]
-    """Members by topic or group that some masters tell beside the rows."""
+    """Members with entries by topic or group that some masters return in addition to the rows."""
 
 
 FORBIDDEN: Final = "forbiddenTable"
@@ -58,25 +58,25 @@ GROUPS: Final = Paged(
 
 
 class NotTold(BolideError):
-    """The master does not answer a request, or not as agreed."""
+    """The master did not return a valid response."""
 
 
 class MasterRequests:
-    """The connections to the present master."""
+    """Connections to the current master."""
 
     def __init__(self, tls: RenewedContext | None, world: World) -> None:
         self._tls = tls
         self._world = world
         self.credentials: Credentials | None = None
-        """What requests are signed with."""
+        """Credentials for signing requests."""
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
         self._no_fast_port = False
         self._unknown: set[int] = set()
-        """Codes that this master does not have."""
+        """Request codes that this master does not support."""
 
     def master_is(self, address: str) -> None:
-        """Send requests to this address. Connections to the last master stay open until `close`."""
+        """Send requests to this address. Connections to the previous master stay open until `close`."""
         self._master = address
         self._no_fast_port = False
         self._unknown.clear()
@@ -89,7 +89,7 @@ class MasterRequests:
             await connection.wait_closed()
 
     async def paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
-        """The whole table, of one version; None when it is the own one already."""
+        """Return the whole table, of one version, or None if this broker's version is current."""
         deadline = self._world.monotonic() + PAGES_S
         whole: dict[str, Any] = {}
         rows: dict[str, Any] = {}
@@ -97,12 +97,12 @@ class MasterRequests:
         while self._world.monotonic() < deadline:
             ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
             if table is TOPICS:
-                ext[DELETED_TOPICS] = "true"  # told only to who asks: RocketMQ's brokers do not know it
+                ext[DELETED_TOPICS] = "true"  # returned only on request, because RocketMQ's brokers do not support it
             answer = await self.ask(table.code, ext, fast=table is TOPICS)
             told = await self.parsed(answer.body)
             version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
             if rows and version != whole["dataVersion"]:
-                whole, rows, asked = {}, {}, ""  # it changed between two pages
+                whole, rows, asked = {}, {}, ""  # the table changed between two pages
                 continue
             if not rows and version == own:
                 return None
@@ -121,14 +121,14 @@ class MasterRequests:
         raise NotTold(f"request {table.code} was not over after {PAGES_S:.0f} s")
 
     async def parsed(self, body: bytes) -> dict[str, Any]:
-        """A long body is read in a thread."""
+        """Parse a JSON body in a thread if it is long. Raises `NotTold` if it is not an object."""
         found: Any = await self._world.in_thread(partial(parse_long, body))
         if not isinstance(found, dict):
             raise NotTold("a response contains no JSON object")
         return found
 
     async def ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
-        """The answer of a master that has this, None of one that does not: 4.9, or a timer that is off."""
+        """Return the response of a master that supports this code, else None: version 4.9, or timer disabled."""
         if code in self._unknown:
             return None
         answer = await self._answer(code, {}, fast)
@@ -139,7 +139,7 @@ class MasterRequests:
         return self._good(code, answer)
 
     async def ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
-        """Return a successful response. Raise `NotTold` for a failed one, `BolideError` or `OSError` without one."""
+        """Return a successful response. Raises `NotTold` for a failed one, `BolideError` or `OSError` without one."""
         return self._good(code, await self._answer(code, ext, fast))
 
     def _good(self, code: int, answer: Command) -> Command:
@@ -152,7 +152,8 @@ class MasterRequests:
         return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
 
     async def _connection(self, fast: bool) -> ClientConnection:
-        """To the fast port, as Java's slaves do for some codes, or to the main port where there is none."""
+        """Return a connection to the fast port, as Java's slaves do for some codes, or to the main port if there is
+        none."""
         if fast and not self._no_fast_port:
             host, port = split_address(self._master)
             try:

@@ -1,8 +1,8 @@
-"""A slave keeps its tables as its master has them (RocketMQ: SlaveSynchronize.java).
+"""Copies the master's tables to a slave (RocketMQ: SlaveSynchronize.java).
 
-Every ten seconds it asks for topics (21), groups (201), offsets (43, 45), request modes (402) and the timer's figures
-(61); every three for the timer's progress (60). Masters of 4.9 know neither 402 nor 60 nor 61. What counts as progress
-waits until this broker's log, on disk, has all that the master's had (`broker/operator/following.py`).
+Every ten seconds it requests topics (21), groups (201), offsets (43, 45), request modes (402) and the timer's metrics
+(61); every three seconds the timer's progress (60). Masters of 4.9 support neither 402 nor 60 nor 61. Progress is
+applied once this broker's log on disk has reached the end of the master's log (`broker/operator/following.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROUND_S: Final = 10.0
 
 
 class Deletions(NamedTuple):
-    """Where the log of the master ended when it deleted topics. `gone` are those that are in the table here and not in
-    the master's, which was asked when the log here ended at `asked_at`."""
+    """End offsets of the master's log at which it deleted topics. `gone`: topics that exist here but not on the master,
+    which was queried when the local log ended at `asked_at`."""
 
     marks: dict[str, Any]
     gone: frozenset[str]
@@ -47,7 +47,7 @@ NO_DELETIONS: Final = Deletions({}, frozenset(), -1)
 
 @dataclass(slots=True)
 class MasterProgress:
-    """What the master had done when its log ended at `end`."""
+    """Progress of the master when its log ended at `end`."""
 
     end: int = -1
     deletions: Deletions = NO_DELETIONS
@@ -57,7 +57,7 @@ class MasterProgress:
 
 
 class MasterTables:
-    """Copies the tables of the present master."""
+    """Copies the tables of the current master."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class MasterTables:
         world: World,
         pauses: tuple[float, float] = (LOOK_S, ROUND_S),
     ) -> None:
-        """`log_end()` is how far this broker's log is on disk; `changed()` has effects of tables carried out."""
+        """`log_end()` returns the durable end of this broker's log; `changed()` applies effects of changed tables."""
         self._following = following
         self._own_address = own_address
         self._log_end = log_end
@@ -78,16 +78,16 @@ class MasterTables:
         self._requests = MasterRequests(tls, world)
         self._look_s, self._round_s = pauses
         self.careful = False
-        """Topics without a message that the present master was never seen to have are kept, too: a controller may have
-        elected one that had not heard of them yet."""
+        """Whether to keep topics without messages that the current master never had: a controller may have elected a
+        master that had not received them yet."""
         self._seen: set[str] = set()
-        """Topics that the present master had."""
+        """Topics that the current master had."""
         self._topics_known = False
-        """The present master told its topics: from then on a version says whether they are others now."""
+        """Whether the current master has returned its topics, so that the version shows whether they have changed."""
         self._deletions = NO_DELETIONS
-        """What the present master told of topics that it deleted, until it is carried out."""
+        """Topic deletions reported by the current master and not applied yet."""
         self._doubted: set[str] = set()
-        """Topics that it deleted and did not have the last time it was asked."""
+        """Topics that the master has deleted and did not have at the last request."""
         self._soon = False
         self._master = ""
         self._waiting: MasterProgress | None = None
@@ -96,11 +96,11 @@ class MasterTables:
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.rounds = 0
-        """How many rounds were complete: everything that was asked for was told."""
+        """Number of complete rounds, in which every request succeeded."""
 
     @property
     def credentials(self) -> Credentials | None:
-        """What its requests are signed with."""
+        """Credentials for signing requests."""
         return self._requests.credentials
 
     @credentials.setter
@@ -108,14 +108,14 @@ class MasterTables:
         self._requests.credentials = credentials
 
     def master_is(self, address: str) -> None:
-        """Follow this one from now on; "" while there is none."""
+        """Set the master to copy from, "" if there is none."""
         if address == self._own_address:
             address = ""
         if address == self._master:
             return
         self._master = address
         self._requests.master_is(address)
-        self._waiting = None  # of another master's log
+        self._waiting = None  # belongs to another master's log
         self._seen = set()
         self._topics_known = False
         self._deletions = NO_DELETIONS
@@ -126,17 +126,17 @@ class MasterTables:
         self._woken.set()
 
     def look_soon(self) -> None:
-        """Something is here that the master's tables must know: have a whole round at once."""
+        """Start a full round immediately, because this broker has data that the master's tables must contain."""
         self._soon = True
         self._woken.set()
 
     def start(self) -> None:
-        """Begin, unless that is done; returns at once."""
+        """Start, unless it is running. Does not wait."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
-        """End what is under way and close."""
+        """Cancel running requests and close all connections."""
         task, self._task = self._task, None
         if task is not None:
             await end_tasks([task])
@@ -167,7 +167,7 @@ class MasterTables:
             return
 
     async def _round(self, full: bool) -> None:
-        """One request that fails does not keep the others from being asked."""
+        """Run one round. A failed request does not prevent the others."""
         good = True
         if full:
             for what, ask in (
@@ -187,7 +187,7 @@ class MasterTables:
             await ask()
         except (BolideError, OSError, *UNREADABLE) as error:
             text = f"{type(error).__name__}: {error}"
-            if self._said.get(what) != text:  # one line for each new reason, not one for each round
+            if self._said.get(what) != text:  # one line for each new reason, not for every round
                 self._said[what] = text
                 log.warning("the master %s does not return %s: %s", self._master, what, error)
             return False
@@ -209,8 +209,8 @@ class MasterTables:
         if told is None:
             return
         rows = told[TOPICS.rows]
-        # A master that was promoted may never have heard of a topic whose messages are here. Java's slave forgets the
-        # row of such a topic; here its messages would go with it.
+        # A promoted master may lack a topic whose messages are stored here. Java's slave drops such a topic; here its
+        # messages would be deleted with it.
         following = self._following
         kept = {
             name
@@ -220,7 +220,7 @@ class MasterTables:
         self._seen = set(rows)
         marks = told.get(DELETED_TOPICS, {})
         gone = {name for name in kept if name in marks}
-        # A new master may have yet to find the messages of a topic that was made again: it has the next round for that.
+        # A new master may not have found the messages of a recreated topic yet, so wait for the next round.
         self._deletions = Deletions(marks, frozenset(gone & self._doubted), asked_at)
         self._doubted = gone - self._doubted
         steps = following.take_topics(rows, told["dataVersion"], known - kept, told.get(GUESSED_TOPICS, {}))
@@ -243,7 +243,7 @@ class MasterTables:
             self._following.take_figures(await self._requests.parsed(answer.body))
 
     async def _take(self, steps: Iterator[None], what: str) -> bool:
-        """Do the steps, with turns of the loop in between; False when there is another master meanwhile."""
+        """Run the steps, with turns of the loop in between. Return False if the master changes."""
         master = self._master
         for _ in steps:
             await asyncio.sleep(0)
@@ -256,7 +256,8 @@ class MasterTables:
     # -- progress
 
     async def _progress(self, full: bool) -> None:
-        """Ask how far the master is, then where its log ends; both hold once the log here is on disk that far."""
+        """Request the master's progress, then the end of its log. The progress is applied once the local log has
+        reached that end."""
         self._offsets_due = self._offsets_due or full
         if not await self._taken():
             return
@@ -269,7 +270,7 @@ class MasterTables:
         if timer is not None:
             found.timer = decode_timer_answer(timer.body)
         if self._offsets_due or found.timer is not None:
-            # After the checkpoint: this table lists the damaged messages that the checkpoint passes over.
+            # After the checkpoint: this table lists the damaged messages that the checkpoint skips.
             found.delays = (await self._requests.ask(codes.GET_ALL_DELAY_OFFSET, {})).body
         if found.offsets is None and found.timer is None:
             return
@@ -283,7 +284,8 @@ class MasterTables:
         await self._taken()
 
     async def _taken(self) -> bool:
-        """Take over what waits if the log here has come that far; False while something waits."""
+        """Apply the pending progress of the master once the local log has reached its end offset. Return whether none
+        is pending."""
         found = self._waiting
         if found is None:
             return True
@@ -295,9 +297,9 @@ class MasterTables:
         if found.timer is not None:
             self._following.take_timer(found.timer)
         if found.offsets is not None:
-            # First: offsets in a topic's former life go with its messages.
+            # First: offsets of a deleted topic are removed with its messages.
             deletions = found.deletions
-            if self._deletions is not deletions:  # the table that was told since may have the topic again
+            if self._deletions is not deletions:  # A table returned since then may contain the topic again.
                 deletions = deletions._replace(gone=frozenset())
             if not await self._take(self._following.take_deletions(*deletions), "deletions"):
                 return False

@@ -1,4 +1,5 @@
-"""The brokers of a set in plain mode with enableSlaveActingMaster: signs of life to name servers, and who is there.
+"""Members of a set with acting masters (enableSlaveActingMaster): sends heartbeats to name servers, and queries the
+live brokers.
 
 RocketMQ's BrokerController.sendHeartbeat and syncBrokerMemberGroup (docs/protocol/ha.md 6).
 """
@@ -37,13 +38,13 @@ TIMEOUT_S: Final = 3.0
 
 
 class SetUnknown(BolideError):
-    """No name server says who is in the set."""
+    """No name server returned the members of the set."""
 
     retriable = True
 
 
 class Members:
-    """Of one broker, whose clients reach it at `address`."""
+    """Heartbeats and member queries of one broker. `address`: its address for clients."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Members:
         told: Callable[[dict[int, str]], None],
         log: logging.Logger,
     ) -> None:
-        """`told(addresses by id)` is called with each answer that names a broker."""
+        """`told(addresses by id)` is called with each response that contains brokers."""
         self._options = options
         self._address = address
         self._role = role
@@ -70,21 +71,22 @@ class Members:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Give signs of life, and look who is there; returns at once."""
+        """Start heartbeats and periodic member queries. Does not wait."""
         self._tasks = [asyncio.create_task(self._beat_on(server)) for server in self._servers]
         self._tasks.append(asyncio.create_task(self._look_on()))
 
     async def stop(self) -> None:
-        """End what is under way and close."""
+        """Stop, and close all connections."""
         await end_tasks(self._tasks)
         await self._connections.close()
 
     def look_soon(self) -> None:
-        """Someone came or went: ask now."""
+        """Query the members now, because one has joined or left."""
         self._woken.set()
 
     async def ask(self) -> dict[int, str]:
-        """Address by id, of the first name server that answers; nobody where it knows none. Raises `SetUnknown`."""
+        """Return the addresses by id from the first name server that responds; empty if it has none. Raises
+        `SetUnknown`."""
         problems: list[str] = []
         for server in self._servers:
             try:

@@ -1,4 +1,4 @@
-"""The name servers of a broker, as its settings name them: addresses that are checked, and TLS."""
+"""Name servers of a broker: checks the configured addresses, and creates the TLS context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bolide.transport.tls_contexts import RenewedContext, client_context
 
 
 def check_name_servers(options: BrokerOptions) -> None:
-    """Raise `ConfigError` when namesrvAddr holds anything but addresses."""
+    """Raise `ConfigError` if namesrvAddr contains an invalid address."""
     if options.registration.namesrv_addr.strip():
         try:
             split_addresses(options.registration.namesrv_addr)
@@ -20,7 +20,7 @@ def check_name_servers(options: BrokerOptions) -> None:
 
 
 def name_server_context(options: BrokerOptions) -> RenewedContext | None:
-    """How name servers are spoken to; None in the clear. Raises `ConfigError`."""
+    """Return the TLS context for name servers, or None without TLS. Raises `ConfigError`."""
     tls = options.tls
     wanted = tls.tls_enable == "true" or (tls.tls_enable == "" and tls.tls_mode == "enforcing")
     if not wanted:

@@ -1,7 +1,7 @@
-"""A broker at its name servers: registered with each at the start, every 30 s, and at once when a topic changes.
+"""Registers a broker with each name server: at startup, every 30 s, and immediately when a topic changes.
 
 RocketMQ's BrokerController.registerBrokerAll and BrokerOuterAPI (docs/protocol/behaviour.md 10). The first registration
-is always complete, since a 5.x name server refuses one that carries a single topic.
+is always complete, because a 5.x name server rejects one that contains a single topic.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from bolide.world.tasks import end_tasks
 log = logging.getLogger("bolide.registration")
 FIRST_RETRY_S: Final = 0.05
 RETRY_S: Final = 2.0
-"""After a failed registration the next try comes soon, not only after the period: at first after FIRST_RETRY_S (a name
-server started together with us needs no longer), then twice as long each time up to this."""
+"""Maximum pause before a failed registration is retried. The first retry follows after FIRST_RETRY_S (a name server
+started at the same time needs no longer), and the pause doubles with each retry."""
 MASTERLESS_S: Final = 2.0
-"""A slave that knows no master registers again after this time, with one topic: the answer is how it hears of one."""
+"""Interval at which a slave without a master registers with one topic: the response contains the master."""
 EXPECTED_S: Final = 0.25
-"""The same of a slave whose master the controller named: that one is about to register."""
+"""The interval if a controller has named the master, which is about to register."""
 UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
 class Place(Struct, frozen=True):
-    """Where this broker is reached: addresses as clients and slaves see them."""
+    """Addresses of this broker for clients and slaves."""
 
     address: str
     ha_address: str
 
 
 class Registration:
-    """Keeps one connection and one task for each name server."""
+    """One connection and one task per name server."""
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class Registration:
         role: Role | None = None,
         told: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`told(master, its address for replication)` is called on a slave at each registration while a name server
-        names a master, as in RocketMQ, so that a wrong word of a third (906) does not last; and once with "" when none
-        knows one that is alive."""
+        """`told(master, its replication address)` is called on a slave after each registration whose response contains
+        a master, as in RocketMQ, so that a wrong notification (906) does not persist. It is called once with "" when no
+        name server returns a live master."""
         self._role = role if role is not None else Role.of(options)
         self._told = told
         self._masters: dict[str, tuple[str, str]] = {}
-        """By name server: master and its address for replication, as it said last."""
+        """Master and its replication address in the last response of each name server."""
         self._options = options
         self._place = place
         self._topics = topics
@@ -88,56 +88,56 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
         self._master: tuple[str, str] = ("", "")
         self._expected = ""
-        """The master that the controller named; "" where there is no controller."""
+        """Master named by the controller; "" without a controller."""
 
     @property
     def servers(self) -> int:
-        """How many name servers there are to register with."""
+        """Number of configured name servers."""
         return len(self._servers)
 
     @property
     def known_by(self) -> int:
-        """How many of them took the last registration, and still have their connection. On any thread."""
+        """Number of name servers that accepted the last registration and are still connected. Thread-safe."""
         connections = self._connections
         return sum(1 for server in list(self._masters) if server in connections and not connections[server].closed)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Announce these from the next registration on."""
+        """Use these settings from the next registration on."""
         self._options = options
 
     def master_is(self, address: str) -> None:
-        """The controller named this master: until a name server names it, too, it is asked again soon."""
+        """Set the master that the controller named. Name servers are queried more often until they return it."""
         self._expected = address
         self._master = ("", "")
 
     def register_now(self) -> None:
-        """Tell every name server of the role that this broker has now; the first time, begin to."""
+        """Register the current role with every name server. The first call starts the registration."""
         if not self._tasks:
             self.start()
         self.changed({""})
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start. Does not wait."""
         self._tasks = [asyncio.create_task(self._keep(server)) for server in self._servers]
 
     async def first(self, timeout: float) -> None:
-        """Wait until every name server was told once, or `timeout` seconds are over."""
+        """Wait until the first registration with every name server, for at most `timeout` seconds."""
         waits = [event.wait() for event in self._registered.values()]
         try:
             async with asyncio.timeout(timeout):
                 await asyncio.gather(*waits)
         except TimeoutError:
             late = [server for server, event in self._registered.items() if not event.is_set()]
-            log.warning("not registered yet with %s: trying on", ", ".join(late))
+            log.warning("not registered yet with %s: still trying", ", ".join(late))
 
     def changed(self, topic_names: set[str]) -> None:
-        """Tell every name server about these topics ("" among them = about all) as soon as possible."""
+        """Register these topics with every name server as soon as possible. "" means all topics."""
         for server in self._servers:
             self._changed[server] |= topic_names
             self._wake[server].set()
 
     async def stop(self) -> None:
-        """Unregister everywhere and close."""
+        """Unregister everywhere and close all connections."""
         await end_tasks(self._tasks)
         await asyncio.gather(*(self._leave(server) for server in self._servers))
         self._connections.clear()
@@ -162,9 +162,9 @@ class Registration:
                 said, pause = "", FIRST_RETRY_S
             except (BolideError, OSError) as error:
                 self._changed[server] |= names | {""}
-                self._masters.pop(server, None)  # what it said last may be long past
+                self._masters.pop(server, None)  # the last response may be outdated
                 wait, pause = pause, min(pause * 2, RETRY_S)
-                if str(error) != said:  # one line for each new reason, not one for each try
+                if str(error) != said:  # one line for each new reason, not for every attempt
                     log.warning("cannot register with the name server %s: %s", server, error)
                     said = str(error)
             if await self._idle(server, wait):
@@ -172,12 +172,12 @@ class Registration:
                 self._changed[server].add("" if whole else next(iter(self._topics.table), ""))
 
     def _lacks_master(self, server: str) -> bool:
-        """True on a slave to which this name server named no live master, or not the one that was elected."""
+        """Return whether this is a slave and the name server returned no live master, or not the elected one."""
         master = self._masters.get(server, ("", ""))[0]
         return not self._role.may_write and (not master or (self._expected != "" and master != self._expected))
 
     async def _idle(self, server: str, wait: float) -> bool:
-        """Wait for a change; True when the time was over first."""
+        """Wait for a change. Return True after `wait` seconds without one."""
         try:
             async with asyncio.timeout(wait):
                 await self._wake[server].wait()
@@ -196,7 +196,7 @@ class Registration:
             log.warning("registered with %s, which said: %s", server, response.remark[:500])
         self._take_master(server, response.ext())
         if response.body:
-            # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.
+            # The namespace ORDER_TOPIC_CONFIG of the name server lists ordered topics.
             self._topics.mark_ordered(decode_body(response.body, KVTable).table, self._world.wall_ms())
         self._registered[server].set()
 
@@ -268,7 +268,7 @@ class Registration:
 
 
 def body_of(config: TopicConfig, broker_permission: int) -> TopicConfigBody:
-    """A topic as registered: a broker that may not be read or written says so in each of its topics."""
+    """Return a topic as registered. A broker without read or write permission removes it from each of its topics."""
     return TopicConfigBody(
         config.topic_name,
         config.read_queue_nums,

@@ -1,4 +1,4 @@
-"""Routes of topics, asked of a name server when a service of the broker needs one."""
+"""Fetches routes of topics from name servers for services of the broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMEOUT_S: Final = 2.0
 
 
 class RouteBook:
-    """Asks one name server after the other; `told(topic, queues)` gets the readable queues, or None for no answer."""
+    """Queries name servers in turn. `told(topic, queues)` gets the readable queues, or None if none responds."""
 
     def __init__(
         self,
@@ -38,19 +38,19 @@ class RouteBook:
         self._servers = split_addresses(namesrv_addr)
         self._told = told
         self.credentials: Credentials | None = None
-        """What its requests are signed with."""
+        """Credentials for signing requests."""
         self._connections = ConnectionPool(ssl=tls, world=world)
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def ask(self, topic: str) -> None:
-        """Ask for a topic's route, unless that is under way."""
+        """Fetch a topic's route, unless a request is in progress."""
         if topic not in self._asking:
             task = asyncio.get_running_loop().create_task(self._ask(topic))
             self._asking[topic] = task
             task.add_done_callback(lambda done: self._asking.pop(topic, None))
 
     async def stop(self) -> None:
-        """End what is under way and close."""
+        """Stop, and close all connections."""
         await end_tasks(self._asking.values())
         await self._connections.close()
 

@@ -1,4 +1,4 @@
-"""What a name server or controller tells brokers: oneway requests, over connections of its own."""
+"""Sends oneway notifications of a name server or controller to brokers, over dedicated connections."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bolide.world.contract import World
 from bolide.world.tasks import end_tasks
 
 MOST: Final = 64
-"""Tellings under way at once: a broker that does not accept connections holds one for the time below."""
+"""Maximum notifications in progress. A broker that accepts no connections occupies one for CONNECT_S."""
 CONNECT_S: Final = 3.0
 
 
 class Telling(Protocol):
-    """One request to one broker."""
+    """One notification to one broker."""
 
     @property
     def addr(self) -> str:
-        """Where the broker is."""
+        """Address of the broker."""
 
     @property
     def code(self) -> int:
@@ -39,8 +39,8 @@ class Telling(Protocol):
 
 
 class Tellings:
-    """Sends each telling by a task, which ends with the daemon at the latest. `log`: the daemon's. `credentials`
-    sign each one, for brokers that authenticate their clients."""
+    """Sends each notification in a task, which ends with the server at the latest. `credentials` sign each request, for
+    brokers that authenticate their clients."""
 
     def __init__(self, world: World, log: logging.Logger, credentials: Credentials | None) -> None:
         self._world = world
@@ -49,7 +49,8 @@ class Tellings:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def send(self, telling: Telling) -> None:
-        """Begin to tell a broker; with too many under way it is left out, and the broker learns when it asks."""
+        """Start to notify a broker. If too many notifications are in progress, it is skipped; the broker then gets the
+        change with its next query."""
         if len(self._tasks) >= MOST:
             self._log.warning("skipping the notification of %s: %d notifications are in progress", telling.addr, MOST)
             return
@@ -73,5 +74,5 @@ class Tellings:
             await connection.wait_closed()
 
     async def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel notifications in progress."""
         await end_tasks(self._tasks)

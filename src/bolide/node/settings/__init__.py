@@ -1,1 +1,1 @@
-"""Where settings come from: command line, broker.conf, and changes while the node runs."""
+"""Sources of settings: command line, broker.conf, and changes at run time."""

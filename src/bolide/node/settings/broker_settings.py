@@ -10,17 +10,17 @@ from bolide.world.home import expanded
 
 
 def listen_setting(options: BrokerOptions) -> str:
-    """The setting that an operator changes when the port cannot be had."""
+    """Return the setting that an operator changes if the port cannot be bound."""
     return f"listenPort = {options.place.listen_port}"
 
 
 def conf_of(options: BrokerOptions) -> dict[str, str]:
-    """All options as the text a broker.conf would hold: what GET_BROKER_CONFIG answers and plug-ins get."""
+    """Return all options as they would be written in a broker.conf, for GET_BROKER_CONFIG and plug-ins."""
     return {key: shown(key, value) for key, value in values_in(options).items()}
 
 
 def check_log_folder(options: BrokerOptions) -> None:
-    """Raise `ConfigError` when storePathCommitLog names another folder than the one that is used."""
+    """Raise `ConfigError` if storePathCommitLog names a folder other than the one in use."""
     used = expanded(options.place.store_path_root_dir) / "commitlog"
     wanted = options.place.store_path_commit_log
     if wanted and expanded(wanted).resolve() != used.resolve():

@@ -1,8 +1,8 @@
-"""Settings of a daemon: flag, then variable BOLIDE_<KEY>, then file, then default; the origin of each value is kept.
+"""Settings of a server: flag, then variable BOLIDE_<KEY>, then file, then default. Records the origin of each value.
 
-Files are RocketMQ's `broker.conf` and `namesrv.conf` (java.util.Properties). Unknown keys warn, and so do those without
-effect (`without_effect.py`). A bad value stops the start and names the key, the value and what is allowed. So does a
-setting whose promise would not be kept (`unkept.py`).
+Files are RocketMQ's `broker.conf` and `namesrv.conf` (java.util.Properties). Unknown keys cause a warning, as do keys
+without effect (`without_effect.py`). An invalid value stops the start with an error that contains the key, the value
+and the allowed values. So does a setting that Bolide cannot honour (`unkept.py`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Options_co = TypeVar("Options_co", bound=Struct, covariant=True)
 PREFIX: Final = "BOLIDE_"
 OFF: Final = frozenset({"", "false"})
 NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL", "BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"})
-"""Variables that begin alike and belong to the build, or to clients."""
+"""Variables with this prefix that belong to the build or to clients."""
 DAEMONS: Final = (BrokerOptions, NamesrvOptions, ControllerOptions)
-"""Daemons of one machine, and those of `bolide standalone`, often share an environment: what names a setting of one
-is no mistake at the others."""
+"""Servers of one host, and those of `bolide standalone`, often share an environment, so a setting of one is not an
+error for the others."""
 
 ALIASES: Final = {
     "useTLS": "tlsEnable",
@@ -52,12 +52,12 @@ ALIASES: Final = {
     "tls.client.keyPath": "tlsClientKeyPath",
     "tls.client.keyPassword": "tlsClientKeyPassword",
 }
-"""Other names of settings: what RocketMQ takes as system properties or from tls.properties (TlsSystemConfig), its
-client's name for tlsEnable, and a name that Bolide used before."""
+"""Aliases of settings: RocketMQ's system properties and keys of tls.properties (TlsSystemConfig), its client's name for
+tlsEnable, and a former name in Bolide."""
 
 
 class Loaded(Generic[Options_co]):
-    """Options in force, where each came from, and what was odd about the sources."""
+    """Options in force, their origins, and warnings about the sources."""
 
     def __init__(self, options: Options_co, origins: dict[str, str], warnings: list[str]) -> None:
         self.options = options
@@ -72,9 +72,9 @@ def load_options(
     path: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Loaded[Options]:
-    """Options of this kind from all sources. `flags` are by key; None values count as not given.
+    """Return the options of this kind from all sources. `flags` are by key; None means not given.
 
-    Raises `ConfigError` for an unreadable file, a bad value or a setting that would not be kept.
+    Raises `ConfigError` for an unreadable file, an invalid value, or a setting that cannot be honoured.
     """
     variables = os.environ if environ is None else environ
     settings = settings_of(kind)
@@ -84,7 +84,7 @@ def load_options(
     origins = dict.fromkeys(settings, "default")
     warnings: list[str] = []
     for variable in reversed(NAMESRV_VARIABLES):
-        # RocketMQ's broker looks here before it reads its file, which wins.
+        # RocketMQ's broker reads this variable before its file, which takes precedence.
         if "namesrvAddr" in settings and variables.get(variable):
             texts["namesrvAddr"], origins["namesrvAddr"] = variables[variable], f"variable {variable}"
     for written, value in (read_conf(path) if path else {}).items():
@@ -111,7 +111,7 @@ def load_options(
         texts[key], origins[key] = text_of(given), "flag"
     _default_acl_folder(texts, origins, settings, variables)
     refuse_unkept({key: text for key, text in texts.items() if key not in settings}, origins)
-    # What is switched off, or left empty, promises nothing that a warning would have to take back.
+    # A setting that is disabled or empty needs no warning.
     asked = {key: origins[key] for key, text in texts.items() if key in idle and text.strip().lower() not in OFF}
     warnings += warnings_of(asked, kind)
     options = options_of(kind, texts, origins)
@@ -120,7 +120,7 @@ def load_options(
 
 @cache
 def _variables_of_daemons() -> frozenset[str]:
-    """The variables that set something of any daemon: one environment may serve several."""
+    """Return the variables of settings of any server, because one environment may serve several."""
     return frozenset(variable_name(key) for kind in DAEMONS for key in settings_of(kind))
 
 
@@ -142,10 +142,10 @@ def load_daemon(
     kept: Callable[[Options], str],
     environ: Mapping[str, str] | None = None,
 ) -> tuple[Loaded[Options], str]:
-    """Options of a daemon, and the path of the file in which changes made while it runs are kept.
+    """Return the options of a server, and the path of the file that stores changes made at run time.
 
-    That is `conf`, the file it is started with, as in RocketMQ; without one, the file that `kept` names, which is then
-    read in its place once it exists. Raises as `load_options`.
+    The file is `conf`, with which the server was started, as in RocketMQ. Without `conf` it is the file that `kept`
+    returns, which is read instead if it exists. Raises the same errors as `load_options`.
     """
     loaded = load_options(kind, flags, conf, environ)
     if conf is not None:
@@ -157,7 +157,7 @@ def load_daemon(
 
 
 def read_conf(path: str) -> dict[str, str]:
-    """The keys of a .conf file, by the rules of Java's Properties."""
+    """Return the keys and values of a .conf file, by the rules of Java's Properties."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -170,10 +170,10 @@ def read_conf(path: str) -> dict[str, str]:
 
 
 def variable_name(key: str) -> str:
-    """The environment variable of a key: `flushDiskType` -> `BOLIDE_FLUSH_DISK_TYPE`."""
+    """Return the environment variable of a key: `flushDiskType` -> `BOLIDE_FLUSH_DISK_TYPE`."""
     return PREFIX + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).upper()
 
 
 def shown(key: str, value: object) -> str:
-    """A setting's value as in a file; of a secret only that it is set."""
+    """Return the value of a setting as in a file. A secret is masked."""
     return HIDDEN if value and key in SECRETS else text_of(value)

@@ -1,5 +1,5 @@
-"""The settings of a daemon in its log at the start, as RocketMQ logs its configuration: those that are not defaults,
-each with its source. Secrets are masked."""
+"""Logs the settings of a server at startup, as RocketMQ does: values that differ from defaults, with their sources.
+Secrets are masked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bolide.declaration import settings_of, values_in
 from bolide.node.settings.config import Loaded, shown
 
 LONGEST: Final = 300
-"""Characters of a value; the rest of a longer one is left out."""
+"""Maximum characters of a value; longer values are truncated."""
 _USER_OF_ADDRESS: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def log_settings(loaded: Loaded[Struct], log: logging.Logger) -> None:
-    """Log the warnings of the settings, and then one record of those in force that are not defaults."""
+    """Log the warnings about settings, then one record with the settings that differ from defaults."""
     for line in loaded.warnings:
         log.warning("%s", line)
     log.info("%s", settings_line(loaded))

@@ -1,8 +1,8 @@
-"""Settings changed while the broker runs (UPDATE_BROKER_CONFIG): checked all together, applied, and kept in its file.
+"""Changes settings of a running broker (UPDATE_BROKER_CONFIG): checked together, applied, and written to its file.
 
 RocketMQ changes fields of BrokerConfig under the running threads and rewrites the file it was started with
-(Configuration.update). Here a setting changes only when it is declared live, which means that every reader takes it in
-a `configure`; for the others the answer says that a restart is needed.
+(Configuration.update). Here only settings that are declared live can change, which means that every reader has a
+`configure` method. For other settings the response says that a restart is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORIGIN: Final = "the update"
 
 
 class LiveSettings:
-    """The options in force. `path` is the file the broker was started with, "" for none."""
+    """Options in force. `path`: file with which the broker was started, or ""."""
 
     def __init__(self, options: BrokerOptions, path: str, files: Files) -> None:
         self.options = options
@@ -30,7 +30,8 @@ class LiveSettings:
         self._files = files
 
     def update(self, changes: Mapping[str, str], apply: Callable[[BrokerOptions], None]) -> str | None:
-        """Change these keys, all or none; the reason when it cannot be. `apply` raises `ConfigError` to refuse."""
+        """Change all of these settings or none. Return None on success, otherwise the reason. `apply` may raise
+        `ConfigError`."""
         refusal = next(filter(None, (self._refusal(key, text) for key, text in sorted(changes.items()))), None)
         if refusal is not None:
             return f"{refusal}; nothing was changed"
@@ -49,7 +50,7 @@ class LiveSettings:
         return None
 
     def _refusal(self, key: str, text: str) -> str | None:
-        """Why this key cannot change while the broker runs."""
+        """Return the reason why this key cannot change at run time, or None if it can."""
         setting = settings_of(BrokerOptions).get(key)
         if setting is not None and setting.about.live:
             return None
@@ -66,17 +67,18 @@ class LiveSettings:
 
 
 def edited_file(data: bytes | None, changes: Mapping[str, str]) -> bytes:
-    """Return a .conf file with these keys changed. Keeps bytes that are not UTF-8; None counts as an empty file."""
+    """Return a .conf file with these keys changed. Bytes that are not UTF-8 are kept; None is an empty file."""
     return edited((data or b"").decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
 
 
 def edited(text: str, changes: Mapping[str, str]) -> str:
-    """A .conf file with these keys changed: their lines go, new ones come at the end; all else stays as it is."""
+    """Return a .conf file with these keys changed: removes their lines and appends new ones. Other lines are
+    unchanged."""
     kept: list[str] = []
     continued = False
     lines = lines_of(text)
     for line in lines if lines[-1] else lines[:-1]:
-        # Of equal keys the last wins, so a line that goes on in the next may stay as it is.
+        # The last of several equal keys is used, so a line that continues in the next one may remain.
         goes_on = line.endswith("\\")
         if continued or goes_on or not changes.keys() & keys_of(line):
             kept.append(line)
@@ -88,5 +90,5 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
 
 
 def keys_of(line: str) -> set[str]:
-    """The keys that a line of a .conf file sets."""
+    """Return the keys that a line of a .conf file sets."""
     return set(read_properties_utf8(line.encode("utf-8", "replace")))

@@ -1,7 +1,7 @@
-"""Settings of RocketMQ that ask for something Bolide does not do yet: any value but the harmless one stops the start.
+"""Settings of RocketMQ that request a feature that Bolide lacks: any value except the harmless one stops the start.
 
-A key that only tunes something gets a warning instead (`node/settings/without_effect.py`). These are different: an
-operator who sets `storeType=defaultRocksDB` relies on it, so a broker that keeps another store must not start.
+A key that only tunes an implementation causes a warning instead (`node/settings/without_effect.py`). These keys are
+different: an operator who sets `storeType=defaultRocksDB` relies on it, so a broker with another store must not start.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 
 from bolide.errors import ConfigError
 
-_MIGRATION: Final = "users are not made of the accounts of plain_acl.yml: use aclEnable, or make them"
-_NAMESRV: Final = "a name server asks nobody who they are, in RocketMQ neither, and only brokers keep this"
-_USERS: Final = "users and policies are kept in the broker's own files, and another class would not be asked"
+_MIGRATION: Final = "accounts of plain_acl.yml are not converted to users: use aclEnable, or create the users"
+_NAMESRV: Final = "a name server does not authenticate clients, as in RocketMQ; only brokers support this"
+_USERS: Final = "users and policies are stored in the broker's files, and another provider class would be ignored"
 _AUTH: Final = "org.apache.rocketmq.auth."
 _CONTROLLER: Final = (
-    "a controller is a process of its own here: bolide controller, and enableControllerMode for its brokers"
+    "the controller is a separate process: run bolide controller, and set enableControllerMode on its brokers"
 )
-_ENGINE: Final = "queues and tables are kept in RocketMQ's files only, and a store in RocksDB would not be read"
+_ENGINE: Final = "queues and tables are stored in RocketMQ's files only, and a RocksDB store would be ignored"
 
 UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "aclEnable": ("false", _NAMESRV),
@@ -31,7 +31,7 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "authorizationMetadataProvider": (f"{_AUTH}authorization.provider.LocalAuthorizationMetadataProvider", _USERS),
     "tls.server.authClient": (
         "false",
-        "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
+        "client certificates are required by tls.server.need.client.auth and tls.server.trustCertPath",
     ),
     "enableDLegerCommitLog": ("false", _CONTROLLER),
     "enableControllerInNamesrv": ("false", _CONTROLLER),
@@ -51,15 +51,15 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     ),
     "messageStorePlugIn": ("", "plug-ins of Java's store are Java classes"),
 }
-"""Key -> the one allowed value, and why others are refused. Upper and lower case are the same. What a daemon has as a
-setting, it keeps."""
+"""Key -> the only allowed value, and why others are rejected. Case is ignored. If a server has such a setting, this
+table does not apply."""
 
 OF_BROKERS: Final = frozenset({"aclEnable", "authenticationEnabled", "authorizationEnabled"})
-"""Of these a name server does not look at the variables, which it may share with a broker."""
+"""Keys whose environment variables a name server ignores, because it may share them with a broker."""
 
 
 def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:
-    """Raise `ConfigError` for a setting whose promise would not be kept. `origins` says where each text came from."""
+    """Raise `ConfigError` for a setting that cannot be honoured. `origins`: source of each text."""
     for key in UNKEPT:
         refusal = refusal_of(key, texts.get(key, ""), origins.get(key, ""))
         if refusal:
@@ -67,10 +67,10 @@ def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:
 
 
 def refusal_of(key: str, text: str, origin: str = "") -> str:
-    """Why this value of a key would not be kept; "" when it would, or when the key promises nothing."""
+    """Return why this value of a key cannot be honoured, or "" if it can."""
     harmless, reason = UNKEPT.get(key, ("", ""))
     if not reason or text.strip().lower() in ("", harmless.lower()):
         return ""
     where = f" ({origin})" if origin else ""
     advice = f"set it to {harmless} or leave it out" if harmless else "leave it out"
-    return f"{key} = {text.strip()}{where} would not be kept: {reason}; {advice}"
+    return f"{key} = {text.strip()}{where} is not supported: {reason}; {advice}"

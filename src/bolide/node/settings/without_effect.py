@@ -1,7 +1,7 @@
-"""Settings of RocketMQ that have no effect here, each with its reason: the start says so where one is given.
+"""Settings of RocketMQ without effect in Bolide, each with the reason. Startup warns if one is given.
 
-They tune what Bolide does not have, or does in one way only. A setting whose promise would be broken is not here: it
-refuses the start (`node/settings/unkept.py`).
+They tune features that Bolide lacks or implements differently. A setting that an operator relies on is not listed here:
+it stops the start (`node/settings/unkept.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 
 UNREAD: Final = "RocketMQ declares the key and reads it nowhere"
-"""True for 4.9.7 and 5.5.0, as far as they have the key: `tests/interop/test_setting_keys.py` searches the classes."""
+"""For 4.9.7 and 5.5.0, if they have the key: `tests/interop/test_setting_keys.py` searches the classes."""
 
 _NETTY_SERVER: Final = {
     "connections are served by one event loop, not by Netty": """
@@ -253,12 +253,12 @@ _TABLES: Final[dict[type[Struct], dict[str, str]]] = {
 
 
 def without_effect(kind: type[Struct]) -> Mapping[str, str]:
-    """The keys that have no effect for this kind of daemon, with the reason of each."""
+    """Return the keys without effect for this kind of server, with their reasons."""
     return _TABLES.get(kind, {})
 
 
 def warnings_of(given: Mapping[str, str], kind: type[Struct]) -> list[str]:
-    """One sentence for each reason for which some of these keys, with their origins, have no effect."""
+    """Return one sentence per reason why some of these keys (with their origins) have no effect."""
     reasons = without_effect(kind)
     grouped: dict[tuple[str, str], list[str]] = {}
     for key, origin in given.items():
