@@ -1,1 +1,1 @@
-"""The services of a broker, one file a noun; they take the time as an argument and know no sockets."""
+"""The services of a broker, one file per subject. They receive the time as an argument and use no sockets."""

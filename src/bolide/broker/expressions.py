@@ -1,7 +1,7 @@
-"""Expression types: how a subscription's text becomes a filter. TAG and SQL92 are built in; plug-ins add others.
+"""Expression types, which compile a subscription's text to a filter. TAG and SQL92 are built in; plug-ins add others.
 
-A type is a function from the text to a `Compiled`; it raises what it likes (best a `BolideError` of one sentence) for a
-text that it refuses. RocketMQ's FilterFactory and FilterAPI (docs/protocol/behaviour.md 1 and 14).
+A type is a function from the text to a `Compiled`. It may raise any exception for an invalid text, preferably a
+`BolideError` of one sentence. RocketMQ's FilterFactory and FilterAPI (docs/protocol/behaviour.md 1 and 14).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Evaluate: TypeAlias = Callable[[dict[str, str]], bool | None]
 
 
 class Compiled:
-    """A filter: `tag_codes` (None = any tag) on the queue unit, then `evaluate` (None = no more) on the properties.
+    """A filter: `tag_codes` (None: any tag) on the queue unit, then `evaluate` (None: no test) on the properties.
 
-    Only True delivers a record; False, None and an exception drop it. `operations` says what `evaluate` costs. With
-    `names` it gets these properties alone, and must give the same result for the same values. `on_raw` does what
-    `evaluate` does to the properties as they are stored, and does not raise.
+    Only True delivers a record; False, None and an exception drop it. `operations` is the cost of `evaluate`. With
+    `names`, it receives only these properties, and must return the same result for the same values. `on_raw` is
+    `evaluate` for stored properties, and does not raise.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ Compile: TypeAlias = Callable[[str], Compiled]
 
 
 class ExpressionRefused(PeerError):
-    """A text that its expression type refuses, or a type nobody knows: answered with 23."""
+    """An invalid expression or an unknown expression type. The response code is 23."""
 
     response_code = Sql92Error.code
 
 
 def compile_tags(text: str) -> Compiled:
-    """`*` or nothing for every message, or tags separated by `||`; blanks are the tag of none. Raises ValueError."""
+    """Compile `*` or "" for every message, or tags separated by `||`. Blank tags never match. Raises `ValueError`."""
     if text in ("", SUB_ALL):
         return Compiled(None)
     parts = text.split(TAG_SEPARATOR)
@@ -64,7 +64,7 @@ def compile_tags(text: str) -> Compiled:
 
 
 def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = MAX_OPERATIONS) -> Compiled:
-    """SQL92 as Java accepts it, within limits. Raises `Sql92Error`."""
+    """Compile SQL92 as Java accepts it, within limits. Raises `Sql92Error`."""
     expression = compile_sql92(text, max_length=max_length, max_operations=max_operations)
 
     def evaluate(properties: dict[str, str]) -> bool | None:
@@ -79,7 +79,7 @@ def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = M
 
 
 def built_in(name: str) -> Compile:
-    """The types of this file by name. Raises `ExpressionRefused` for any other."""
+    """Return the built-in type with this name. Raises `ExpressionRefused` for any other."""
     found = {TAG: compile_tags, SQL92: compile_sql}.get(name)
     if found is None:
         raise ExpressionRefused(f"the expression type {name!r} is unknown, known are {TAG}, {SQL92}")
@@ -87,9 +87,10 @@ def built_in(name: str) -> Compile:
 
 
 class ExpressionTypes:
-    """The types of one broker by name. `find` returns built-in and installed types, and raises for an unknown name.
+    """Expression types of one broker by name. `find` returns built-in and installed types, and raises for an unknown
+    name.
 
-    Texts longer than `max_length` are refused; `max_operations` limits SQL92, which is the type every peer may use.
+    Texts longer than `max_length` are rejected. `max_operations` limits SQL92, which every client may use.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class ExpressionTypes:
         self._types: dict[str, Compile] = {}
 
     def compile(self, name: str, text: str) -> Compiled:
-        """The filter for a text. Raises `ExpressionRefused`."""
+        """Compile a text to a filter. Raises `ExpressionRefused`."""
         try:
             kind = self._types.get(name)
             if kind is None:

@@ -1,7 +1,7 @@
-"""The second check of access control: handlers compare the things they find with the policies of the sender.
+"""Second step of access control: handlers check the objects they find against the policies of the user.
 
-The gate checks the names in a request. A request does not name the records that it finds by a position or an id, the
-light queues in the properties of a message, or the topics of another group.
+The authorizer checks the names in a request. A request does not name the topics of records that it finds by offset or
+id, the light queues in the properties of a message, or the topics of another group.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Broker hooks: called around requests, sends, pulls and send-backs (RocketMQ's RPCHook, SendMessageHook and
 ConsumeMessageHook).
 
-A hook is a plug-in named by the setting `brokerHooks`. It runs on the loop, so it must not wait for anything; it may
-refuse a request before it starts, and sees the answer when it leaves. As in Java only `Refused` refuses: any other
-exception of a hook is logged, and the request continues as without the hook.
+A hook is a plug-in named by the setting `brokerHooks`. It runs on the loop, so it must not block. It may reject a
+request before it starts, and receives the response when it is sent. As in Java, only `Refused` rejects: any other
+exception of a hook is logged, and the request continues without the hook.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_ANSWER: Final = 1 << 30
 
 
 class Answer:
-    """What a request is answered with: `code`, `remark` and the header's `fields`."""
+    """A response: `code`, `remark` and the header's `fields`."""
 
     def __init__(self, command: Command) -> None:
         self.code = command.code
@@ -40,13 +40,13 @@ class Answer:
         self._body = command.body
 
     def records(self) -> list[Record]:
-        """The records that the answer to a pull carries."""
+        """Return the records in the response to a pull."""
         return decode_records(self._body)
 
 
 class RequestCall:
-    """One request. `remote` is the peer's `ip:port`, `client_id` "" until its first heartbeat, `now` ms since the
-    epoch; `fields` are the header's. `answer` is there for the methods that come after; `state` is the hooks' own."""
+    """One request. `remote`: the client's `ip:port`; `client_id`: "" until its first heartbeat; `now`: ms since the
+    epoch; `fields`: header fields. `answer` is set in the `after` methods; `state` is reserved for hooks."""
 
     def __init__(self, channel: Channel, command: Command, now: int) -> None:
         self.remote = channel.remote
@@ -60,7 +60,7 @@ class RequestCall:
 
 
 class SendCall:
-    """One send of a producer; `body` is a whole batch when `batch` is True. `request` is the request it came in."""
+    """One send of a producer. `body` is a whole batch if `batch` is True. `request` is the request that contains it."""
 
     def __init__(self, request: RequestCall, header: SendHeader) -> None:
         self.request = request
@@ -73,12 +73,12 @@ class SendCall:
 
     @property
     def answer(self) -> Answer | None:
-        """What the producer is told; its fields have msgId, queueId and queueOffset."""
+        """The response to the producer; its fields contain msgId, queueId and queueOffset."""
         return self.request.answer
 
 
 class ConsumeCall:
-    """One pull of a consumer, from its first try to its answer, however long it was held."""
+    """One pull of a consumer, from its first run to its response, however long it was held."""
 
     def __init__(self, request: RequestCall, header: PullMessageRequestHeader) -> None:
         self.request = request
@@ -89,7 +89,7 @@ class ConsumeCall:
 
     @property
     def answer(self) -> Answer | None:
-        """What the consumer is told; `records()` are the messages."""
+        """The response to the consumer; `records()` returns the messages."""
         return self.request.answer
 
 
@@ -123,33 +123,33 @@ class BrokerHook:
     """Base of hooks: override what you need. They run in the order of the setting, the `after` ones in the reverse."""
 
     def before_request(self, call: RequestCall) -> None:
-        """Before any request is begun. May raise `Refused(code, remark)`."""
+        """Called before any request starts. May raise `Refused(code, remark)`."""
 
     def after_request(self, call: RequestCall) -> None:
-        """Its answer leaves."""
+        """Called when the response is sent."""
 
     def before_send(self, call: SendCall) -> None:
         """Before a message, a batch or a reply is checked. May raise `Refused(code, remark)`."""
 
     def after_send(self, call: SendCall) -> None:
-        """The producer is answered: of an accepted message, when it is as safe as the producer was promised."""
+        """Called when the producer gets its response: for an accepted message, once it is as safe as guaranteed."""
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """Before a pull is begun. May raise `Refused(code, remark)`."""
+        """Called before a pull starts. May raise `Refused(code, remark)`."""
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """The consumer is answered, with messages or without."""
+        """Called when the consumer gets its response, with or without messages."""
 
     def before_send_back(self, call: SendBackCall) -> None:
         """Called before a message is returned for a retry. May raise `Refused(code, remark)`: the consumer
         redelivers the message itself."""
 
     def after_send_back(self, call: SendBackCall) -> None:
-        """Called when the response leaves."""
+        """Called when the response is sent."""
 
 
 class Hooked:
-    """The handlers of a broker with the hooks around them. `failed` is told what a hook raised."""
+    """Wraps the handlers of a broker with hooks. `failed` is called with exceptions of hooks."""
 
     def __init__(self, hooks: Sequence[BrokerHook], failed: Callable[[str, BaseException], None]) -> None:
         self._hooks = list(hooks)
@@ -158,12 +158,12 @@ class Hooked:
         self.is_around = False
 
     def choose(self, by_topic: Mapping[str, Sequence[BrokerHook]]) -> None:
-        """Hooks of single topics: called around sends, pulls and send-backs of these, inside those that see
-        everything."""
+        """Set the hooks of topics. They are called around sends, pulls and send-backs of these topics, inside the
+        global hooks."""
         self._by_topic = by_topic
 
     def around(self, table: RequestTable[Channel, Outcome]) -> None:
-        """Put the hooks around every handler of this table."""
+        """Wrap every handler of this table."""
         self.is_around = True
         for code, row in table.rows.items():
             table.handlers[code] = self._around(table.handlers[code], row)
@@ -189,7 +189,7 @@ class Hooked:
     def _run(self, work: Callable[[], Outcome], call: RequestCall, inner: Inner | None, command: Command) -> Outcome:
         try:
             outcome = work()
-        except Exception as error:  # the executor makes an answer of it; the hooks hear of that answer here
+        except Exception as error:  # the executor converts it to a response, which the hooks receive here
             self._after(call, inner, make_response(command, response_code(error), remark_of(error)))
             raise
         return self._watched(outcome, call, inner, command)
@@ -216,7 +216,7 @@ class Hooked:
                 self._tell(_before_of(hook, inner), inner)
 
     def _chosen(self, inner: Inner | None) -> list[BrokerHook]:
-        """The hooks this call's topic has chosen, without those that see it anyhow."""
+        """Return the hooks of this call's topic, without those that are also global."""
         if inner is None:
             return []
         return [hook for hook in self._by_topic.get(inner.topic, ()) if type(hook) not in map(type, self._hooks)]
@@ -246,7 +246,7 @@ class Hooked:
             self._failed(f"the broker hook {type(getattr(method, '__self__', method)).__name__}", error)
 
     def _watched(self, outcome: Outcome, call: RequestCall, inner: Inner | None, command: Command) -> Outcome:
-        """The outcome, changed so that the hooks hear of the answer, however long it takes."""
+        """Wrap an outcome so that the `after_*` hooks run when its response is sent, even if that is deferred."""
 
         def on(again: Callable[..., Outcome]) -> Callable[..., Outcome]:
             return lambda *arguments: self._run(lambda: again(*arguments), call, inner, command)
@@ -280,5 +280,5 @@ def _after_of(hook: BrokerHook, inner: Inner) -> Callable[[Any], None]:
 
 
 def whole(frame: bytes, body: list[Buffer] | None) -> Command:
-    """The broker's answer, parsed again: only brokers with hooks have this cost."""
+    """Parse the broker's response again. Only brokers with hooks have this cost."""
     return FramedConnection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]

@@ -1,4 +1,4 @@
-"""A request refused by a rule: the response code and one sentence, raised where a return value would be in the way."""
+"""`Refused`: rejects a request with a response code and one sentence."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ TABLES_AT_MASTER: Final = AtMaster(
 )
 """4.9.5 and later. 5.5.0 does it on the slave, where the next copy of the master's tables undoes it."""
 CLEANED_BY_MASTER: Final = AtMaster(
-    SUCCESS, "nothing was deleted: the queues of this slave go where its master deletes their topics"
+    SUCCESS, "nothing was deleted: a slave deletes queues when its master deletes their topics"
 )
-"""`mqadmin` asks every broker of a cluster, slaves included, and stops at the first that does not answer 0."""
+"""`mqadmin` sends it to every broker of a cluster, including slaves, and stops at the first response other than 0."""
 RESETS_AT_MASTER: Final = AtMaster(SYSTEM_ERROR, "Can not reset offset in slave broker")
 TRANSACTIONS_AT_MASTER: Final = AtMaster(
-    SLAVE_NOT_AVAILABLE, "this broker is a slave: transactions are ended and taken up again by its master"
+    SLAVE_NOT_AVAILABLE, "this broker is a slave: only its master ends and resumes transactions"
 )
 
 
 class Refused(PeerError):
-    """`response_code` is what the peer is answered with; the text becomes the remark."""
+    """Rejects a request. `response_code` is the code of the response; the text becomes its remark."""
 
     def __init__(self, response_code: int, message: str) -> None:
         super().__init__(message)
@@ -54,12 +54,12 @@ class Refused(PeerError):
 
 
 def illegal(why: str) -> Refused:
-    """A message that must not be stored as it is (13)."""
+    """Return the error for an invalid message (13)."""
     return Refused(MESSAGE_ILLEGAL, f"the message is illegal, {why}")
 
 
 def response_code(error: BaseException) -> int:
-    """The response code an error is answered with; 1 when it names none."""
+    """Return the response code for an error: its code, or 1 if it has none."""
     code = getattr(error, "response_code", None)
     if code is None:
         code = getattr(error, "code", None)
@@ -67,5 +67,5 @@ def response_code(error: BaseException) -> int:
 
 
 def remark_of(error: BaseException) -> str:
-    """The remark an error is answered with: of a refusal its sentence, else what failed and why."""
+    """Return the remark for an error: the sentence of a rejection, otherwise the type and text of the error."""
     return str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"

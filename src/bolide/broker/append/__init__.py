@@ -1,1 +1,1 @@
-"""The door to the log: every record that a broker stores is checked, rewritten and appended here."""
+"""The append path: checks, rewrites and appends every record that a broker stores."""

@@ -1,7 +1,7 @@
-"""LMQ multi-dispatch at the door to the log: which light queues a message enters, and which lists are refused.
+"""LMQ multi-dispatch in the append path: determines the light queues of a message and rejects invalid lists.
 
-A producer lists them in INNER_MULTI_DISPATCH; the store numbers the message in each (RocketMQ's LmqDispatch). What only
-waits for its real topic enters none, and nobody but the store says what the numbers are.
+A producer lists them in INNER_MULTI_DISPATCH; the store assigns an offset in each (RocketMQ's LmqDispatch). A message
+that still waits for its real topic enters none. Only the store sets the offsets.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from bolide.remoting.command import Command
 from bolide.store.message_store import MessageStore
 
 MAX_LIGHT_QUEUES: Final = 1024
-"""Light queues of one message: what its properties can hold of short names and long numbers."""
+"""Maximum number of light queues of one message: the limit of its properties for short names and long offsets."""
 _NOT_YET: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC})
 
 
 def light_queues(topic: str, listed: str) -> list[str] | None:
-    """The queues a message of this topic enters with this list; None for none.
+    """Return the light queues that a message of this topic enters, or None.
 
-    Half messages enter them when they commit, and dead letters did when they were alive. (Java lets both in, a half
-    message before anyone knows whether it will be one.)
+    Half messages enter them at commit; dead letters entered them with their original topic. (Java accepts both, a half
+    message before its outcome is known.)
     """
     if not topic_allows_lmq(topic) or topic in _NOT_YET or topic.startswith(DLQ_PREFIX):
         return None
@@ -37,7 +37,7 @@ def light_queues(topic: str, listed: str) -> list[str] | None:
 
 
 def refusal(topic: str, names: list[str]) -> str:
-    """Why these cannot be the light queues of a message to this topic, as one sentence; "" when they can."""
+    """Return why this list is invalid for a message to this topic, or "" if it is valid."""
     if len(names) > MAX_LIGHT_QUEUES:
         return f"INNER_MULTI_DISPATCH lists {len(names)} queues, {MAX_LIGHT_QUEUES} are allowed"
     seen: set[str] = set()
@@ -54,9 +54,9 @@ def refusal(topic: str, names: list[str]) -> str:
 
 
 def enter_light_queues(message: BrokerMessage) -> None:
-    """Note which light queues a message enters, and remove offsets in them from its properties.
+    """Set the light queues of a message, and remove their offsets from its properties.
 
-    Such offsets are those of an earlier record of the message, or a client's invention.
+    Such offsets belong to an earlier record of the message, or were set by a client.
     """
     properties = message.properties
     if properties.multi_offsets:
@@ -67,7 +67,7 @@ def enter_light_queues(message: BrokerMessage) -> None:
 
 @final
 class LightQueueGate:
-    """Says what producers may list."""
+    """Validates the light queues (LMQ) that a producer lists in INNER_MULTI_DISPATCH."""
 
     def __init__(self, options: BrokerOptions, store: MessageStore) -> None:
         self._store: MessageStore = store
@@ -76,14 +76,14 @@ class LightQueueGate:
         self.configure(options)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         light_queues = options.light_queues
         limited = light_queues.enable_lmq_quota
         self._most = light_queues.max_lmq_consume_queue_num if limited else options.tables.max_topics
 
     def check(self, command: Command, topic: str, listed: str) -> None:
-        """Raise `Refused` 13 for an invalid list, 2017 for a queue too many, and the code of the gate for a queue
-        without permission. A list that has no effect is accepted."""
+        """Raise `Refused` 13 for an invalid list, 2017 if it exceeds the limit of light queues, and the authorizer's
+        code for a queue without permission. A list without effect is accepted."""
         if not self._on or not topic_allows_lmq(topic):
             return
         names = split_names(listed)
@@ -94,7 +94,7 @@ class LightQueueGate:
         self.room(names)
 
     def room(self, names: list[str]) -> None:
-        """Raise `Refused` 2017 when one of these light queues would be one too many."""
+        """Raise `Refused` 2017 if the LMQ limit is reached and one of these queues does not exist yet."""
         queues = self._store.queues
         if queues.light_count < self._most:
             return

@@ -47,7 +47,7 @@ _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
 
 def delay_level(properties: MessageProperties) -> int:
-    """The delay level these properties ask for, 0 for none. Raises `Refused` 1 for one that is not a number."""
+    """Return the delay level in the properties, 0 if there is none. Raises `Refused` 1 if it is not a number."""
     text = properties.delay
     if not text:
         return 0
@@ -79,12 +79,12 @@ class LogWriter:
         self.multi_dispatch: bool = store.shape.multi_dispatch
         self._tags_codes: dict[str, int] = {}
         self.puts: dict[str, Tally] = puts if puts is not None else {}
-        """What was stored, by topic."""
+        """Stored messages by topic."""
         self._good_names: dict[str, bool] = {}
 
     def put(self, message: BrokerMessage, now: int) -> Appended:
-        """Store one message. Raises `Refused`: 13 (too long, or a place or delay that cannot be), 14 (the store takes
-        nothing now) or 1 (no timer now); the store's own errors pass."""
+        """Store one message. Raises `Refused` 13 (too long, or an invalid queue or delay), 14 (the store rejects
+        messages) or 1 (timers are off or full), and the store's errors."""
         self._prepare(message, now)
         try:
             appended = self.store.append(message, now)
@@ -94,14 +94,14 @@ class LogWriter:
         return appended
 
     def put_together(self, messages: list[BrokerMessage], now: int) -> list[Appended]:
-        """Store messages that belong together: all of them or none. Raises as `put`."""
+        """Store all of these messages or none. Raises like `put`."""
         appended = self._append_all(messages, now)
         for message, stored in zip(messages, appended, strict=True):
             count(self.puts, message.topic, 1, stored.size)
         return appended
 
     def put_batch(self, messages: list[BrokerMessage], now: int) -> list[Appended]:
-        """Store messages of one topic, at least one: all of them or none. Raises as `put`."""
+        """Store all of these messages of one topic or none. Requires at least one. Raises like `put`."""
         appended = self._append_all(messages, now)
         size = 0
         for stored in appended:
@@ -118,7 +118,7 @@ class LogWriter:
             raise illegal(str(error)) from error
 
     def _prepare(self, message: BrokerMessage, now: int) -> None:
-        """Complete a message, after every check of the door."""
+        """Check a message and set its derived fields."""
         properties = message.properties
         properties.scan()
         message.store_host = self.store_host
@@ -138,12 +138,12 @@ class LogWriter:
         self._check_place(message.topic, message.queue_id)
 
     def _delay(self, message: BrokerMessage, now: int) -> None:
-        """Send a message that asks for a delay to the schedule topic or to the timer topic."""
+        """Move a message with a delay to the schedule topic or the timer topic."""
         properties = message.properties
         level = delay_level(properties)
         if level <= 0 and not properties.timer:
             return
-        self._check_place(message.topic, message.queue_id)  # later it could not be delivered
+        self._check_place(message.topic, message.queue_id)  # otherwise its delivery would fail later
         kind = message.sys_flag & TRANSACTION_MASK
         if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
             return
@@ -151,7 +151,7 @@ class LogWriter:
             if level > self.delay_levels:
                 level = self.delay_levels
             for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
-                properties.drop(name)  # a level beats them
+                properties.drop(name)  # a level takes precedence over them
             properties.set(DELAY, str(level))
             _keep_place(message)
             message.delay_level = level
@@ -165,15 +165,15 @@ class LogWriter:
                 message.move_to(TIMER_TOPIC, _TIMER_BYTES, 0)
 
     def message_id(self, physical_offset: int) -> str:
-        """The offset message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""
+        """Return the message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""
         return f"{self._host_hex}{physical_offset:016X}"
 
     def takes(self, topic: str, queue_id: int) -> bool:
-        """True for a topic and a queue that a message can be stored under, whether or not they exist."""
+        """Return whether topic name and queue id are valid. Neither needs to exist."""
         return self._name_refusal(topic) is None and 0 <= queue_id < MAX_QUEUES
 
     def _name_refusal(self, topic: str) -> str | None:
-        """Why this is no valid topic name; None when it is. Cached: the same names come by the million."""
+        """Return why this is not a valid topic name, or None if it is valid. Cached, because names repeat."""
         if topic in self._good_names:
             return None
         why = topic_refusal(topic)
@@ -194,7 +194,7 @@ class LogWriter:
             raise illegal(f"the queue {queue_id} of the topic {topic} cannot be: queues go from 0 to {MAX_QUEUES - 1}")
 
     def tags_code(self, tags: str) -> int:
-        """Hash of the tags, remembered: a topic has few of them."""
+        """Return the hash of the tags. Cached, because a topic has few tags."""
         if not tags:
             return 0
         code = self._tags_codes.get(tags)
@@ -207,15 +207,14 @@ class LogWriter:
 
 
 def refuse_zeros(properties: str, at_the_end: bool) -> None:
-    """Raise `Refused` 13 for properties that recovery could take for a hole: a power cut leaves zeros in the place of
-    sectors it took, and no CRC covers properties. `at_the_end`: the broker adds nothing after them.
-    """
+    """Raise `Refused` 13 for zero bytes that recovery could mistake for sectors lost in a power failure. No CRC covers
+    properties. `at_the_end`: the broker appends no bytes to them."""
     if "\0" in properties and (_HOLE in properties or (at_the_end and properties.endswith("\0"))):
         raise illegal(f"the properties end with a zero character, or hold {len(_HOLE)} of them in a row: remove them")
 
 
 def _keep_place(message: BrokerMessage) -> None:
-    """Note in the properties where the message goes once its time has come."""
+    """Store the real topic and queue in the properties, for delivery."""
     message.encoded_properties = b""
     message.properties.set(REAL_TOPIC, message.topic)
     message.properties.set(REAL_QID, str(message.queue_id))

@@ -9,7 +9,7 @@ from bolide.layout.shape import LIGHT_QUEUES
 
 
 class LightQueueOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """How many light queues there may be."""
+    """Limits of light queues."""
 
     enable_lmq_quota: Annotated[
         bool, LIGHT_QUEUES("Limit light queues to maxLmqConsumeQueueNum; false: to maxTopics.")

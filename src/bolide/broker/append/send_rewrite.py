@@ -1,7 +1,7 @@
-"""Properties of a message that the broker changes before storing it: the rare cases of SEND.
+"""Properties of a message that the broker changes before it stores the message: the rare cases of SEND.
 
-RocketMQ 5.x rebuilds the whole string for every message; here the string is kept as it came and only extended, unless
-it holds names the broker sets or drops (docs/protocol/behaviour.md 2, docs/protocol/store.md 9).
+RocketMQ 5.x rebuilds the whole string for every message. Here the received string is only extended, unless it contains
+names that the broker sets or drops (docs/protocol/behaviour.md 2, docs/protocol/store.md 9).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _DROPPED = frozenset((MSG_REGION, TRACE_ON, CLUSTER, POP_CK, PRIORITY))
 
 
 def clean(properties: MessageProperties) -> None:
-    """Remove what the broker sets itself, what it drops, and what no reader would take."""
+    """Remove properties that the broker sets or drops, and invalid ones."""
     properties.normalize()
     for name in [name for name in properties.pairs() if name in _DROPPED or name.startswith(TRANSIENT_PREFIX)]:
         properties.drop(name)
 
 
 def priority_queue(properties: MessageProperties, write_queue_nums: int) -> int:
-    """The queue a `_SYS_MSG_PRIORITY_` property chooses (5.5), or -1 when it chooses none."""
+    """Return the queue that a `_SYS_MSG_PRIORITY_` property selects (5.5), or -1 if it selects none."""
     priority = properties.get(PRIORITY)
     if priority is None or not priority.isdecimal():
         return -1
@@ -44,7 +44,7 @@ def priority_queue(properties: MessageProperties, write_queue_nums: int) -> int:
 
 
 def make_half(properties: MessageProperties, topic: str, queue_id: int) -> None:
-    """Note where a half message goes when its transaction commits."""
+    """Store the real topic and queue of a half message in its properties, for the commit."""
     properties.set(REAL_TOPIC, topic)
     properties.set(REAL_QID, str(queue_id))
     if properties.uniq_key:

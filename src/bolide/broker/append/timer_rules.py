@@ -1,7 +1,7 @@
-"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door to the log.
+"""Applies TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS to a message in the append path.
 
-RocketMQ's HookUtils.handleScheduleMessage and TimerMessageStore.isReject. A message that names a time to come goes to
-the timer topic with TIMER_OUT_MS, REAL_TOPIC and REAL_QID; one whose time is over is stored as it is.
+RocketMQ's HookUtils.handleScheduleMessage and TimerMessageStore.isReject. A message with a future time is stored in the
+timer topic with TIMER_OUT_MS, REAL_TOPIC and REAL_QID. A message whose time has passed is stored in its own topic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _MOST: Final = (1 << 63) - 1
 
 
 class TimerRules:
-    """The door's part of the timer. `waiting_at(slot)` tells how many messages wait in a slot (ms); None: no limit."""
+    """Timer rules of the append path. `waiting_at(slot)` returns the number of messages in a slot (ms); None: no
+    limit."""
 
     def __init__(self, options: BrokerOptions, waiting_at: Callable[[int], int] | None = None) -> None:
         self.enabled = options.delay.timer_wheel_enable
@@ -33,10 +34,10 @@ class TimerRules:
         self._draw = 0
 
     def slot(self, properties: MessageProperties, now: int) -> int:
-        """The slot (TIMER_OUT_MS) in which a message with these properties waits; 0 when it is due.
+        """Return the slot (TIMER_OUT_MS) of a message with these properties, or 0 if it is due.
 
-        Raises `Refused`: 1 when timers are off or the slot is too full, 13 for a time that is invalid or too far away,
-        and for a delete that comes too late.
+        Raises `Refused`: 1 if timers are off or the slot is too full, 13 for an invalid or too distant time, and for a
+        late delete.
         """
         if not self.enabled:
             raise Refused(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
@@ -66,17 +67,19 @@ class TimerRules:
         )
 
     def _too_full(self, waiting: int) -> bool:
-        """From the limit to twice of it some are refused, by Java's odd formula: most of them just above the limit."""
+        """Return whether to reject a message for a slot that has `waiting` messages: never up to the limit, always from
+        twice the limit, at random in between (RocketMQ's formula)."""
         if waiting <= self._most:
             return False
         if waiting >= self._most * 2:
             return True
-        self._draw = (self._draw + 617) % 1000  # visits every number once in a thousand: as even as a random one
+        # visits every number once per thousand calls, so the distribution is uniform
+        self._draw = (self._draw + 617) % 1000
         return self._draw > 1000 * (waiting - self._most) / (self._most + 0.1)
 
 
 def delivery_time(properties: dict[str, str], now: int) -> int | None:
-    """When a message is to be delivered (ms); None when the property that says so is no number."""
+    """Return the delivery time of a message (ms), or None if its property is not a number."""
     for name, unit in ((names.TIMER_DELAY_SEC, 1000), (names.TIMER_DELAY_MS, 1)):
         text = properties.get(name)
         if text is not None:
@@ -95,7 +98,7 @@ def relative_delay(properties: MessageProperties) -> int:
 
 
 def java_long(text: str) -> int | None:
-    """A number as Long.parseLong takes it; None for what it refuses."""
+    """Parse a number like Long.parseLong. Return None if it is invalid."""
     if not _LONG.fullmatch(text):
         return None
     number = int(text)

@@ -1,6 +1,6 @@
-"""UNIQ_KEY for messages whose producer set none: the client's id format, made by the broker (5.x does so too).
+"""Creates UNIQ_KEY for messages whose producer set none, in the client's id format, as 5.x does.
 
-Format: RocketMQ's MessageClientIDSetter (docs/protocol/remoting.md 9). Only uniqueness and length matter to anyone.
+Format: RocketMQ's MessageClientIDSetter (docs/protocol/remoting.md 9). Readers rely only on uniqueness and length.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class UniqKeys:
         self._counter: int = 0
 
     def next(self, now: int) -> str:
-        """A new key; `now` is ms since the epoch (its low 32 bits serve as the month's clock of the format)."""
+        """Return a new key. `now`: ms since the epoch. Its low 32 bits replace the time within the month of the
+        format."""
         self._counter = (self._counter + 1) & 0xFFFF
         return encode_unique_id(self._ip, self._pid, self._process_hash, now & 0xFFFFFFFF, self._counter)

@@ -1,1 +1,1 @@
-"""What members of a consumer group ask for: heartbeats, queue assignment, locks, offsets."""
+"""Requests of consumer group members: heartbeats, queue assignment, locks, offsets."""

@@ -1,8 +1,8 @@
-"""QUERY_ASSIGNMENT (400): a 5.x consumer lets the broker share the queues out; and the request modes (401, 402).
+"""QUERY_ASSIGNMENT (400): the broker assigns queues to 5.x consumers. Also serves the request modes (401, 402).
 
-RocketMQ's QueryAssignmentProcessor (docs/protocol/behaviour.md 12). The queues are those of the topic's route, on
-whatever brokers they are, so the node asks a name server; until it has answered, the request is held. Without a name
-server this broker's own queues are all there are. Every queue is given to be pulled: POP is not served here.
+RocketMQ's QueryAssignmentProcessor (docs/protocol/behaviour.md 12). The queues are those of the topic's route, on any
+broker. The node fetches the route from a name server, and the request is held until it responds. Without a name server,
+only the queues of this broker are assigned. Every queue is assigned for pulls: POP is not supported.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from bolide.remoting.request_routes import Kind, RawRoute
 
 PULL: Final = "PULL"
 FRESH_MS: Final = 30_000
-"""A route this old is asked for again; what is known serves meanwhile."""
+"""Age from which a route is fetched again. The known route is used until then."""
 ROUTE_WAIT_MS: Final = 3_000
 WAITING: Final = "\0route of "
-"""Before a topic's name: the place in the hold table of those who wait for its route. No topic is named so."""
+"""Prefix of a pseudo topic: requests that wait for the route of a topic are held under it. It is not a valid topic
+name."""
 ROUTES_KEPT: Final = 10_000
 
 
 class AssignmentService(Table):
-    """Shares the queues of a topic out among the clients of a group."""
+    """Assigns the queues of a topic to the clients of a group."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class AssignmentService(Table):
         effects: Effects,
         ask_route: Callable[[str], None] | None = None,
     ) -> None:
-        """`ask_route` asks for a topic's route; `route_arrived` is called with the answer. None: no name server."""
+        """`ask_route` fetches a topic's route; `route_arrived` is called with the response. None: no name server."""
         super().__init__("messageRequestMode")
         self._broker = options.place.broker_name
         self._lmq = options.shape.enable_lmq
@@ -102,7 +103,8 @@ class AssignmentService(Table):
         )
 
     def route_arrived(self, topic: str, queues: list[MessageQueue] | None, now: int) -> None:
-        """The readable queues of a topic; None when no name server told: what was known stays."""
+        """Store the readable queues of a topic and wake the pending requests. `queues` is None if no name server
+        responded; known queues are kept then."""
         known = self._routes.get(topic)
         if queues is not None or known is None:
             if len(self._routes) >= ROUTES_KEPT:
@@ -111,7 +113,8 @@ class AssignmentService(Table):
         self._effects.release(WAITING + topic, 0)
 
     def _is_light(self, body: QueryAssignmentRequestBody) -> bool:
-        """No name server knows a light queue (LMQ): it is on the broker that is asked."""
+        """Return whether the topic is a light queue (LMQ). Name servers do not list light queues: they are on the
+        queried broker."""
         return self._lmq and body.topic.startswith(LMQ_PREFIX) and body.message_model != MessageModel.BROADCASTING
 
     def _own_queues(self, topic: str) -> list[MessageQueue] | None:
@@ -122,7 +125,7 @@ class AssignmentService(Table):
         return [MessageQueue(topic, self._broker, queue_id) for queue_id in range(count)]
 
     def _answer(self, command: Command, body: QueryAssignmentRequestBody, queues: list[MessageQueue] | None) -> Reply:
-        """Null assignments let the client keep what it has and ask again."""
+        """Return the response. With null assignments, the client keeps its queues and retries."""
         mine = None if queues is None else self._share(body, queues)
         given = None if mine is None else [MessageQueueAssignment(queue, PULL) for queue in mine]
         content = {"messageQueueAssignments": None} if given is None else QueryAssignmentResponseBody(given)
@@ -134,7 +137,7 @@ class AssignmentService(Table):
         group = self._clients.consumer_group(body.consumer_group)
         strategy = STRATEGIES.get(body.strategy_name)
         if group is None or strategy is None or not queues or not body.client_id:
-            return None  # without a queue to share, Java's strategies fail: a client keeps what it has
+            return None  # Java's strategies fail without queues, so the client keeps its queues
         # The order of Java's strings: by UTF-16 units.
         members = sorted(group.client_ids(), key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         return strategy(body.client_id, queues, members) if body.client_id in members else []
@@ -171,7 +174,7 @@ class AssignmentService(Table):
         return reply(make_response(command, codes.SUCCESS, body=self.encode()))
 
     def follow(self, data: bytes) -> None:
-        """Have the modes of the master of this broker."""
+        """Replace the request modes with the master's, and persist them if they changed."""
         before = self._modes
         self.load(data)
         if before != self._modes:
@@ -182,14 +185,14 @@ class AssignmentService(Table):
         return encode_body({"messageRequestModeMap": self._modes})
 
     def load(self, data: bytes) -> None:
-        """Read the file, as Java or we wrote it; modes that are not served are kept and not acted upon."""
+        """Load a file written by Java or Bolide. Unsupported modes are kept but ignored."""
         stored: Any = parse_long(data)
         table = stored.get("messageRequestModeMap") or {}
         self._modes = {str(topic): dict(groups) for topic, groups in table.items()}
 
 
 def avg(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
-    """AVG: neighbouring queues together, the first members take one more."""
+    """AVG: contiguous queues; the first members get one more."""
     index, count = members.index(client_id), len(members)
     share, rest = divmod(len(queues), count)
     begin = index * share + min(index, rest)
@@ -197,7 +200,7 @@ def avg(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[
 
 
 def avg_by_circle(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: dealt one by one."""
+    """AVG_BY_CIRCLE: round robin."""
     return queues[members.index(client_id) :: len(members)]
 
 

@@ -1,6 +1,6 @@
-"""Resetting a group's offsets by telling its clients (220): what 4.9 does, and 5.x with useServerSideResetOffset=false.
+"""Resets a group's offsets by notifying its clients (220), as in 4.9, and in 5.x with useServerSideResetOffset=false.
 
-Nothing is stored here: the clients commit the offsets at which they resume. Rules of RocketMQ's
+The broker stores no offset: the clients commit the offsets at which they resume. Rules of RocketMQ's
 Broker2Client.resetOffset.
 """
 
@@ -21,12 +21,12 @@ from bolide.remoting.headers.offsets import ResetOffsetRequestHeader
 from bolide.store.message_store import MessageStore
 
 RESET_SINCE: Final = 28
-"""Clients before V3_0_7_SNAPSHOT cannot be told."""
+"""Clients before V3_0_7_SNAPSHOT do not support the notification."""
 CPP: Final = 1
 
 
 class ClientResets:
-    """Tells the clients of a group."""
+    """Notifies the clients of a group."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ClientResets:
         self._effects = effects
 
     def tell(self, command: Command, header: ResetOffsetRequestHeader) -> Outcome:
-        """Send every client of the group the offsets it is set to, and answer the operator with the same."""
+        """Send the new offsets to every client of the group, and return them to the operator."""
         topic, group = header.topic, header.group
         config = self._topics.get(topic)
         if config is None:
@@ -79,7 +79,8 @@ class ClientResets:
         return max(self._store.offset_by_time(topic, queue_id, timestamp), 0)
 
     def _request(self, header: ResetOffsetRequestHeader, targets: dict[MessageQueue, int], is_c: bool) -> Command:
-        """A requester in C++ has clients in C++, which cannot read objects as keys: RocketMQ's rule."""
+        """Return the notification. If the requester is written in C++, so are its clients, which cannot parse objects
+        as keys (RocketMQ's rule)."""
         listed = [MessageQueueForC(queue.topic, queue.broker_name, queue.queue_id, at) for queue, at in targets.items()]
         body = encode_body(ResetOffsetBodyForC(listed) if is_c else ResetOffsetBody(targets))
         ext = {

@@ -1,8 +1,8 @@
-"""Forgets groups that a client's first heartbeat or pull created and that nobody uses any more.
+"""Removes unused groups that a client's first heartbeat or pull created.
 
-Java keeps them until an operator deletes them. Here a group goes after `unusedGroupExpireTime` without a member, when
-nothing is lost with it: it has no offsets, nothing was ever sent to its retry topic, and nobody has changed its
-settings. The next heartbeat creates the same group again.
+Java keeps them until an operator deletes them. Here a group is removed after `unusedGroupExpireTime` without a member,
+if it has no offsets, its retry topic has no messages, and its settings were never changed. The next heartbeat creates
+the group again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOK_INTERVAL_MS: Final = 60_000
 
 
 class GroupExpiry(Service):
-    """Checks the groups that clients created, some at a time."""
+    """Checks groups that clients created, in batches."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class GroupExpiry(Service):
         self._clients = clients
         self._expire_ms = options.tables.unused_group_expire_time
         self._idle: dict[str, int] = {}
-        """When each of them was last used."""
+        """Time of last use by group."""
         self._left: list[str] = []
         self._next = now + LOOK_INTERVAL_MS
 
     def configure(self, options: BrokerOptions) -> None:
-        """Apply the settings that may change while the broker runs."""
+        """Apply changed live settings."""
         self._expire_ms = options.tables.unused_group_expire_time
 
     def due(self, now: int) -> int | None:

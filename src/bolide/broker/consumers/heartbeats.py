@@ -1,6 +1,5 @@
-"""Heartbeats and what follows from them: HEART_BEAT (34), UNREGISTER_CLIENT (35), the list of a group's clients (38),
-CHECK_CLIENT_CONFIG (46), and the notice that a group changed (40): docs/protocol/behaviour.md 5 and 6.1 to 6.3.
-"""
+"""Heartbeats and related requests: HEART_BEAT (34), UNREGISTER_CLIENT (35), the clients of a group (38),
+CHECK_CLIENT_CONFIG (46), and the notification of group changes (40): docs/protocol/behaviour.md 5 and 6.1 to 6.3."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ UNIT_SUBSCRIPTION: Final = 0x2
 
 
 class HeartbeatService(Service):
-    """Keeps `Clients` up to date and tells the members of a group when it changed."""
+    """Updates `Clients`, and notifies the members of a group when it changes."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class HeartbeatService(Service):
         self._next_scan = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
@@ -101,7 +100,8 @@ class HeartbeatService(Service):
             if fingerprint and self._fingerprints.get(consumer.group_name, fingerprint) != fingerprint:
                 subscriptions_changed = True
             self._register_consumer(consumer, client, not (fingerprint and data.without_sub), now)
-            if self._groups.get(consumer.group_name) is not None:  # what may not be created is not remembered either
+            # a group that could not be created gets no fingerprint
+            if self._groups.get(consumer.group_name) is not None:
                 self._fingerprints[consumer.group_name] = fingerprint
         for producer in data.producer_data_set:
             self._register_producer(producer.group_name, client)
@@ -169,7 +169,7 @@ class HeartbeatService(Service):
 
     def on_check_client_config(self, channel: Channel, command: Command, now: int) -> Outcome:
         if not command.body:
-            return reply(make_response(command, codes.SUCCESS))  # nothing to check
+            return reply(make_response(command, codes.SUCCESS))  # no filter to check
         body = decode_body(command.body, CheckClientRequestBody)
         subscription = body.subscription_data
         check_class_filters([subscription])
@@ -185,7 +185,7 @@ class HeartbeatService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def channel_closed(self, channel: Channel, now: int) -> None:
-        """A connection ended, for whatever reason: its clients are gone at once."""
+        """Called when a connection closes: remove its clients immediately."""
         before = {group.name: group for group in self._clients.groups_of(channel)}
         for name, told in self._clients.drop(channel).items():
             self._left(before[name], told, now)
@@ -194,9 +194,9 @@ class HeartbeatService(Service):
         return self._next_scan
 
     def tick(self, now: int, budget: int) -> None:
-        """Close channels that stopped beating; closing them tells the rest of their groups."""
+        """Close channels whose heartbeat has expired. Closing a channel notifies the other members of its groups."""
         self._next_scan = now + SCAN_INTERVAL_MS
-        if len(self._fingerprints) > len(self._groups.table):  # of groups that are gone
+        if len(self._fingerprints) > len(self._groups.table):  # some belong to removed groups
             self._fingerprints = {name: each for name, each in self._fingerprints.items() if self._groups.get(name)}
         for channel in self._clients.expired(now):
             self._effects.close(channel)

@@ -1,8 +1,9 @@
 """Queue locks of orderly consumption: LOCK_BATCH_MQ (41) and UNLOCK_BATCH_MQ (42).
 
-A lock says which client of a group consumes a queue in order. It lives in memory only and expires after 60 s without
-a refresh, so a crash of the client frees the queue a minute later and a restart of the broker at once
-(RocketMQ's RebalanceLockManager). Both requests always answer success; what was not granted is left out of the set.
+A lock names the client of a group that consumes a queue in order. Locks are kept in memory only and expire after 60 s
+without renewal. So a crashed client releases its queues a minute later, and a restart of the broker releases all queues
+immediately (RocketMQ's RebalanceLockManager). Both requests always succeed; queues without a lock are omitted from the
+response.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from bolide.remoting.request_routes import Kind, RawRoute
 
 LOCK_EXPIRY_MS: Final = 60_000
 MAX_NAME: Final = 1024
-"""Characters of a group, client, topic or broker; real ones have a quarter of that at most."""
+"""Maximum characters of a group, client, topic or broker name. Real ones have at most a quarter of that."""
 
 
 class QueueLocks:
-    """Who holds which queue, by group."""
+    """Queue locks of orderly consumers, by group."""
 
     def __init__(self, expiry_ms: int = LOCK_EXPIRY_MS, most: int = 200_000) -> None:
         self._expiry_ms = expiry_ms
@@ -36,9 +37,11 @@ class QueueLocks:
         self._groups: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
 
     def lock(self, group: str, client_id: str, queues: list[MessageQueue], now: int) -> list[MessageQueue]:
-        """Take or refresh the locks of a client; returns the queues it holds now, in the order asked, each once.
+        """Acquire or renew the locks of a client. Return its locked queues without duplicates, in the order of the
+        request.
 
-        A lock beyond the limit is not granted, as if another client held it; nor is one with a name no client can have.
+        A lock above the limit is not granted, as if another client held it. Locks with a name longer than any client's
+        are not granted either.
         """
         if len(group) > MAX_NAME or len(client_id) > MAX_NAME:
             return []
@@ -58,7 +61,7 @@ class QueueLocks:
         return granted
 
     def unlock(self, group: str, client_id: str, queues: list[MessageQueue]) -> None:
-        """Give up locks; those of other clients stay."""
+        """Release locks. Locks of other clients are not affected."""
         held = self._groups.get(group)
         if held is None:
             return
@@ -71,12 +74,12 @@ class QueueLocks:
             del self._groups[group]
 
     def any_locked(self, group: str, now: int) -> bool:
-        """True while the group holds a lock that has not expired: it consumes in order (5.x sends to the DLQ then)."""
+        """Return whether the group holds an unexpired lock, so it consumes in order (5.x then sends to the DLQ)."""
         held = self._groups.get(group)
         return held is not None and any(now - locked_at <= self._expiry_ms for _, locked_at in held.values())
 
     def drop_expired(self, now: int) -> None:
-        """Forget expired locks, so that groups that went away do not stay in memory."""
+        """Remove expired locks, so that inactive groups do not occupy memory."""
         for group in list(self._groups):
             held = self._groups[group]
             for queue in [q for q, (_, locked_at) in held.items() if now - locked_at > self._expiry_ms]:
@@ -86,7 +89,7 @@ class QueueLocks:
                 del self._groups[group]
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._most = options.consumers.max_queue_locks
 
 
@@ -98,7 +101,7 @@ class LockService(Service):
         self._next_sweep = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._locks.configure(options)
 
     def routes(self) -> Routes:

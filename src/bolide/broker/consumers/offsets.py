@@ -68,7 +68,8 @@ class OffsetService(Service):
         clients: Clients,
         resets: ClientResets | None = None,
     ) -> None:
-        """With `resets` (useServerSideResetOffset=false) clients set their offsets themselves; else they wait here."""
+        """With `resets` (useServerSideResetOffset=false) clients reset their offsets; otherwise pending resets are kept
+        here."""
         self._resets = resets
         self._options = options
         self._store = store
@@ -78,7 +79,7 @@ class OffsetService(Service):
         self._clients = clients
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
@@ -153,12 +154,13 @@ class OffsetService(Service):
             return _offset(command, offset)
         if header.set_zero_if_not_found is False:
             return _not_found(command, "Not found, do not set to zero, maybe this group boot first")
-        # A new group on a young topic starts at the beginning, whatever it asked for: Java's rule.
+        # A new group on a young topic starts at the first message, whatever it requests (Java's rule).
         young = self._store.min_queue_offset(header.topic, header.queue_id) <= 0
         if young and self._store.in_memory(header.topic, header.queue_id, 0):
             return _offset(command, 0)
-        # A consumer that hears "none" asks for the end of the queue next and begins there: it would pass over what came
-        # between its two questions. 4.9 answers 0 for every empty queue, 5.5 never does and loses such messages.
+        # A consumer without an offset then requests the end of the queue and starts there, so it would skip messages
+        # that arrive between its two requests. 4.9 returns 0 for every empty queue. 5.5 never does, and loses such
+        # messages.
         group = self._clients.consumer_group(header.consumer_group)
         at_work = group is not None and bool(group.clients)
         if at_work and self._store.max_queue_offset(header.topic, header.queue_id) == 0:
@@ -187,15 +189,15 @@ class OffsetService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def _no_queue(self, group: str, topic: str, queue_id: int) -> str | None:
-        """Why there is no such queue (the topic has none and nothing was ever stored in it); None when there is."""
+        """Return an error message if the queue is not configured and never had messages, otherwise None."""
         if self._options.shape.enable_lmq and group.startswith(LMQ_PREFIX):
-            return None  # has one offset, whatever the queue
+            return None  # it has one offset, whatever the queue
         config = self._topics.get(topic)
         count = 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
         if 0 <= queue_id < count:
             return None
         if 0 <= queue_id < MAX_QUEUES and self._store.max_queue_offset(topic, queue_id) > 0:
-            return None  # of a topic that had more queues
+            return None  # the topic had more queues before
         if not count:
             return f"topic {topic} does not exist here: create it, or send to it first"
         return f"topic {topic} has no queue {queue_id}: its queues are 0 to {count - 1}"
@@ -208,7 +210,7 @@ class OffsetService(Service):
         return None
 
     def _incomplete(self, ext: dict[str, str]) -> tuple[int, str]:
-        """Why an update that lacks fields is refused: in Java's order, which stumbles over a missing topic first."""
+        """Return the error for an update without required fields. As in Java, a missing topic is reported first."""
         topic = ext.get("topic")
         if topic is None:
             return codes.SYSTEM_ERROR, "the custom field <topic> is null"
@@ -251,7 +253,7 @@ class OffsetService(Service):
         connected = None if header.offline else self._clients.consumer_group(header.src_group)
         for topic in topics:
             if connected is not None and connected.subscriptions and topic not in connected.subscriptions:
-                continue  # the group is at work, and not on this topic
+                continue  # the group is connected and not subscribed to this topic
             if self._topics.get(topic) is not None:
                 self._offsets.clone(header.src_group, header.dest_group, topic, now)
         return reply(make_response(command, codes.SUCCESS))
@@ -259,7 +261,7 @@ class OffsetService(Service):
     def on_correction(
         self, channel: Channel, command: Command, header: QueryCorrectionOffsetHeader, now: int
     ) -> Outcome:
-        """How far the slowest group has come in each queue; Long.MAX where one group, to be compared, is behind it."""
+        """Return the lowest committed offset of each queue, or Long.MAX where `compareGroup` is behind it."""
         topic = header.topic
         left_out = set((header.filter_groups or "").split(","))
         slowest: dict[int, int] = {}
@@ -274,7 +276,7 @@ class OffsetService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryCorrectionOffsetBody(slowest))))
 
     def on_reset(self, channel: Channel, command: Command, header: ResetOffsetRequestHeader, now: int) -> Outcome:
-        """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""
+        """Server-side reset (5.x): store the new offset until the group's next pull, whose response has code 21."""
         if self._resets is not None:
             return self._resets.tell(command, header)
         topic, group = header.topic, header.group
@@ -326,7 +328,7 @@ def _offset(command: Command, offset: int) -> Outcome:
 
 
 def _own(command: Command, group: str) -> Outcome:
-    """Refuse to move the broker's own progress. (Java allows it, and then skips transactions.)"""
+    """Reject a change of the broker's own progress. (Java allows it, and then skips transactions.)"""
     remark = f"the offsets of the system group[{group}] are the broker's own: use a consumer group of yours"
     return reply(make_response(command, codes.NO_PERMISSION, remark))
 

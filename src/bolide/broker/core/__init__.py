@@ -1,1 +1,1 @@
-"""What every service of a broker builds on: outcomes, effects, channels, options, RocketMQ's fixed names, counters."""
+"""Base of all services of a broker: outcomes, effects, channels, options, RocketMQ's fixed names, counters."""

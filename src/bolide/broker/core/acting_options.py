@@ -1,4 +1,4 @@
-"""Settings of sets in which a slave acts as master while there is none."""
+"""Settings of sets in which a slave acts as master while there is no master."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ActingOptions(DeclaredOptions, frozen=True, kw_only=True):
         PositiveMs, ACTING("Time without a heartbeat after which name servers remove this broker.")
     ] = 10_000
     sync_broker_member_group_period: Annotated[
-        PositiveMs, ACTING("Time between questions to a name server who is in the set.")
+        PositiveMs, ACTING("Interval of queries to a name server for the members of the set.")
     ] = 1000
     compatible_with_old_name_srv: Annotated[
-        bool, ACTING("Use requests that name servers of RocketMQ 4.9 have, too (322 and 105, not 904 and 901).")
+        bool, ACTING("Use requests that name servers of RocketMQ 4.9 also support (322 and 105, not 904 and 901).")
     ] = True
     enable_auto_in_sync_replicas: Annotated[
         bool,

@@ -1,8 +1,9 @@
-"""Messages of background work that an acting slave sends to other sets, because its own log is its master's.
+"""Messages of background work that an acting slave sends to other broker sets, because only its master writes its log.
 
-With enableRemoteEscape (RocketMQ's EscapeBridge.java). `Role.sends_away` decides where such a message goes; services
-then begin a journey where a master would append. The node sends it (`effects.send_away`) and reports back. One that
-fails is sent again; nothing counts as done before it has arrived, so a message comes at least once.
+Requires enableRemoteEscape (RocketMQ's EscapeBridge.java). `Role.sends_away` decides whether a message is sent to
+another set. Services then start a `Journey` where a master would append. The node sends the message
+(`effects.send_away`) and reports the result. A failed message is resent. Work is complete only after its message has
+arrived, so each message arrives at least once.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
 from bolide.layout.sysflag import BORN_HOST_V6, STORE_HOST_V6, TRANSACTION_PREPARED
 
 MOST: Final = 64
-"""Messages of one queue that may be under way."""
+"""Maximum number of messages of one queue in flight."""
 BYTES: Final = 1024 * 1024
-"""Bytes of bodies under way beyond which a queue begins no more."""
+"""Bytes of bodies in flight from which a queue sends no more."""
 PAUSE_MS: Final = 500
 LONGEST_PAUSE_MS: Final = 30_000
 TIMES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 
 
 def abroad(message: BrokerMessage) -> BrokerMessage:
-    """The message as a producer of another set would send it. `message` is left as it is.
+    """Return the message as a producer of another set would send it. `message` is not changed.
 
-    A half message is one again that its own broker is to check. What waits for longer than the wheel goes to its topic
-    with the time it is due: other brokers refuse sends to the timer topic. A delay that has acted is dropped.
+    It becomes a half message again that its new broker checks. A message that waits for longer than the wheel is sent
+    to its topic with its delivery time, because other brokers reject sends to the timer topic. An expired delay is
+    dropped.
     """
     pairs = dict(message.properties.pairs())
     pairs[names.WAIT] = "false"
@@ -70,7 +72,7 @@ def abroad(message: BrokerMessage) -> BrokerMessage:
 
 @final
 class Journey:
-    """One message on its way; `mark` is its offset in its queue."""
+    """One message in flight. `mark`: its offset in its queue."""
 
     def __init__(self, message: BrokerMessage, mark: int) -> None:
         self.message: BrokerMessage = message
@@ -79,15 +81,15 @@ class Journey:
         self.arrived: bool = False
         self.failed: int = 0
         self.not_before: int = 0
-        """When one that failed is sent again (ms)."""
+        """Time to resend it after a failure (ms)."""
 
 
 @final
 class Journeys:
-    """The messages of one queue that are under way, in their order."""
+    """Messages of one queue that are in flight to other broker sets, in queue order."""
 
     def __init__(self, effects: Effects, service: object, arrived: Callable[[int], None] | None = None) -> None:
-        """`service` is asked again when it is due whenever something is told; `arrived(mark)` hears of each message."""
+        """`service` is woken after each result; `arrived(mark)` is called for each message that has arrived."""
         self._effects: Effects = effects
         self._service: object = service
         self._arrived: Callable[[int], None] | None = arrived
@@ -98,29 +100,29 @@ class Journeys:
 
     @property
     def count(self) -> int:
-        """How many have not arrived, or wait for one before them."""
+        """Number of messages that have not arrived or follow such a message."""
         return len(self._open)
 
     @property
     def full(self) -> bool:
-        """True when no more may begin now."""
+        """Whether the limits of messages in flight are reached."""
         return len(self._open) >= MOST or self._bytes >= BYTES
 
     def begin(self, message: BrokerMessage, mark: int) -> None:
-        """Send a message to another set, and again until it arrives."""
+        """Send a message to another set, and resend it until it arrives."""
         journey = Journey(abroad(message), mark)
         self._open.append(journey)
         self._bytes += len(message.body)
         self._send(journey)
 
     def go_on(self, now: int) -> None:
-        """Send again what failed and has waited long enough."""
+        """Resend failed messages whose pause has ended."""
         for journey in self._open:
             if not journey.sent and not journey.arrived and journey.not_before <= now:
                 self._send(journey)
 
     def next_at(self, otherwise: int) -> int:
-        """When `go_on` has something to do (ms), `otherwise` at the latest."""
+        """Return when `go_on` has work next (ms), but at most `otherwise`."""
         at = otherwise
         for journey in self._open:
             if not journey.sent and not journey.arrived and journey.not_before < at:
@@ -128,11 +130,11 @@ class Journeys:
         return at
 
     def first(self, otherwise: int) -> int:
-        """The mark of the first that has not arrived; `otherwise` when all have."""
+        """Return the mark of the first message that has not arrived, or `otherwise` if all have."""
         return self._open[0].mark if self._open else otherwise
 
     def forget(self) -> None:
-        """Nothing is under way: what is reported later is passed over."""
+        """Drop all in-flight messages and ignore results that arrive later."""
         self._trip += 1
         self._open.clear()
         self._bytes = 0

@@ -1,7 +1,7 @@
-"""One client's connection, as the services see it: who it is, and the frames that leave it at the end of the turn.
+"""One client's connection for services: its identity, and the frames to send at the end of the turn.
 
-The counterpart of RocketMQ's ClientChannelInfo plus the Netty channel; without a socket, so that services are tested
-with nothing but this object.
+Corresponds to RocketMQ's ClientChannelInfo plus the Netty channel. It has no socket, so that services are tested with
+only this object.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class Channel:
         self.frames: list[Buffer] = []
         """Encoded frames, each followed by the parts of its body, until the end of the turn: one write sends all."""
         self.bodies: bool = False
-        """True when there are such pieces among them."""
+        """Whether `frames` contains such parts."""
         self.queued: int = 0
-        """Bytes of `frames`, and those the peer had left unread when it was last written to."""
+        """Bytes of `frames`, plus the bytes that the peer had not read at the last write."""
         self.unread: int = 0
-        """Those the peer had left unread when it was last written to."""
+        """Bytes that the peer had not read at the last write."""
         self.waits: bool = False
-        """True while requests of this channel wait for another turn, or for the peer to read; see the node's outbox."""
+        """Whether requests of this channel wait for another turn or for the peer to read (see the node's outbox)."""
         self.ready: bool = False
-        """True while they are scheduled for the next turn."""
+        """Whether they are scheduled for the next turn."""
         self.dirty: bool = False
-        """True while this channel is in the executor's list of channels to write."""
+        """Whether this channel is in the executor's list of channels to write."""
         self.sends: bool = False
-        """True when its last read may have been followed by plain sends: then they are looked for first."""
+        """Whether simple sends may follow its last read. If so, the next read tries the fast path first."""
         self.link: Link = NO_LINK
         """The transport's connection of this channel; used by the node, never by a service."""
         self.held: int = 0
-        """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""
+        """Number of held pulls of this channel (limited, so that a peer cannot hold an unlimited number)."""
         self.pulls: dict[Any, None] = {}
-        """Those requests: what is to be forgotten when the channel closes."""
+        """Its held pulls, to remove when the channel closes."""
 
     def __repr__(self) -> str:
         return f"Channel({self.id}, {self.remote}, client_id={self.client_id!r})"

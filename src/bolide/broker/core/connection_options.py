@@ -16,7 +16,7 @@ from bolide.remoting.listening import (
 
 
 class BrokerConnectionOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """Limits of connections, of frames and of what peers have not read."""
+    """Limits of connections, frames and unread bytes."""
 
     max_connections: MaxConnections = 20_000
     server_channel_max_idle_time_seconds: MaxIdleSeconds = 120

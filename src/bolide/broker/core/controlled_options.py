@@ -1,4 +1,4 @@
-"""Settings of a broker whose controller says who is the master."""
+"""Settings of a broker in controller mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTROLLED: Final = Section("Under a controller")
 
 
 class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """Most have an effect with `enable_controller_mode` only."""
+    """Most settings have an effect only with `enable_controller_mode`."""
 
     enable_controller_mode: Annotated[
         bool,
@@ -33,7 +33,7 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 1
     broker_heartbeat_interval: Annotated[
         PositiveMs,
-        CONTROLLED("Time between signs of life to controllers, or with enableSlaveActingMaster to name servers."),
+        CONTROLLED("Interval of heartbeats to controllers, or with enableSlaveActingMaster to name servers."),
     ] = 1000
     controller_heart_beat_timeout_mills: Annotated[
         PositiveMs, CONTROLLED("Time without a heartbeat after which the controller considers this broker dead.")
@@ -44,13 +44,13 @@ class ControlledOptions(DeclaredOptions, frozen=True, kw_only=True):
         CONTROLLED("Of replicas with the same log the one with the lowest number is elected."),
     ] = (1 << 31) - 1
     sync_broker_metadata_period: Annotated[
-        PositiveMs, CONTROLLED("Time between questions to the controller who is the master.")
+        PositiveMs, CONTROLLED("Interval of queries to the controller for the master.")
     ] = 5000
     sync_controller_metadata_period: Annotated[
-        PositiveMs, CONTROLLED("Time between questions which controller leads.")
+        PositiveMs, CONTROLLED("Interval of queries for the lead controller.")
     ] = 10_000
     check_sync_state_set_period: Annotated[
-        PositiveMs, CONTROLLED("Time between a master's looks at which replicas are in sync.")
+        PositiveMs, CONTROLLED("Interval at which a master checks which replicas are in sync.")
     ] = 5000
     ha_max_time_slave_not_catchup: Annotated[
         PositiveMs, CONTROLLED("Time without being caught up after which a replica is no longer in sync.")

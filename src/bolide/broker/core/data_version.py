@@ -25,8 +25,8 @@ class DataVersion:
         return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp}
 
     def assign(self, fields: Mapping[str, Any]) -> None:
-        """Take over the numbers of a stored or received version, all or, when one is no number, none of them; missing
-        ones become 0."""
+        """Replace the numbers with those of a stored or received version. Missing numbers become 0. Raises `ValueError`
+        or `TypeError` for an invalid number, and then changes none."""
         timestamp, counter = int(fields.get("timestamp") or 0), int(fields.get("counter") or 0)
         self.state_version = int(fields.get("stateVersion") or 0)
         self.timestamp, self.counter = timestamp, counter

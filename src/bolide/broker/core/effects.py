@@ -1,6 +1,6 @@
-"""What services cause beside their answer: sends to other clients, closes, files to write, registrations, slow reads.
+"""Side effects of services: requests to other clients, closed connections, files to write, registrations, slow reads.
 
-A service only notes them here; the node's executor carries them out at the end of the turn. Tests read the lists.
+A service only records them here. The node's executor applies them at the end of the turn. Tests inspect the lists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Effects:
         self.closes: list[Channel] = []
         self.persists: set[str] = set()
         self.persisted: int = 0
-        """How often a table was to be written so far: whether a handler asked for it."""
+        """Number of requested table writes, by which the executor sees whether a handler requested one."""
         self.registrations: set[str] = set()
         self.loads: list[tuple[list[Extent], Callable[[int], None]]] = []
         self.jobs: list[tuple[Job, Callable[[Job, str], None]]] = []
@@ -39,7 +39,8 @@ class Effects:
         self._saved: dict[str, int] = {}
 
     def send(self, channel: Channel, command: Command) -> None:
-        """Send a request (oneway, or one whose answer nobody waits for) to a client; dropped if it is gone."""
+        """Send a oneway request, or a request whose response is ignored, to a client. Dropped if the client has
+        disconnected."""
         self.sends.append((channel, command))
         self.pending = True
 
@@ -56,21 +57,21 @@ class Effects:
         self.pending = True
 
     def persist_unsaved(self, name: str) -> None:
-        """Write the table once more if its file may lack a change: the answer to a request that asks for what the
-        table says already waits for the file as the first one did."""
+        """Write the table again if its file may lack a change. So the response to a repeated request waits for the file
+        like the first one."""
         if self._asked.get(name, 0) != self._saved.get(name, 0):
             self.persist(name)
 
     def changes(self, name: str) -> int:
-        """How often this table was to be written so far."""
+        """Return how many writes of this table were requested."""
         return self._asked.get(name, 0)
 
     def saved(self, name: str, changes: int) -> None:
-        """The file of this table holds what it did after so many changes."""
+        """Record that the file of this table contains the state after `changes` requests."""
         self._saved[name] = changes
 
     def register(self, topic_names: list[str]) -> None:
-        """Tell every name server about these topics at once ([] = everything)."""
+        """Register these topics with every name server immediately ([] = all topics)."""
         if topic_names:
             self.registrations.update(topic_names)
         else:
@@ -88,13 +89,13 @@ class Effects:
         self.pending = True
 
     def send_away(self, message: BrokerMessage, then: Callable[[str, int], None]) -> None:
-        """Send a message to another set of the cluster, then call `then(error, now)` on the loop; "" means that it is
-        stored there. Nothing is tried twice."""
+        """Send a message to another broker set, then call `then(error, now)` on the loop. `error` is "" on success.
+        Does not retry."""
         self.aways.append((message, then))
         self.pending = True
 
     def wake(self, service: object) -> None:
-        """Ask this service's `due` again: its next tick has moved."""
+        """Re-evaluate this service's `due`, because its next tick has moved."""
         self.wakes.append(service)
         self.pending = True
 
@@ -104,7 +105,7 @@ class Effects:
         self.pending = True
 
     def take(self) -> Effects:
-        """Everything noted so far, as an object of its own; this one is empty again."""
+        """Remove and return all recorded effects as a new object."""
         taken = Effects()
         taken.sends, self.sends = self.sends, []
         taken.closes, self.closes = self.closes, []

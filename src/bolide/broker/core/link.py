@@ -1,58 +1,58 @@
-"""What the transport's connection gives the channel above it; `transport.server.ServerConnection` is the real one."""
+"""Socket interface of a channel. Implemented by `transport.server.ServerConnection`."""
 
 from __future__ import annotations
 
 from typing import Final, Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | memoryview
-"""What a socket can be given to write."""
+"""Data that can be written to a socket."""
 
 
 class Link(Protocol):
-    """One connection's socket. All methods return at once."""
+    """One connection's socket. Methods do not block."""
 
     used: bool
-    """True when something was read since it was last set to False."""
+    """Whether data was read since it was last set to False."""
     idle_since: int
-    """Since when (ms) nothing was read, as far as its owner has looked."""
+    """Time (ms) since which no data was read, as of the owner's last check."""
 
     def write(self, frames: list[Buffer], bodies: bool) -> int:
-        """Send these in one write; the bytes the peer leaves unread, 0 while it keeps up."""
+        """Send these in one write. Return the bytes that the peer has not read, 0 while it keeps up."""
 
     def pause_reading(self) -> None:
-        """Read nothing until `resume_reading`."""
+        """Stop reading until `resume_reading`."""
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Resume reading."""
 
     def close(self) -> None:
-        """Close once what was written is sent."""
+        """Close after all written data is sent."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
 
 
 class NoLink:
-    """Of a channel without a socket: everything is read at once, and nothing comes."""
+    """Link of a channel without a socket: writes succeed, and no data arrives."""
 
     used: bool = False
     idle_since: int = 0
 
     def write(self, frames: list[Buffer], bodies: bool) -> int:
-        """Drop them."""
+        """Discard the frames."""
         return 0
 
     def pause_reading(self) -> None:
-        """Nothing is read."""
+        """Do nothing."""
 
     def resume_reading(self) -> None:
-        """Nothing is read."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 NO_LINK: Final[Link] = NoLink()

@@ -36,9 +36,10 @@ NO_SEND_TOPICS: Final = frozenset(
         *ROCKSDB_TOPICS,
     }
 )
-"""Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16.
+"""Topics that clients may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): the response is code 16.
 
-The timer's is ours, Java leaves it open: a message sent there could name any topic, queue or half message.
+The timer topic is an addition of Bolide. Java allows sends to it, although such a message could name any topic, queue
+or half message.
 """
 
 NO_LITE_TOPICS: Final = "lite topics are not served: leave out liteTopic, and name a light queue (LMQ) as the topic"
@@ -48,7 +49,7 @@ _ALLOWED: Final = frozenset("%|-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 
 def topic_refusal(topic: str) -> str | None:
-    """Why this is no topic name, as one sentence, or None when it is fine."""
+    """Return why this is not a valid topic name, or None if it is valid."""
     if not topic.strip():
         return "The specified topic is blank."
     if not _ALLOWED.issuperset(topic):
@@ -63,7 +64,7 @@ def topic_refusal(topic: str) -> str | None:
 
 
 def group_refusal(group: str) -> str | None:
-    """Why this is no group name, as one sentence, or None when it is fine."""
+    """Return why this is not a valid group name, or None if it is valid."""
     if not group.strip():
         return "The specified group is blank."
     if not _ALLOWED.issuperset(group):
@@ -79,23 +80,23 @@ def printable(text: str) -> str:
 
 
 def retry_topic(group: str) -> str:
-    """Topic from which a group is given its failed messages again."""
+    """Return the topic from which failed messages are redelivered to a group."""
     return RETRY_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """Topic that keeps what a group failed to consume for good."""
+    """Return the topic of messages that a group permanently failed to consume."""
     return DLQ_PREFIX + group
 
 
 def is_system_group(group: str) -> bool:
-    """True for groups that may be created even when groups are not created automatically.
+    """Return whether a group may be created even if groups are not created automatically.
 
-    Their offsets are the broker's own progress: nobody else moves them.
+    The offsets of such groups are the broker's own progress. Clients cannot change them.
     """
     return group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def is_internal_topic(topic: str) -> bool:
-    """True for topics whose messages the broker writes for itself: no message of a producer belongs there."""
+    """Return whether only the broker writes messages of this topic. Producers may not send to it."""
     return topic in NO_SEND_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)

@@ -1,6 +1,6 @@
-"""Numbers in the settings of topics and groups, from peers, operators and files, limited to what Java can read.
+"""Numbers in the settings of topics and groups, from clients, operators and files, limited to Java's ranges.
 
-A number outside Java's int would be in every registration of this broker, and no name server would accept it.
+A number outside Java's int would be in every registration of this broker, and name servers would reject it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LONG_MAX: Final = (1 << 63) - 1
 def number(
     fields: Mapping[str, Any], key: str, usual: int, low: int = INT_MIN, high: int = INT_MAX, stored: bool = False
 ) -> int:
-    """The number of this key, `usual` when it is missing. Raises `Refused` 29 for a value that is not allowed.
+    """Return the number of this key, or `usual` if it is missing. Raises `Refused` 29 for an invalid value.
 
-    stored: the fields come from a file, where a bad number becomes the nearest allowed one.
+    `stored`: the fields are from a file. Then an invalid number is replaced by the nearest valid one.
     """
     value = fields.get(key)
     if value is None:

@@ -36,9 +36,9 @@ from bolide.store.options import StoreOptions
 
 
 class BrokerOptions(Struct, frozen=True, kw_only=True):
-    """All settings of a broker. `BrokerOptions.of` takes them without their sections.
+    """All settings of a broker. `BrokerOptions.of` accepts them without their sections.
 
-    Raises `ConfigError` for settings that do not fit together.
+    Raises `ConfigError` for settings that are incompatible.
     """
 
     place: PlaceOptions = field(default_factory=PlaceOptions)
@@ -65,9 +65,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, **settings: Any) -> Self:
-        """Options with these settings by field name, whichever section declares them; the others as declared.
+        """Return options with these settings by field name, from any section. Other settings have their defaults.
 
-        Raises `ConfigError` for a value that is not allowed, `TypeError` for a name that no section declares.
+        Raises `ConfigError` for an invalid value, `TypeError` for an unknown name.
         """
         return with_values(cls(), settings)
 
@@ -154,31 +154,33 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def serves_log(self) -> bool:
-        """True when slaves may connect: anyone who reaches the port gets the whole log, so it is asked for."""
+        """Whether slaves may connect. Disabled by default, because every client that reaches the port receives the
+        whole log."""
         if self.controlled.enable_controller_mode or self.place.broker_role == "SYNC_MASTER":
             return True
         return not self.is_slave and self.replication.ha_listen_port > 0
 
     @property
     def may_lead(self) -> bool:
-        """True for a broker that may have slaves."""
+        """Whether this broker may have slaves."""
         return self.controlled.enable_controller_mode or not self.is_slave
 
     @property
     def may_follow(self) -> bool:
-        """True for a broker that may follow a master's log."""
+        """Whether this broker may replicate from a master."""
         return self.controlled.enable_controller_mode or self.is_slave
 
     @property
     def waits_for_slaves(self) -> bool:
-        """True when the answer to a send may wait for other machines."""
+        """Whether the response to a send may wait for other brokers."""
         machines = max(self.replication.in_sync_replicas, self.controlled.min_in_sync_replicas)
         return machines > 1 or self.controlled.all_ack_in_sync_state_set
 
     @property
     def send_patience(self) -> int:
-        """How long a send waits for disk and slaves, ms. In plain mode its record is delivered after slaveTimeout, so
-        only the disk makes it wait longer; under a controller it is not delivered before every replica has it."""
+        """Maximum time that a send waits for disk and slaves, ms. In default HA mode its record is dispatched after
+        slaveTimeout, so only the disk can make it wait longer. In controller mode it is not dispatched before every
+        replica has it."""
         if not self.waits_for_slaves:
             return self.store.sync_flush_timeout
         if self.controlled.enable_controller_mode:
@@ -187,7 +189,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know about these settings at the start."""
+        """Warnings about these settings for the log at startup."""
         found = []
         place, shape, acting = self.place, self.shape, self.acting
         if shape.enable_lmq != shape.enable_multi_dispatch:
@@ -196,22 +198,22 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
             found.append(text)
         if self.controlled.enable_controller_mode:
             if place.broker_role != "ASYNC_MASTER" or place.broker_id != MASTER_ID:
-                found.append("brokerRole and brokerId have no effect: the controller says who is the master")
+                found.append("brokerRole and brokerId have no effect: the controller elects the master")
         elif not self.is_slave and place.broker_id != MASTER_ID:
             text = f"a broker with brokerRole = {place.broker_role} is a master"
-            found.append(f"brokerId = {place.broker_id} is taken as 0: {text}")
+            found.append(f"brokerId = {place.broker_id} is treated as 0: {text}")
         if place.fast_port_enable == "false" and self.use_of_fast_port:
             found.append(f"fastPortEnable = false: {self.use_of_fast_port}")
         reachable = place.bind_address not in LOOPBACK
         guarded = self.access.authentication_enabled or self.access.acl_enable
         if not guarded and reachable:
-            text = f"anyone who reaches {place.bind_address} may do anything, see docs/security.md"
+            text = f"any client that reaches {place.bind_address} may do anything, see docs/security.md"
             found.append(f"authenticationEnabled = false: {text}")
         if acting.enable_slave_acting_master and self.is_slave and not self.pull.slave_read_enable:
             found.append("slaveReadEnable = false: as acting master this broker would serve no pulls")
         proven = self.access.cluster_authentication_enabled or self.replication.ha_tls_enable
         if self.serves_log and not proven and reachable:
-            text = "anyone who reaches haListenPort gets the whole log and counts as a slave, see docs/security.md"
+            text = "any client that reaches haListenPort gets the whole log and counts as a slave, see docs/security.md"
             found.append(f"clusterAuthenticationEnabled = false: {text}")
         return tuple(found)
 

@@ -1,4 +1,4 @@
-"""What a handler answers: a closed set of outcomes, carried out by the node's executor only (see service.py)."""
+"""Outcomes of handlers: a closed set, applied only by the node's executor (see service.py)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bolide.store.disk.reads import Fetched
 
 @final
 class Reply:
-    """Answer at the end of this turn: a command, or a frame already encoded (`command` is then None).
+    """Respond at the end of this turn with a command, or with an encoded frame (`command` is then None).
 
-    ``body`` are buffers that belong behind the frame and were counted in it: they are sent as they are, never joined.
+    ``body``: buffers that follow the frame and are included in its length. They are sent without being joined.
     """
 
     def __init__(self, command: Command | None, frame: bytes = b"", body: list[Buffer] | None = None) -> None:
@@ -27,9 +27,9 @@ class Reply:
 
 @final
 class Parked:
-    """Answer once the log is confirmed and dispatched up to `offset` (physical end of the records appended).
+    """Respond once the log is confirmed and dispatched up to `offset` (physical end of the appended records).
 
-    ``wait`` False (message property WAIT=false) leaves as soon as the turn is written, flushed or not.
+    With ``wait`` False (message property WAIT=false), respond as soon as the turn is written, flushed or not.
     """
 
     def __init__(self, reply: Reply, offset: int, wait: bool = True) -> None:
@@ -37,16 +37,15 @@ class Parked:
         self.offset: int = offset
         self.wait: bool = wait
         self.after: Callable[[bytes], None] | None = None
-        """Called with the frame when it leaves, whatever it says by then; for hooks."""
+        """Called by hooks with the final frame when it is sent."""
 
 
 @final
 class HeldPull:
-    """A pull that found nothing: kept until a matching record arrives or `deadline` (ms since epoch) passes.
+    """A pull without result, held until a matching record arrives or `deadline` (ms since epoch) passes.
 
     A record matches if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true of its raw properties; a
-    test that is None matches every record.
-    ``again(now)`` runs the whole pull once more with holding switched off.
+    test that is None matches every record. ``again(now)`` runs the whole pull again without holding.
     """
 
     def __init__(
@@ -70,14 +69,14 @@ class HeldPull:
         self.predicate: Callable[[bytes], bool] | None = None
         self.again: Callable[[int], Outcome] = again
         self.cost: int = 1
-        """What checking one record costs, compared with checking its tags."""
+        """Cost of checking one record, relative to a check of its tags."""
         self.waiting: bool = False
-        """True while it is in the hold table."""
+        """Whether it is in the hold table."""
 
 
 @final
 class Hold:
-    """Put this pull into the hold table; no answer now."""
+    """Put this pull into the hold table. Sends no response now."""
 
     def __init__(self, held: HeldPull) -> None:
         self.held: HeldPull = held
@@ -85,10 +84,10 @@ class Hold:
 
 @final
 class Cold:
-    """Bytes needed are not in memory: read `extents` (from the store's ReadResult) in the pool, then run `again(now)`.
+    """Missing data: read `extents` (from the store's ReadResult) in the pool, then run `again(now)`.
 
-    The outcome of `again` may be `Cold` once more; the executor gives up with code 1 after a few rounds. With `fetched`
-    the bytes themselves are kept there for `again`, which then gets further each time, and may take any rounds.
+    The outcome of `again` may be `Cold` again; the executor responds with code 1 after a few rounds. With `fetched` the
+    data is kept there for `again`, which then gets further each time and has no limit of rounds.
     """
 
     def __init__(self, extents: list[Extent], again: Callable[[int], Outcome], fetched: Fetched | None = None) -> None:
@@ -99,9 +98,9 @@ class Cold:
 
 @final
 class Ask:
-    """Send `command` to another client on `channel` and answer what `then(response, now)` returns.
+    """Send `command` to another client on `channel`, and respond with the result of `then(response, now)`.
 
-    `response` is None when the channel closes, cannot be written, or `timeout` ms pass.
+    `response` is None if the channel closes or is not writable, or after `timeout` ms.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Ask:
 
 @final
 class Nothing:
-    """No answer: a request whose protocol has none."""
+    """No response: the request is oneway by protocol."""
 
 
 Outcome: TypeAlias = Reply | Parked | Hold | Cold | Ask | Nothing
@@ -125,5 +124,5 @@ NOTHING: Final = Nothing()
 
 
 def reply(command: Command) -> Reply:
-    """Answer with this response command."""
+    """Respond with this command."""
     return Reply(command, b"")

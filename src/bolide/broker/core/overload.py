@@ -1,9 +1,9 @@
-"""When a broker takes no more sends for a while: answered with SYSTEM_BUSY (2) at once, and stored nowhere.
+"""Decides when a broker rejects sends because of overload: SYSTEM_BUSY (2) immediately, without storing.
 
-RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, docs/protocol/remoting.md
-5): here that is the time a send waited for its turn of the loop. What waits for a sync is in no queue there: a disk
-that needs half a second for one refuses nothing. Here such answers pile up, bounded by their number, bytes and age. The
-remarks are Java's to the letter where clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
+RocketMQ measures the queue of its send threads (BrokerFastFailure, NettyRemotingAbstract, docs/protocol/remoting.md 5).
+Here that is the time a send waited for a turn of the loop. Sends that wait for a sync are not in RocketMQ's queue: a
+disk that needs half a second per sync rejects none. Here their pending responses are limited by number, bytes and age.
+Clients parse the remarks, so they are identical to Java's: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bolide.broker.core.options import BrokerOptions
 
 @final
 class Overload:
-    """The limits; what is compared with them is the executor's."""
+    """The limits. The executor provides the measured values."""
 
     def __init__(self, options: BrokerOptions) -> None:
         self.fast_failure: bool = True
@@ -27,7 +27,7 @@ class Overload:
         self.configure(options)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over the limits of these options; at start, and when they change at run time."""
+        """Apply the limits of these options, at startup and after a change."""
         self.fast_failure = options.send.broker_fast_failure_enable
         self.max_wait = options.send.wait_time_mills_in_send_queue
         self.max_halt = options.send.os_page_cache_busy_time_out_mills
@@ -36,10 +36,10 @@ class Overload:
         self.max_bytes = options.send.max_parked_send_bytes
 
     def remark(self, count: int, size: int, age: int, lag: int) -> str:
-        """Why a send that comes now is refused; "" when it is not.
+        """Return why to reject a send now, or "".
 
-        `count` sends wait for the log with `size` bytes of it, the oldest for `age` ms; what came in with this one
-        waited `lag` ms for its turn of the loop.
+        `count`: number of sends that wait for the log; `size`: their bytes; `age`: waiting time of the oldest in ms;
+        `lag`: time in ms that the current read waited for its turn of the loop.
         """
         if age >= self.max_age:
             return f"[REJECTREQUEST]system busy, start flow control for a while: the disk stands still for {age}ms"

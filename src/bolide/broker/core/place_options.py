@@ -1,4 +1,4 @@
-"""Settings of where a broker is: its names, addresses, ports and folders."""
+"""Settings of a broker's names, addresses, ports and folders."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def spoken_name(self) -> str:
-        """What refusals call this broker: its address as in RocketMQ, its name until the address is known."""
+        """Name of this broker in error messages: its address as in RocketMQ, or its name until the address is known."""
         return self.broker_ip1 or self.broker_name

@@ -12,7 +12,7 @@ REGISTRATION: Final = Section("Registration")
 
 
 class RegistrationOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """What name servers are told, and when."""
+    """Content and interval of registrations."""
 
     namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: standalone.")] = ""
     register_broker_timeout_mills: Annotated[

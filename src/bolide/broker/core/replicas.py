@@ -1,4 +1,4 @@
-"""What a broker knows of its replicas, or of its master: asked for by GET_BROKER_HA_STATUS (907) and runtime info."""
+"""State of a broker's replicas, or of its master: for GET_BROKER_HA_STATUS (907) and runtime info."""
 
 from __future__ import annotations
 
@@ -8,65 +8,67 @@ from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnection
 
 
 class Replicas(Protocol):
-    """What replicates the log of this broker, in either direction, answers this. Nothing here may wait."""
+    """Implemented by the replication of this broker, in either direction. Methods must not block."""
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """A master's slaves, those in sync marked; of a slave nothing."""
+        """Return a master's slaves with their in-sync state; empty on a slave."""
 
     def lags(self, now: int) -> dict[str, int]:
-        """For how long each slave of a master has lacked a part of its log, ms: 0 if it lacks nothing, -1 if it has not
-        had all since it connected."""
+        """Return the replication lag of each slave of a master, ms: 0 if caught up, -1 if not caught up since it
+        connected."""
 
     def in_sync(self, now: int) -> int:
-        """How many slaves are in sync; the master does not count."""
+        """Return the number of slaves in sync, excluding the master."""
 
     def expelled(self) -> int:
-        """How many replicas are kept out of the set of a controller for a time, because they were absent too often."""
+        """Return how many replicas are excluded from a controller's in-sync set because they were absent too often."""
 
     def disk_hangs(self) -> bool:
-        """Whether a broker under a controller is silent, because its log waits for a disk that does not answer."""
+        """Return whether a broker in controller mode has stopped its heartbeats because its log waits for a hung
+        disk."""
 
     def link(self, now: int) -> HAClientRuntimeInfo:
-        """A slave's link to its master; of a master without a value."""
+        """Return the state of a slave's connection to its master; empty on a master."""
 
     def refused(self) -> str:
-        """Why this slave rejects its master, with the command that resolves it; "" if it does not, and for a master."""
+        """Return why this slave rejects its master, with the command that resolves it; "" if it does not, or on a
+        master."""
 
     def lag_ms(self, now: int) -> int:
-        """How long ago this slave last had all of its master's log, -1 where nothing is known; 0 of a master."""
+        """Return the replication lag of this slave, ms; -1 if unknown, 0 on a master."""
 
 
 class NoReplicas:
-    """The replicas of a broker that replicates with nobody."""
+    """Replicas of a standalone broker."""
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """None are there."""
+        """Always empty."""
         return []
 
     def lags(self, now: int) -> dict[str, int]:
-        """None does."""
+        """Always empty."""
         return {}
 
     def in_sync(self, now: int) -> int:
-        """None is."""
+        """Always 0."""
         return 0
 
     def expelled(self) -> int:
-        """None is."""
+        """Always 0."""
         return 0
 
     def disk_hangs(self) -> bool:
-        """Nobody asks."""
+        """Always False."""
         return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:
-        """There is none."""
+        """Always empty."""
         return HAClientRuntimeInfo()
 
     def refused(self) -> str:
-        """There is no master to reject."""
+        """Always ""."""
         return ""
 
     def lag_ms(self, now: int) -> int:
-        """Nothing lags."""
+        """Always 0."""
         return 0

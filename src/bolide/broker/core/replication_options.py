@@ -12,7 +12,7 @@ REPLICATION: Final = Section("Replication")
 
 
 class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """How a master sends its log to slaves, with and without a controller."""
+    """Replication of the log, with and without a controller."""
 
     ha_listen_port: Annotated[
         Port,
@@ -26,7 +26,7 @@ class ReplicationOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 0
     ha_master_address: Annotated[
         str,
-        REPLICATION("`host:port` where a slave finds its master's log; empty: the name servers tell."),
+        REPLICATION("`host:port` of the master's log for a slave; empty: from the name servers."),
     ] = ""
     in_sync_replicas: Annotated[
         int,

@@ -1,7 +1,7 @@
-"""A long table as JSON, row by row: a row that did not change since it was last encoded is not encoded again.
+"""Encodes a long table as JSON, row by row. A row that has not changed since it was last encoded is reused.
 
-Tables that are written to config/ have one `Rows` for each of their JSON objects. Encoding then costs as much as what
-changed, not as the whole table, and the node does it in steps between the turns of its loop.
+Tables in config/ have one `Rows` for each of their JSON objects. So the cost of encoding depends on the number of
+changes, not on the size of the table, and the node encodes in steps between the turns of its loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ JOINED_AT_ONCE: Final = 1000
 
 @final
 class Rows:
-    """The members of one JSON object, encoded. `encode(name)` is the value of one, b"" when it is gone."""
+    """Encoded members of one JSON object. `encode(name)` returns the value of one member, or b"" if it was removed."""
 
     def __init__(self, encode: Callable[[str], bytes]) -> None:
         self._encode = encode
@@ -25,45 +25,45 @@ class Rows:
         self._wanted: list[str] = []
 
     def touch(self, name: str) -> None:
-        """This row changed, came or went."""
+        """Mark a row as stale: the next write encodes it again, or omits it if it was removed."""
         self._stale[name] = None
 
     def follow(self, names: Iterable[str]) -> None:
-        """These are all the rows: for a caller that does not know what changed."""
+        """Set the names of all rows, if the caller does not know which ones changed."""
         there = dict.fromkeys(names)
         self._stale.update((name, None) for name in there if name not in self._done)
         self._stale.update((name, None) for name in self._done if name not in there)
 
     def begin(self) -> None:
-        """Let `step` encode what has changed until now; later changes are for the next write."""
+        """Let `step` encode the changes so far. Later changes belong to the next write."""
         self._wanted[:0] = reversed(self._stale)
         self._stale = {}
 
     def step(self, most: int) -> bool:
-        """Encode so many rows at most; True when no more are wanted."""
+        """Encode at most `most` rows. Return True once all rows are encoded."""
         wanted = self._wanted
         while wanted and most > 0:
             self._one(wanted[-1])
-            wanted.pop()  # only now: what could not be encoded is still wanted
+            wanted.pop()  # only now, so that a row that could not be encoded is retried
             most -= 1
         return not wanted
 
     def all(self) -> list[bytes]:
-        """Every row as it is now."""
+        """Return every row in its current state."""
         self.finish()
         return list(self._done.values())
 
     def some(self, names: Iterable[str]) -> list[bytes]:
-        """These rows as they are now, without those that do not exist."""
+        """Return the current state of these rows, without those that do not exist."""
         self.finish()
         return [self._done[name] for name in names if name in self._done]
 
     def encoded(self) -> list[bytes]:
-        """Every row as it was when it was last encoded."""
+        """Return every row as it was last encoded."""
         return list(self._done.values())
 
     def finish(self) -> None:
-        """Encode all that changed, however long it takes."""
+        """Encode all changes, without a time limit."""
         self.begin()
         self.step(len(self._wanted))
 
@@ -83,17 +83,17 @@ class Text:
         self._pieces: list[bytes | list[bytes]] = []
 
     def member(self, name: str, value: bytes) -> None:
-        """A member that is encoded already."""
+        """Add a member that is already encoded."""
         self._pieces.append(b"%b\n%b:%b" % (b"," if self._pieces else b"{", msgspec.json.encode(name), value))
 
     def rows(self, name: str, rows: list[bytes]) -> None:
-        """A member that is an object of rows: a line each, so that a person finds one."""
+        """Add a member that is an object of rows, one per line for readability."""
         self._pieces.append(b"%b\n%b:{\n" % (b"," if self._pieces else b"{", msgspec.json.encode(name)))
         self._pieces.append(rows)
         self._pieces.append(b"}")
 
     def join(self) -> bytes:
-        """The whole text, joined in parts, so that the loop gets the interpreter in between."""
+        """Return the whole text, joined in parts, so that the loop's thread can run in between."""
         parts: list[bytes] = []
         for piece in self._pieces:
             if isinstance(piece, bytes):

@@ -42,64 +42,64 @@ class Service:
     """One service. Its hooks do nothing."""
 
     def routes(self) -> Routes:
-        """The rows of the codes it answers; called once, at start."""
+        """Return the routes of its request codes. Called once, at startup."""
         return ()
 
     def handlers(self) -> dict[int, Handler]:
-        """What answers each of its codes, header decoded: for callers without an executor."""
+        """Return the handlers of its codes, including header decoding, for callers without an executor."""
         return {row.code: row.bound() for row in self.routes()}
 
     def due(self, now: int) -> int | None:
-        """When `tick` is wanted next (ms since the epoch), None = never.
+        """Return when to call `tick` next (ms since the epoch), or None.
 
-        It is asked again after each `tick`, after turns in which something happened, and after `effects.wake(self)`.
+        Called after each `tick`, after turns with activity, and after `effects.wake(self)`.
         """
         return None
 
     def tick(self, now: int, budget: int) -> None:
-        """Do what is due, at most `budget` records of work; the rest the next time."""
+        """Do due work of at most `budget` records. The next tick continues."""
 
     def configure(self, options: BrokerOptions) -> None:
-        """Apply a live setting that changed (`bolide.declaration`)."""
+        """Apply changed live settings (`bolide.declaration`)."""
 
     def role_changed(self, role: Role, now: int) -> None:
-        """The broker became master or slave while it runs: stop or resume background work."""
+        """Called when the role of a running broker changes: stop or resume background work."""
 
     def channel_closed(self, channel: Channel, now: int) -> None:
-        """A connection ended."""
+        """Called when a connection closes."""
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """These records were just dispatched."""
+        """Called when records were just dispatched."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Table(Service):
-    """A service whose content is kept in config/<persist_name>.json: `effects.persist(persist_name)` has it written,
-    so does the shutdown. A short table overrides `encode`, a long one `begin`, `step` and `text` (core/rows.py)."""
+    """A service whose content is stored in config/<persist_name>.json. `effects.persist(persist_name)` and the shutdown
+    write it. A short table overrides `encode`, a long one `begin`, `step` and `text` (core/rows.py)."""
 
     def __init__(self, persist_name: str, persisted_before: str = "") -> None:
-        """`persisted_before` names the file that is read where there is none of `persist_name`."""
+        """`persisted_before`: name of the file to load if there is no file of `persist_name`."""
         self.persist_name: str = persist_name
         self.persisted_before: str = persisted_before
 
     def load(self, data: bytes) -> None:
-        """Take over the content of the file, at start. Whatever it raises, the file's .bak is tried."""
+        """Load the table from its file at startup. If this raises, the caller loads the .bak file."""
         raise TypeError(f"{type(self).__name__} has no load: its file would be overwritten by an empty table")
 
     def encode(self) -> bytes:
-        """The whole content as it is now; b"" writes no file."""
+        """Return the current content; b"" writes no file."""
         raise TypeError(f"{type(self).__name__} has no encode")
 
     def begin(self) -> None:
-        """A write begins: later changes are for the next one."""
+        """Start a write. Later changes belong to the next write."""
 
     def step(self, most: int) -> bool:
-        """Encode so many rows at most; True when no more are left."""
+        """Encode at most `most` rows. Return True once all rows are encoded."""
         return True
 
     def text(self) -> bytes | Text:
-        """The content as of `begin`."""
+        """Return the content as of `begin`."""
         return self.encode()
 
     def written(self) -> None:
-        """What `begin` saw is on disk."""
+        """Called when the content as of `begin` is on disk."""

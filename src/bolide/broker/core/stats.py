@@ -12,29 +12,29 @@ from typing import Final, final
 from bolide.broker.core.service import Service
 
 SAMPLE_MS: Final = 1_000
-"""How often the counters are looked at while they move, as StoreStatsService does."""
+"""Sampling interval while counters change, as in StoreStatsService."""
 QUIET_MS: Final = 10_000
-"""How often they are looked at while nothing moves: no other sample would tell more."""
+"""Sampling interval while no counter changes, when more samples add no information."""
 WINDOWS_MS: Final = (10_000, 60_000, 600_000)
-"""The spans over which rates are told. Samples are kept as long as the longest."""
+"""Windows of the reported rates. Samples are kept for the longest window."""
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
-"""Days change at midnight UTC here; in Java at the machine's own."""
+"""Days change at midnight UTC; in Java at midnight in the host's time zone."""
 UPPER_MS: Final = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Upper bounds of the counts of durations: no request may hold the loop for 50 ms."""
 SYNC_US: Final = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 """Upper bounds for syncs of the log, in microseconds."""
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Upper bounds for how many sends are answered at once."""
+"""Upper bounds for the number of sends completed together."""
 
 
 EACH_MS: Final = 10
-"""So many of the counts of sends are for a single millisecond each."""
+"""Number of counts of sends that are for a single millisecond each."""
 PUT_MS: Final[tuple[int, ...]] = (
     *range(EACH_MS),
     *(14, 19, 29, 39, 49, 74, 99, 149, 199, 299, 399, 499, 749, 999, 1499, 1999, 2999, 3999, 4999, 7499, 9999),
 )
-"""Upper bounds of the counts of sends by how long they took; those of `PUT_TEXTS` are among them."""
+"""Upper bounds of the counts of sends by duration. They include the bounds of `PUT_TEXTS`."""
 PUT_TEXTS: Final = (
     (0, "[<=0ms]"), (9, "[0~10ms]"), (49, "[10~50ms]"), (99, "[50~100ms]"), (199, "[100~200ms]"), (499, "[200~500ms]"),
     (999, "[500ms~1s]"), (1999, "[1~2s]"), (2999, "[2~3s]"), (3999, "[3~4s]"), (4999, "[4~5s]"), (9999, "[5~10s]"),
@@ -44,7 +44,7 @@ PUT_TEXTS: Final = (
 
 @final
 class Sample:
-    """The counters at one moment (ms since epoch)."""
+    """Counters at one time (ms since epoch)."""
 
     def __init__(self, at: int, put: int, found: int, missed: int, transferred: int) -> None:
         self.at: int = at
@@ -54,13 +54,13 @@ class Sample:
         self.transferred: int = transferred
 
     def same(self, other: Sample) -> bool:
-        """True when nothing was counted between the two."""
+        """Return whether no counter changed between the two samples."""
         return self.put == other.put and self.found == other.found and self.missed == other.missed
 
 
 @final
 class Tally:
-    """What was counted under one key: messages, their bytes, and the calls that brought or took them."""
+    """Counts of one key: messages, their bytes, and calls."""
 
     def __init__(self) -> None:
         self.messages: int = 0
@@ -83,18 +83,17 @@ def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None
 
 @final
 class Durations:
-    """How often something took how long since the start, in milliseconds; or how often it had which size, with bounds
-    of its own."""
+    """Histogram of durations in milliseconds since the start, or of sizes with other bounds."""
 
     def __init__(self, bounds: tuple[int, ...] = UPPER_MS) -> None:
         self.bounds: tuple[int, ...] = bounds
         self.counts: list[int] = [0] * (len(bounds) + 1)
-        """By the upper bounds; the last is for what took longer than all of them."""
+        """By upper bound. The last count is for values above all bounds."""
         self.longest: int = 0
         self.total: int = 0
 
     def add(self, took: int) -> None:
-        """Count one; a clock that seems to go back counts as no time."""
+        """Count one duration. Negative durations are counted as 0."""
         bounds = self.bounds
         if took <= bounds[0]:
             self.counts[0] += 1
@@ -109,7 +108,7 @@ class Durations:
             self.longest = took
 
     def text(self) -> str:
-        """As Java writes putMessageDistributeTime, with its own bounds: `[<=0ms]:5 [0~5ms]:1 ... [1000ms~]:0`."""
+        """Format like Java's putMessageDistributeTime, with these bounds: `[<=0ms]:5 [0~5ms]:1 ... [1000ms~]:0`."""
         bounds = self.bounds
         shown = [f"[<=0ms]:{self.counts[0]}"]
         for at in range(1, len(bounds)):
@@ -120,18 +119,18 @@ class Durations:
 
 @final
 class PutTimes:
-    """How long sends took, from the read that brought them until their answer left, in milliseconds."""
+    """Durations of sends, from the read that received them until their response is sent, in milliseconds."""
 
     def __init__(self) -> None:
         self.counts: list[int] = [0] * (len(PUT_MS) + 1)
-        """Since the start, by the bounds of `PUT_MS`; the last is for what took longer than all of them."""
+        """Since the start, by the bounds of `PUT_MS`. The last count is for values above all bounds."""
         self.total_ms: int = 0
         self.longest: int = 0
         self._before: list[int] = list(self.counts)
         self._minute: list[int] | None = None
 
     def add(self, took: int, sends: int) -> None:
-        """Count sends that took so long; a clock that seems to go back counts as no time."""
+        """Count sends with this duration. Negative durations are counted as 0."""
         if took <= 0:
             self.counts[0] += sends
             return
@@ -140,12 +139,12 @@ class PutTimes:
         self.longest = max(self.longest, took)
 
     def end_minute(self) -> None:
-        """A minute is over: the texts tell of it until the next one is."""
+        """Close the current minute: `text` and `percentile` report it until the next call."""
         self._minute = [count - before for count, before in zip(self.counts, self._before, strict=True)]
         self._before = list(self.counts)
 
     def text(self) -> str:
-        """The last whole minute as Java writes putMessageDistributeTime; `null` before there was one."""
+        """Format the last whole minute like Java's putMessageDistributeTime; `null` before the first one."""
         minute = self._minute
         if minute is None:
             return "null"
@@ -158,7 +157,8 @@ class PutTimes:
         return "".join(shown) + f"[10s~]:{sum(minute[begin:])} "
 
     def percentile(self, part: float) -> float:
-        """What so many of the sends of the last whole minute did not exceed, in ms; 0 without any."""
+        """Return the duration in ms that this part of the sends in the last whole minute did not exceed, or 0 without
+        sends."""
         minute = self._minute or []
         wanted = sum(minute) * part
         seen = 0
@@ -174,7 +174,7 @@ class PutTimes:
 
 @final
 class BrokerStats(Service):
-    """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
+    """Counters, incremented on the hot path. Derived values are computed on request."""
 
     def __init__(self, now: int) -> None:
         self.boot_timestamp: int = now
@@ -188,7 +188,7 @@ class BrokerStats(Service):
         self.pulls: int = 0
         self.pulls_found: int = 0
         self.pulls_missed: int = 0
-        """Reads of a queue that gave no message: at the first try, when a held pull woke, when its time was over."""
+        """Reads of a queue without a message: at the first attempt, after a wake-up, or at the deadline."""
         self.pulls_held: int = 0
         self.requests: int = 0
         self.handler_errors: int = 0
@@ -196,22 +196,22 @@ class BrokerStats(Service):
         self.connections: int = 0
         self.put_times: PutTimes = PutTimes()
         self.batches: Durations = Durations(BATCHES)
-        """How many sends were answered at once: they shared a write and a sync."""
+        """Number of sends completed together, which shared a write and a sync."""
         self.syncs: Durations = Durations(SYNC_US)
-        """How long each sync of the log took, in microseconds; counted by the thread that syncs."""
+        """Duration of each sync of the log, in microseconds. Counted by the sync thread."""
         self.cold_reads: Durations = Durations()
-        """How long requests waited for records that were not in memory."""
+        """Time that requests waited for records that were not in memory."""
         self.turns: Durations = Durations()
-        """Of each turn of the loop, from its first read to its last write."""
+        """Duration of each turn of the loop, from its first read to its last write."""
         self.late_timers: Durations = Durations()
-        """How much later than wanted the timer rang that keeps what is due."""
+        """Delay of the timer for due work."""
         self.put_yesterday: int = 0
-        """Messages since the start, as of yesterday's midnight; `put_morning` as of today's."""
+        """Messages since the start, as of yesterday's midnight; `put_morning` as of today's midnight."""
         self.put_morning: int = 0
         self.got_yesterday: int = 0
         self.got_morning: int = 0
         self.topic_puts: dict[str, Tally] = {}
-        """By topic as stored: a delayed message counts for the schedule topic, and once more when it is delivered."""
+        """By topic as stored: a delayed message is counted for the schedule topic, and again when it is delivered."""
         self.topic_copies: dict[str, Tally] = {}
         """Messages that a slave dispatched from its master's log, by topic. `topic_puts` excludes them: as in Java, a
         sum over all brokers counts each message once."""
@@ -264,7 +264,7 @@ class BrokerStats(Service):
             self.new_day()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: nothing is counted for it or for its groups any more, as in Java."""
+        """Remove the counters of a deleted topic and of its groups, as in Java."""
         self.topic_puts.pop(topic, None)
         self.topic_copies.pop(topic, None)
         for tallies in (self.group_gets, self.send_backs):
@@ -272,14 +272,15 @@ class BrokerStats(Service):
                 del tallies[key]
 
     def forget_group(self, group: str) -> None:
-        """A group was deleted."""
+        """Remove the counters of a deleted group."""
         self.backward_commits.pop(group, None)
         for tallies in (self.group_gets, self.send_backs):
             for key in [key for key in tallies if key.endswith("@" + group)]:
                 del tallies[key]
 
     def rates(self, of: Callable[[Sample], int], now: int) -> list[float]:
-        """What a counter grew by in a second over the last 10, 60 and 600 s, or since the start if that is less."""
+        """Return the growth of a counter per second over the last 10, 60 and 600 s, or since the start if that is
+        shorter."""
         total = of(self._sample(now))
         found: list[float] = []
         for window in WINDOWS_MS:
@@ -289,7 +290,7 @@ class BrokerStats(Service):
         return found
 
     def new_day(self) -> None:
-        """Midnight: the totals of this morning become those of yesterday's."""
+        """Midnight: this morning's totals become yesterday's."""
         self.put_yesterday = self.put_morning
         self.put_morning = self.put_messages
         self.got_yesterday = self.got_morning
@@ -299,7 +300,7 @@ class BrokerStats(Service):
         return Sample(now, self.put_messages, self.pulls_found, self.pulls_missed, self.got_messages)
 
     def _back(self, window_ms: int, now: int) -> Sample:
-        """The counters as they were when a window began."""
+        """Return the counters at the start of a window."""
         for sample in reversed(self._samples):
             if now - sample.at >= window_ms:
                 return sample
@@ -307,5 +308,5 @@ class BrokerStats(Service):
 
 
 def rate(count: int, elapsed_ms: int) -> float:
-    """Events a second; 0 for no time at all."""
+    """Return events per second, or 0 if no time has elapsed."""
     return count * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Settings of TLS: what a broker shows to peers, and what it demands of name servers."""
+"""TLS settings of a broker: its certificate for clients, and its requirements for name servers."""
 
 from __future__ import annotations
 

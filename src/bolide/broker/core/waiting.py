@@ -1,4 +1,4 @@
-"""What waits in the loop around the services, for those who tell an operator of it."""
+"""Pending work of the event loop, as reported to operators."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from typing import Protocol
 
 
 class WhatWaits(Protocol):
-    """Requests and sends that wait at this moment."""
+    """Currently pending requests and sends."""
 
     def for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """How many requests with these codes wait for their turn of the loop, and since when the first does (ms)."""
+        """Return how many requests with these codes wait for a turn, and the time (ms) since which the oldest one
+        waits."""
 
     def oldest_send(self, now: int) -> int:
-        """How long (ms) the first of the sends that wait for the log has waited; 0 without any."""
+        """Return how long (ms) the oldest pending send has waited for the log, or 0 if none is pending."""
 
 
 class NothingWaits:
-    """Where there is no loop."""
+    """Used without an event loop."""
 
     def for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """None."""
+        """Always 0."""
         return 0, 0
 
     def oldest_send(self, now: int) -> int:
-        """None."""
+        """Always 0."""
         return 0

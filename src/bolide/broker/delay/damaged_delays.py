@@ -1,8 +1,9 @@
-"""Delayed messages that are due and whose records are damaged: later messages are delivered, and these are retried.
+"""Due delayed messages whose records are damaged: later messages are delivered, and the damaged ones are retried.
 
-RocketMQ delivers a copy of a damaged record, with a new CRC. Bolide does not copy a record that does not match its CRC.
-Delivery passes over the record, and config/delayOffset.json contains its place in the log. Slaves copy that table. The
-broker reads the record every minute, and when its role changes, so the next master delivers what its log has intact.
+RocketMQ delivers a copy of a damaged record with a new CRC. Bolide never copies a record that does not match its CRC.
+Delivery skips the record, and config/delayOffset.json contains its position in the log. Slaves copy that table. The
+broker reads the record again every minute, and when its role changes, so the next master delivers records that are
+intact in its log.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class DamagedDelays(Service):
         return [[offset, size] for offset, size in self._sizes.items()]
 
     def take(self, places: Iterable[tuple[int, int]]) -> bool:
-        """Replace all places by those of the file or of a master. Return whether they differ."""
+        """Replace all positions with those of the file or of a master. Return whether they differ."""
         before, self._sizes = self._sizes, dict(places)
         self._line = deque((0, offset) for offset in self._sizes)
         self._delivered.clear()

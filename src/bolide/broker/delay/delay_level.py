@@ -1,4 +1,4 @@
-"""One delay level: how far its queue of the schedule topic is delivered, and when its next message is due."""
+"""State of one delay level: the progress of its queue in the schedule topic, and the due time of its next message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import final
 
 @final
 class Level:
-    """One delay level: how far it is delivered, and how far that is certain."""
+    """One delay level, with its delivered and its safe progress."""
 
     def __init__(self, level: int, delay_ms: int, offset: int) -> None:
         self.level: int = level
@@ -16,26 +16,25 @@ class Level:
         self.offset: int = offset
         self.confirmed: int = offset
         self.fresh: list[tuple[int, int]] = []
-        """(physical end of a record delivered in this turn, schedule offset that follows it): it may be taken back."""
+        """(physical end of a record delivered in this turn, next schedule offset). May be rolled back."""
         self.waiting: deque[tuple[int, int]] = deque()
-        """The same, one pair a turn, of those that are written, oldest first."""
+        """The last such pair of each written turn, oldest first."""
         self.more: bool = False
-        """True when more is due than the last turn had room for."""
+        """Whether more messages are due than the last turn had room for."""
         self.loading: bool = False
         self.loaded: bool = False
-        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
+        """Whether the pool has just loaded missing data. Reads then wait for data that was evicted again."""
         self._ahead: int = 0
-        """By how much the clock was ahead that stored the messages below `_ahead_until` whose time is after
-        `_ahead_from`."""
+        """Lead of the clock that stored messages below `_ahead_until` with a time after `_ahead_from`."""
         self._ahead_from: int = 0
         self._ahead_until: int = 0
 
     def due_at(self, time: int, offset: int, end: int, now: int) -> int:
-        """When the first message in line is due, whose time this is; `end` is that of the queue.
+        """Return when the next message with this time is due. `end`: end of its queue.
 
-        A time further off than the delay is of another clock: of a master that was lost, or of this machine before its
-        clock was set back and the broker restarted. Such a message waits for its delay from now on, and those after it
-        as much longer as they came later.
+        A time further away than the delay comes from another clock: of a lost master, or of this host before its clock
+        was set back and the broker restarted. Such a message waits for its delay from now on. Later ones wait longer by
+        the difference of their times.
         """
         if offset >= self._ahead_until:
             self._ahead_from = self._ahead_until = 0
@@ -48,13 +47,13 @@ class Level:
         return self._ahead_from
 
     def written(self, written_offset: int) -> None:
-        """A turn is over: what it delivered is in the log, unless its write did not happen."""
+        """Called after the write of a turn: move its deliveries to `waiting` if the log was written up to them."""
         if self.fresh and self.fresh[len(self.fresh) - 1][0] <= written_offset:
             self.waiting.append(self.fresh[len(self.fresh) - 1])
             self.fresh = []
 
     def taken_back(self, written_offset: int) -> bool:
-        """Go back to the first delivery that is not in the log; False when all are."""
+        """Return to the first delivery that is not in the log. Return False if all are."""
         gone = False
         while self.fresh and self.fresh[len(self.fresh) - 1][0] > written_offset:
             self.offset = self.fresh.pop()[1] - 1
@@ -62,7 +61,7 @@ class Level:
         return gone
 
     def advance(self, safe_offset: int) -> None:
-        """Move what may be persisted up to this offset of the log."""
+        """Advance the safe progress up to this offset of the log."""
         while self.waiting and self.waiting[0][0] <= safe_offset:
             self.confirmed = self.waiting.popleft()[1]
         if not self.waiting:
@@ -73,7 +72,7 @@ class Level:
             self.confirmed = self.offset
 
     def shrunk(self, end: int) -> None:
-        """The queue is shorter than the progress: the topic was deleted."""
+        """Called when the queue is shorter than the progress, because the topic was deleted."""
         self.offset = self.confirmed = end
         self.fresh = []
         self.waiting.clear()

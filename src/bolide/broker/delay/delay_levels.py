@@ -1,12 +1,12 @@
-"""Delivery of delayed messages: from SCHEDULE_TOPIC_XXXX to their own topic when their time has come.
+"""Delivers delayed messages from SCHEDULE_TOPIC_XXXX to their topics when they are due.
 
-Queue N of the schedule topic holds level N+1; its units carry the delivery time in place of a tags hash, so a level is
-a queue sorted by time and one look at its head tells whether anything is due (RocketMQ's ScheduleMessageService,
-docs/protocol/behaviour.md 2.3). Progress is kept in config/delayOffset.json.
+Queue N of the schedule topic contains level N+1. Its units contain the delivery time instead of a tags hash, so a level
+is a queue sorted by time, and its first unit shows whether a message is due (RocketMQ's ScheduleMessageService,
+docs/protocol/behaviour.md 2.3). Progress is stored in config/delayOffset.json.
 
-At least once: the file holds only progress that is on disk and confirmed, and progress moves back when a failed write
-took deliveries with it. A crash between a delivery and the file delivers again; a file ahead of the log would lose
-messages.
+Delivery is at least once: the file contains only progress that is on disk and confirmed, and progress moves back when a
+failed write discards deliveries. A crash between a delivery and the file repeats the delivery. A file ahead of the log
+would lose messages.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from bolide.store.reading.record_runs import RecordRuns
 
 CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000
-"""How long the store is left alone after a write of deliveries failed."""
+"""Pause after a failed write of deliveries."""
 PERSIST_INTERVAL_MS: Final = 10_000
 UNITS_AT_ONCE: Final = 256
 """Deliveries of one turn: a few milliseconds, so that the loop can serve others. The next turn continues."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
-"""Bytes of the log that may wait for the disk before delivery waits for it, too."""
+"""Bytes of the log that may wait for the disk before delivery pauses."""
 
 
 def due_message(record: Record, writer: LogWriter) -> BrokerMessage | None:
     """Return the message of a record of the schedule topic, or None if no producer could have sent it.
 
-    The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
+    The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as in Java; only the level has no further effect.
     """
     topic = property_value(record.properties, REAL_TOPIC) or ""
     queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
@@ -75,7 +75,7 @@ def due_message(record: Record, writer: LogWriter) -> BrokerMessage | None:
 
 @final
 class DelayService(Table):
-    """Delivers every level from its offset on; `levels_ms` is the table of messageDelayLevel."""
+    """Delivers each level, starting at its stored offset. `levels_ms`: delays of messageDelayLevel."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class DelayService(Table):
         self._progress: DelayProgress = DelayProgress(levels_ms, self.damaged, start)
         self._levels: list[Level] = self._progress.levels
         self._away: list[Journeys] = [Journeys(effects, self) for _ in levels_ms]
-        """What of each level is on its way to other sets: an acting slave's."""
+        """In-flight messages of each level to other broker sets, on an acting slave."""
         self._sent_away: bool = False
         self._runs: RecordRuns = RecordRuns(writer.store.log)
         self._next_check: int = start + 1_000
         self._next_persist: int = start + persist_interval_ms
         self._first: int = 0
-        """The level that comes first in the next turn, so that a long level does not hold up the others."""
+        """Index of the level to deliver first in the next turn, so that a long level does not delay the others."""
         self._now: int = start
         self._not_before: int = 0
         self._cold: list[Extent] = []
@@ -131,21 +131,21 @@ class DelayService(Table):
         self.damaged.written()
 
     def load(self, data: bytes) -> None:
-        """Take over a stored delayOffset.json, as Java or we wrote it."""
+        """Load a delayOffset.json written by Java or Bolide."""
         self._progress.load(data)
 
     def follow(self, data: bytes) -> None:
-        """Take over a master's progress, which the log of this broker covers."""
+        """Adopt a master's progress, which the log of this broker covers."""
         before = self._progress.persisted.copy()
         if self._progress.load(data) or before != self._progress.persisted:
             self._effects.persist(self.persist_name)
 
     def take_back(self, data: bytes) -> None:
-        """Of a master that returns: what an acting slave delivered meanwhile (45). Progress never goes back."""
+        """On a returning master: adopt the progress of an acting slave (45). Progress never moves back."""
         self._progress.take_back(data, self._end_of)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """A slave's progress is its master's; a master delivers on from there."""
+        """A slave has its master's progress; a new master continues there."""
         if self._sent_away:
             self._advance_away()
         self._sent_away = role.sends_away
@@ -157,8 +157,8 @@ class DelayService(Table):
         self._next_check = now
 
     def cut(self, now: int) -> bool:
-        """Set progress beyond the end of its queue back to that end; True when there was any. Then the file must be
-        written before anything is stored: the next start would pass over messages that get these offsets now."""
+        """Clamp the offset of each level to the end of its queue. Return whether any changed. The caller must then
+        persist them before the next append, or a later start skips messages that reuse these offsets."""
         lost = self.damaged.cut(int(self._store.end_offset))
         return self._progress.cut(self._end_of, now) or lost
 
@@ -166,7 +166,8 @@ class DelayService(Table):
         return int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
 
     def _advance(self) -> None:
-        """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
+        """Limit the persisted progress to synced records, whatever the flush mode confirms: the file itself is
+        synced."""
         if self.role.sends_away:
             self._advance_away()
             return
@@ -175,12 +176,12 @@ class DelayService(Table):
             level.advance(safe)
 
     def _advance_away(self) -> None:
-        """What other sets have is certain."""
+        """Messages that other sets have are safe."""
         for level, away in zip(self._levels, self._away, strict=True):
             level.confirmed = away.first(level.offset)
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed: deliver again what was in it, after a pause."""
+        """Called after a failed write: redeliver its messages after a pause."""
         gone = False
         for level in self._levels:
             gone = level.taken_back(written_offset) or gone
@@ -191,7 +192,8 @@ class DelayService(Table):
     # -- delivery
 
     def due(self, now: int) -> int | None:
-        """None while no message waits and the file says so: an arrival has it asked again."""
+        """Return the next tick, or None if no message is pending and the file is current. An arrival re-evaluates
+        it."""
         return self._next_check if self.role.may_deliver and self._works() else None
 
     def _works(self) -> bool:
@@ -204,7 +206,8 @@ class DelayService(Table):
         return False
 
     def tick(self, now: int, budget: int) -> None:
-        """Deliver what is due, as much as one turn may; look again in 100 ms, or at once while there is more."""
+        """Deliver due messages within the limits of a turn. Check again after 100 ms, or immediately if more are
+        due."""
         self._now = now
         if not self.role.may_deliver:
             return
@@ -231,7 +234,7 @@ class DelayService(Table):
         }
 
     def _deliver_all(self, now: int, budget: int) -> None:
-        """Every level in turn, from the one on at which the last turn ended."""
+        """Deliver all levels in turn, starting after the level where the last turn ended."""
         left = budget
         more = False
         count = len(self._levels)
@@ -253,7 +256,7 @@ class DelayService(Table):
             self._next_check = now
 
     def _deliver(self, level: Level, now: int, budget: int) -> int:
-        """Deliver what is due of one level; how many units of its queue are done."""
+        """Deliver due messages of one level. Return the number of processed units."""
         level.more = False
         queue_id = level.level - 1
         queue = self._store.queues.get(SCHEDULE_TOPIC, queue_id)
@@ -270,13 +273,13 @@ class DelayService(Table):
         places = self._due(level, queue, units, end, now)
         done = 0
         for physical_offset, size in places:
-            if not self._runs.bring(places, done, level.loaded and done == 0):  # something was loaded for the first
+            if not self._runs.bring(places, done, level.loaded and done == 0):  # data was loaded for the first one
                 assert self._runs.cold is not None
                 self._load(level, self._runs.cold)
                 return done
             try:
                 record = self._runs.intact(physical_offset, size)
-            except RecordDamaged as error:  # a copy would get a CRC that fits the damaged body
+            except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body
                 self.failures += 1
                 if not self.damaged.add(physical_offset, size, str(error), now):
                     level.more = False
@@ -289,11 +292,11 @@ class DelayService(Table):
             done += 1
         level.loaded = False
         if done and done == len(units) // UNIT_SIZE and level.offset < end:
-            level.more = True  # the budget is used up, or a file of the queue ends
+            level.more = True  # the budget is used up, or a queue file ends
         return done
 
     def _due(self, level: Level, queue: ConsumeQueue, units: bytes, end: int, now: int) -> list[tuple[int, int]]:
-        """(physical offset, size) of what is due, from the first unit on, within the bytes of one turn."""
+        """Return (physical offset, size) of due messages, from the first unit on, within the byte limit of a turn."""
         places: list[tuple[int, int]] = []
         at: i64 = 0
         total: i64 = 0
@@ -301,7 +304,7 @@ class DelayService(Table):
             physical_offset = read_i64_be(units, at)
             size: i64 = i64(read_i32_be(units, at + 8))
             deliver_time = self._store.tags_code(SCHEDULE_TOPIC, level.level - 1, read_i64_be(units, at + 12))
-            if deliver_time < 0:  # its extension unit is lost: the record says as much
+            if deliver_time < 0:  # its extension unit is lost, but the record has the time
                 record = self._store.record_at(physical_offset, size)
                 deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
             deliver_time = int(self._store.times.steady(deliver_time, physical_offset))
@@ -316,7 +319,7 @@ class DelayService(Table):
         return places
 
     def _load(self, level: Level, extent: Extent) -> None:
-        """Let the pool load what is not in memory; the level continues after that. One load at a time."""
+        """Load missing data in the pool; the level then continues. One load at a time."""
         if not self._reading:
             level.loading = True
             self._cold.append(extent)
@@ -331,7 +334,7 @@ class DelayService(Table):
         self._effects.wake(self)
 
     def _put(self, level: Level, record: Record, now: int) -> bool:
-        """Store the record under its own topic. False: the same record is tried again at the next tick."""
+        """Store the record under its own topic. Return False to retry the record at the next tick."""
         try:
             message = due_message(record, self._writer)
             if message is None:
@@ -340,7 +343,7 @@ class DelayService(Table):
                 return self._send_away(level, message)
             appended = self._writer.put(message, now)
         except BolideError as error:
-            if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help
+            if response_code(error) == MESSAGE_ILLEGAL:  # a retry does not help
                 self._waits(level, error)
             else:
                 self.failures += 1
@@ -359,7 +362,7 @@ class DelayService(Table):
         self._store.maintenance.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
 
     def _send_away(self, level: Level, message: BrokerMessage) -> bool:
-        """Send the message to another set; False when enough of its level are under way."""
+        """Send the message to another set. Return False if the limit of its level is reached."""
         away = self._away[level.level - 1]
         if away.full:
             return False

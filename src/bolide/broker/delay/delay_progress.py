@@ -1,4 +1,4 @@
-"""The progress of all delay levels, as config/delayOffset.json has it (docs/protocol/store.md 10)."""
+"""Progress of all delay levels, as stored in config/delayOffset.json (docs/protocol/store.md 10)."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ class DelayProgress:
         return encode_body(told)
 
     def load(self, data: bytes) -> bool:
-        """Take over a stored delayOffset.json, as Java or we wrote it. Return whether the damaged places differ."""
+        """Load a delayOffset.json written by Java or Bolide. Return whether the damaged positions differ."""
         stored: Any = parse_long(data)
         offsets = {int(key) - 1: int(offset) for key, offset in (stored.get("offsetTable") or {}).items()}
         places = _places(stored)
-        self._version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
+        # The last step that can fail; nothing is changed before it.
+        self._version.assign(stored.get("dataVersion") or {})
         for index, offset in offsets.items():
             if 0 <= index < len(self.levels):
                 self.levels[index].offset = self.levels[index].confirmed = offset
@@ -54,7 +55,7 @@ class DelayProgress:
         return self._damaged.take(places)
 
     def take_back(self, data: bytes, end_of: Callable[[int], int]) -> None:
-        """Apply the progress of an acting slave (45). An offset never goes back, nor beyond the end of its queue."""
+        """Apply the progress of an acting slave (45). An offset never moves back, nor past the end of its queue."""
         stored: Any = parse_long(data)
         for key, offset in (stored.get("offsetTable") or {}).items():
             index = int(key) - 1
@@ -66,7 +67,7 @@ class DelayProgress:
         self._damaged.take_more(_places(stored))
 
     def cut(self, end_of: Callable[[int], int], now: int) -> bool:
-        """Set progress beyond the end of its queue back to that end; True when there was any."""
+        """Clamp progress to the ends of queues. Return whether any changed."""
         found = False
         for index, level in enumerate(self.levels):
             end = end_of(index)

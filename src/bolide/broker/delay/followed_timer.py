@@ -1,7 +1,7 @@
-"""How far its master's timer has come, as a slave was told (60): kept in config/followedTimer.json.
+"""Progress of the master's timer on a slave (60), stored in config/followedTimer.json.
 
-A slave has the messages of the timer topic and no wheel. When it becomes master, every message that the old master had
-not delivered by then enters a wheel of its own (`timers.TimerService`). Java's slave fills its wheel as it goes.
+A slave has the messages of the timer topic and no wheel. When it becomes master, it adds every message that the old
+master had not delivered to a new wheel (`timers.TimerService`). Java's slave fills its wheel continuously.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from bolide.remoting.json import parse_long
 
 
 class FollowedTimer(Table):
-    """Nothing on a broker that has always been a master."""
+    """Progress of the master's timer. Empty on a broker that has always been a master."""
 
     def __init__(self, effects: Effects) -> None:
         super().__init__("followedTimer")
         self._effects = effects
         self.read_time = -1
-        """Slots before this time (ms) are delivered; -1 = nothing is known."""
+        """Slots before this time (ms) are delivered; -1: unknown."""
         self.queue_offset = 0
         """Messages of the timer queue before this one were in the master's wheel, or delivered."""
         self._written = False
 
     @property
     def known(self) -> bool:
-        """True when a timer that starts here continues where the master's was."""
+        """Whether a timer that starts here continues at the master's progress."""
         return self.read_time >= 0
 
     @property
     def checkpoint(self) -> TimerCheckpoint:
-        """What a master that returns is told: without a version, so that it believes its own."""
+        """Checkpoint for a returning master. It has no version, so the master keeps its own version."""
         return TimerCheckpoint(max(self.read_time, 0), queue_offset=self.queue_offset)
 
     def follow(self, read_time: int, queue_offset: int) -> None:
-        """Note what the log of this broker covers."""
+        """Record progress that the log of this broker covers."""
         if queue_offset > 0 and (read_time, queue_offset) != (self.read_time, self.queue_offset):
             self.read_time, self.queue_offset = read_time, queue_offset
             self._effects.persist(self.persist_name)
 
     def clear(self) -> None:
-        """A timer of this broker has taken over, and its files are on disk."""
+        """Clear the progress, because this broker's timer is running and its files are on disk."""
         self.read_time, self.queue_offset = -1, 0
         self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """The file; none on a broker that never followed."""
+        """Encode the file; b"" on a broker that never was a slave."""
         if not self.known and not self._written:
             return b""
         self._written = True

@@ -1,6 +1,6 @@
-"""RECALL_MESSAGE (370): a producer takes back a message that waits for its time: RocketMQ's RecallMessageProcessor.
+"""RECALL_MESSAGE (370): a producer recalls a delayed message (RocketMQ's RecallMessageProcessor).
 
-The broker stores a delete for the slot of that message; whether the message was still there shows when the slot is due.
+The broker stores a delete in the slot of that message. Whether the message still existed is known when the slot is due.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_NOW: Final = "recall failed, broker service not available"
 
 
 class RecallService(Service):
-    """Takes delayed messages back."""
+    """Serves recalls of delayed messages."""
 
     def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable) -> None:
         self._options = options
@@ -40,14 +40,14 @@ class RecallService(Service):
         self._topics = topics
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
         return [Route(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE, access=RECALL)]
 
     def on_recall(self, channel: Channel, command: Command, header: RecallMessageRequestHeader, now: int) -> Outcome:
-        wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it
+        wall = int(self._writer.store.times.wall(now))  # timers and handles use the wall clock
         refusal = self._closed(wall)
         if refusal is not None:
             return self._answer(command, *refusal)
@@ -83,7 +83,7 @@ class RecallService(Service):
         return None
 
     def _mismatch(self, topic: str, handle: RecallHandle, wall: int) -> str:
-        """Why this handle takes nothing back here, "" when it may."""
+        """Return why this handle cannot recall a message here, or ""."""
         if topic != handle.topic:
             return "recall failed, topic not match"
         if self._options.place.broker_name != handle.broker_name:
@@ -123,5 +123,5 @@ class RecallService(Service):
 
 
 def delete_key(topic: str, unique_key: str, with_topic: bool) -> str:
-    """What TIMER_DEL_UNIQKEY says of a message (appendTopicForTimerDeleteKey): Java's buildDeleteKey."""
+    """Return the value of TIMER_DEL_UNIQKEY for a message (appendTopicForTimerDeleteKey): Java's buildDeleteKey."""
     return f"{topic}+{unique_key}" if with_topic else unique_key

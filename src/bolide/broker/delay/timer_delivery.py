@@ -1,8 +1,8 @@
-"""Putting a message whose time has come where it belongs: under its own topic, or once more on the timer topic.
+"""Delivers due timer messages to their topics, or rolls them back to the timer topic.
 
-RocketMQ's TimerMessageStore.convert and doPut. Where Java gives a message up after three refused writes, here it stays
-first in line until the store takes it; one whose properties grow too long by what delivery adds goes without that.
-What a failed write took back is delivered again, before anything else is.
+RocketMQ's TimerMessageStore.convert and doPut. Java drops a message after three rejected writes. Here it remains the
+next one until the store accepts it. If added properties make it too long, it is delivered without them. Messages of a
+failed write are redelivered before any other.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bolide.store.errors import RecordDamaged
 
 RETRY_MS: Final = 500
 FULL_MS: Final = 20
-"""Pause while enough messages are on their way to other sets."""
+"""Pause while the limit of messages in flight to other sets is reached."""
 NEVER_WAITED: Final = (1 << 63) - 1
-"""TIMER_ENQUEUE_MS of a message that was due before it came to the wheel."""
+"""TIMER_ENQUEUE_MS of a message that was due before it reached the wheel."""
 
 
 @final
 class Stored:
-    """A message of the timer that was stored again: what it was, and where the copy ends in the log."""
+    """A redelivered timer message: its record, and the end of its copy in the log."""
 
     def __init__(self, record: Record, enqueue_time: int, rolls: bool) -> None:
         self.physical_offset: int = record.physical_offset
@@ -48,7 +48,7 @@ class Stored:
 
 @final
 class Delivery:
-    """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
+    """Delivers messages of the timer. After a method returns False, do not retry before `retry_at` (ms)."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class Delivery:
         service: object,
         damaged: DamagedDelays,
     ) -> None:
-        """`service` is whose tick delivers."""
+        """`service`: the service whose tick delivers."""
         self.retry_at: int = 0
         self.away: Journeys = Journeys(effects, service)
-        """What is on its way to other sets: an acting slave's."""
+        """In-flight messages to other broker sets, on an acting slave."""
         self.failures: int = 0
         self.again: deque[Stored] = deque()
-        """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
+        """Rolled back deliveries, oldest first. Until they are stored again, no later message is complete."""
         self._fresh: list[Stored] = []
         self._damaged: DamagedDelays = damaged
         damaged.deliver[TIMER_TOPIC] = self._deliver_late
@@ -76,14 +76,14 @@ class Delivery:
         writer.store.on_taken_back.append(self.taken_back)
 
     def forget(self) -> None:
-        """Nothing is to be delivered again: another broker is the master."""
+        """Drop pending redeliveries, because another broker is the master."""
         self.again.clear()
         self._fresh = []
         self.away.forget()
 
     @property
     def sends_away(self) -> bool:
-        """True on an acting slave that sends to other sets."""
+        """Whether this is an acting slave that sends messages to other sets."""
         return self._writer.role.sends_away
 
     @property
@@ -92,16 +92,16 @@ class Delivery:
         return len(self.again) > 0 or self.away.count > 0 or not self._damaged.saved
 
     def begin(self, now: int) -> None:
-        """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
+        """Start a turn. The deliveries of the last one are in the log, unless its write failed."""
         self._now = now
         self.away.go_on(now)
         if self.retry_at - now > self._pause:
-            self.retry_at = now  # the clock went back
+            self.retry_at = now  # the clock was set back
         if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._writer.store.written_offset:
             self._fresh = []
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed: what was in it is delivered first, after a pause."""
+        """Called after a failed write: redeliver its messages first, after a pause."""
         gone = [stored for stored in self._fresh if stored.end > written_offset]
         if gone:
             self._fresh = []
@@ -110,7 +110,7 @@ class Delivery:
             self.retry_at = self._now + self._pause
 
     def go_back(self, now: int, budget: int) -> int:
-        """Store again what was taken back, at most `budget` messages; returns how many."""
+        """Store rolled back messages again, at most `budget`. Return the number processed."""
         left = budget
         while self.again and left > 0:
             stored = self.again[0]
@@ -125,9 +125,9 @@ class Delivery:
         return budget - left
 
     def deliver(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
-        """Put a message into its own topic; False when the store does not take it now.
+        """Store a message in its topic. Return False if the store rejects it now.
 
-        The stored properties keep REAL_TOPIC, REAL_QID and TIMER_OUT_MS, as Java leaves them.
+        The stored properties keep REAL_TOPIC, REAL_QID and TIMER_OUT_MS, as in Java.
         """
         if not self._has_place(properties):
             return True
@@ -144,14 +144,14 @@ class Delivery:
         return True
 
     def _has_place(self, properties: MessageProperties) -> bool:
-        """False when it has nowhere to go, or is a delete, which is never delivered."""
+        """Return False if the message has no valid destination, or is a delete, which is never delivered."""
         topic = properties.get(names.REAL_TOPIC) or ""
         queue_id = java_long(properties.get(names.REAL_QID) or "")
         if queue_id is None or properties.get(names.TIMER_DEL_UNIQKEY) is not None:
             return False
         if not self._writer.takes(topic, queue_id):
             return False
-        # Otherwise no producer asked for it: somebody wrote to the timer topic directly.
+        # Otherwise no producer requested it: the message was written to the timer topic directly.
         return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
 
     def _deliver(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
@@ -191,14 +191,14 @@ class Delivery:
         return self._put(record, message, added, Stored(record, enqueue_time, True), now)
 
     def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
-        """When the message entered the wheel and when it left it, by the wall clock."""
+        """Return the times when the message entered and left the wheel, by the wall clock."""
         left = int(self._writer.store.times.wall(now))
         return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
     def _put(self, record: Record, message: BrokerMessage, added: dict[str, str], stored: Stored, now: int) -> bool:
-        """Store a message with these properties added, or without them where that makes it too long.
+        """Store a message with added properties, or without them if they make it too long.
 
-        False if the store does not take it now. A record that does not match its CRC is set aside.
+        Return False if the store rejects it now. A record that does not match its CRC is set aside.
         """
         try:
             self._writer.store.check(record)

@@ -1,7 +1,7 @@
-"""Enqueueing: from the timer topic into the slots of the wheel, message by message.
+"""Moves messages from the timer topic into the slots of the wheel.
 
-RocketMQ's TimerEnqueueGetService and TimerEnqueuePutService. A message that is due already is delivered at once. After
-a start without usable files every message of the topic enters the wheel again, except those that were delivered.
+RocketMQ's TimerEnqueueGetService and TimerEnqueuePutService. A message that is already due is delivered immediately.
+After a start without usable files, every message of the topic enters the wheel again, except delivered ones.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from bolide.store.reading.record_runs import RecordRuns
 from bolide.store.timer.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256
-"""Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""
+"""Maximum number of messages per tick, about ten milliseconds, so that the loop can serve other work."""
 
 
 @final
 class Entry:
-    """A message of the timer queue; `record` is None when there is nothing to deliver."""
+    """A message of the timer queue. `record` is None if there is no message to deliver."""
 
     def __init__(
         self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
@@ -45,7 +45,7 @@ class Entry:
         self.properties: MessageProperties = properties
         self.out: int = out
         self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
-        """True for one that only takes another message away."""
+        """Whether it only deletes another message."""
 
 
 @final
@@ -61,13 +61,13 @@ class TimerEnqueue:
         metrics: TimerMetrics,
         precision: int,
     ) -> None:
-        """`precision` is the time of one slot in ms."""
+        """`precision`: duration of one slot in ms."""
         self.queue_offset: int = 0
         """Messages of the timer queue before this one wait in the wheel, or are delivered."""
         self.cold: list[Extent] = []
         """Set by `enqueue` when data is not in memory: the extents to load before the next call."""
         self.loaded_once: bool = False
-        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
+        """Whether the pool has just loaded missing data. Reads then wait for data that was evicted again."""
         self.runs: RecordRuns = RecordRuns(store.log)
         self.delete_keys: DeleteKeys = DeleteKeys(options)
         self._store = store
@@ -83,20 +83,20 @@ class TimerEnqueue:
         self._rolled: set[tuple[str, int]] = set()
 
     def reset(self, files: TimerFiles) -> None:
-        """Forget all of the wheel before; the next one is in these files."""
+        """Start with the empty wheel in these files."""
         self._files = files
         self._rebuild_to = self.queue_offset = 0
         self._rolled.clear()
 
     @property
     def rebuilding(self) -> bool:
-        """True while messages enter the wheel that were in one before."""
+        """Whether messages enter the wheel that were in an earlier one."""
         return self._rebuild_to > 0
 
     def start_over(self, read_time: int, queue_offset: int) -> None:
-        """Let every message of the queue enter the empty wheel again that is not due before `read_time` (ms).
+        """Add every message of the queue to the empty wheel again unless it was due before `read_time` (ms).
 
-        A message that rolled is in the queue once more; only its newest copy counts.
+        A rolled message is in the queue several times; only its newest copy is used.
         """
         self.queue_offset = 0
         self.clamp()
@@ -119,17 +119,17 @@ class TimerEnqueue:
             self._rolled.add((properties.get(names.UNIQ_KEY) or "", times))
 
     def clamp(self) -> None:
-        """Move the queue offset into the queue, if it lies before its begin or after its end."""
+        """Clamp the queue offset to the range of the queue."""
         low = int(self._store.min_queue_offset(TIMER_TOPIC, 0))
         high = int(self._store.max_queue_offset(TIMER_TOPIC, 0))
         self.queue_offset = min(max(self.queue_offset, low), high)
 
     def enqueue(self, now: int, budget: int, write_time: int, running: int) -> int:
-        """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once.
+        """Add up to `budget` messages of the queue to the wheel. Messages already due are delivered immediately.
 
-        Slots before `write_time` (ms) may be over, and the one at `running` is being delivered (-1 for none). Return
-        how many messages were read; `cold` then holds what must be loaded first. Raise `FileFailed` if the files take
-        nothing.
+        Slots before `write_time` (ms) may have ended. The slot at `running` is being delivered (-1: no slot). Return
+        the number of messages read; `cold` then contains the extents to load first. Raises `FileFailed` if the files
+        cannot be written.
         """
         self._write_time = write_time
         self._running = running
@@ -141,7 +141,7 @@ class TimerEnqueue:
         passed = 0
         for entry in entries:
             if entry.record is None or self._was_done(entry, self.queue_offset + passed):
-                # Not in the log any more; no timer message; damaged; or a rebuild meets it after its delivery.
+                # No longer in the log, not a timer message, damaged, or delivered before the rebuild.
                 if entry.record is None and not self._delivery.unreadable(entry.physical_offset, entry.size, now):
                     break
                 passed += 1
@@ -151,7 +151,7 @@ class TimerEnqueue:
                 if (self.delete_keys.of_message(entry.properties), entry.out) not in gone:
                     if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
                         return len(entries)
-                self.queue_offset += 1  # at once: what follows may fail, and this is delivered
+                self.queue_offset += 1  # immediately, because later messages may fail and this one is delivered
                 continue
             wishes.append((self._wish(entry, wall), entry.properties))
             passed += 1
@@ -162,7 +162,7 @@ class TimerEnqueue:
         return len(entries)
 
     def _entries(self, budget: int) -> list[Entry]:
-        """The next units of the queue that are in memory; when none is, the pool reads them."""
+        """Return the next units of the queue that are in memory. If there are none, the pool reads them."""
         queue = self._store.queues.get(TIMER_TOPIC, 0)
         if queue is None:
             return []
@@ -181,7 +181,7 @@ class TimerEnqueue:
             places.append((int(read_i64_be(units, at)), size))
         entries: list[Entry] = []
         for index, (physical_offset, size) in enumerate(places):
-            if not self.runs.bring(places, index, self.loaded_once and index == 0):  # it was loaded for the first
+            if not self.runs.bring(places, index, self.loaded_once and index == 0):  # data was loaded for the first one
                 if not entries and self.runs.cold is not None:
                     self.cold = [self.runs.cold]
                 return entries
@@ -196,11 +196,12 @@ class TimerEnqueue:
         return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
 
     def _meets_its_slot(self, entry: Entry) -> bool:
-        """True for a late delete whose message is late, too, and waits in a slot nobody has begun to deliver."""
+        """Return whether this is a late delete whose message is also late, in a slot whose delivery has not started."""
         return entry.deletes and self._running != entry.out and self._files.wheel.get(entry.out) is not None
 
     def _settle(self, wishes: list[tuple[Wish, MessageProperties]], passed: int) -> int:
-        """Let what was read so far wait; the queue offset moves over it. Raises `FileFailed`, with nothing moved."""
+        """Add the messages read so far to the wheel, then advance the queue offset. Raises `FileFailed` without
+        changes."""
         if wishes:
             self._files.append([wish for wish, _ in wishes], self._write_time)
             for wish, properties in wishes:

@@ -1,7 +1,7 @@
-"""The flush of the timer's files: every timerFlushIntervalMs, once the commit log is on disk as far as they say.
+"""Flushes the timer's files every timerFlushIntervalMs, once the commit log is synced up to their content.
 
-RocketMQ's TimerFlushService. A checkpoint is noted when it is true and written later, so it never says more than the
-commit log holds on disk. After a sync that failed no checkpoint is written any more: what was not synced may be lost.
+RocketMQ's TimerFlushService. A checkpoint is recorded when it is true and written later, so it never exceeds the
+content of the commit log on disk. After a failed sync no checkpoint is written, because unsynced data may be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ METRICS_INTERVAL_MS: Final = 10_000
 
 @final
 class TimerFlush:
-    """Notes and syncs the checkpoints of one timer, every `interval_ms`."""
+    """Records and syncs the checkpoints of one timer, every `interval_ms`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class TimerFlush:
         now: int,
     ) -> None:
         self.done_to: int = 0
-        """End of the last slot that is over: the checkpoint on disk should get there."""
+        """End of the last delivered slot, which the checkpoint on disk should reach."""
         self.failed: bool = False
         """True after a sync that failed, until the role of the broker changes."""
         self.next_sync: int = now + interval_ms
@@ -50,36 +50,36 @@ class TimerFlush:
         store.on_taken_back.append(self.taken_back)
 
     def reset(self, files: TimerFiles) -> None:
-        """Forget what was noted of the files before; these are next."""
+        """Drop the recorded checkpoint, and continue with these files."""
         self._files = files
         self._noted = self.syncing = None
         self.failed = False
 
     @property
     def waits_for_log(self) -> bool:
-        """True while a checkpoint is noted and the commit log is not on disk up to there."""
+        """Whether a recorded checkpoint waits for a sync of the commit log."""
         return self._noted is not None
 
     def unsynced(self, queue_offset: int) -> bool:
-        """True when the checkpoint on disk says less than the wheel and this queue offset do."""
+        """Return whether the checkpoint on disk is older than the wheel and this queue offset."""
         last = self._files.checkpoint
         there = last.queue_offset == queue_offset and last.log_end == self._files.log.end
         return not there or last.read_time < self.done_to
 
     def is_due(self, now: int) -> bool:
-        """True when it is time to note a checkpoint and none is under way; the next time is an interval later."""
+        """Return whether to record a checkpoint now, and schedule the next one after an interval."""
         if self._noted is not None or now < self.next_sync or self.syncing is not None:
             return False
         self.next_sync = now + self._interval_ms
         return True
 
     def note(self, checkpoint: TimerCheckpoint) -> None:
-        """Keep what is true now until the commit log is on disk up to its end."""
+        """Record the current state until the commit log is synced up to its end."""
         self._noted = (int(self._store.end_offset), checkpoint)
         self._store.flush_soon()
 
     def go_on(self, now: int) -> None:
-        """Sync what was noted, if the commit log is on disk up to there."""
+        """Sync the recorded checkpoint if the commit log is synced up to it."""
         if self._noted is not None and self._store.flushed_offset >= self._noted[0]:
             checkpoint = self._noted[1]
             self._noted = None
@@ -91,17 +91,17 @@ class TimerFlush:
             self._effects.run(self.syncing, self._synced)
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed. What that turn noted refers to records that are gone; other records may get their place."""
+        """Called after a failed write: drop a checkpoint that refers to its records, whose offsets may be reused."""
         if self._noted is not None and self._noted[0] > written_offset:
             self._noted = None
 
     def _synced(self, job: Any, error: str) -> None:
         done = self.syncing
         if done is None or job is not done:
-            return  # of the timer before the role changed
+            return  # belongs to the timer of an earlier role
         self.syncing = None
         if error:
-            # What was not synced may be lost and never reported again: the checkpoint stays where it is.
+            # Unsynced data may be lost without another error, so the checkpoint no longer advances.
             self.failed = True
         else:
             self._files.checkpoint = done.checkpoint

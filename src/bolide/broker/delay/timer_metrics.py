@@ -1,6 +1,6 @@
-"""How many messages of each topic wait in the timer: RocketMQ's TimerMetrics, kept in `config/timermetrics`.
+"""Number of timer messages by topic: RocketMQ's TimerMetrics, stored in `config/timermetrics`.
 
-A figure for operators and slaves; nothing is decided by it.
+Informational, for operators and slaves. No decision depends on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bolide.remoting.json import parse_long
 from bolide.store.disk.files import Files
 
 UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError, PeerError)
-"""What bytes that are no such file may raise."""
+"""Exceptions that invalid file content may raise."""
 
 
 class TimerMetrics:
@@ -31,7 +31,7 @@ class TimerMetrics:
         self._written = -1
 
     def load(self, files: Files, root: str) -> None:
-        """Take over the stored figures; what cannot be read counts as none."""
+        """Load the stored counts. Unreadable files are ignored."""
         for path in (f"{root}/config/timermetrics", f"{root}/config/timermetrics.bak"):
             data = files.read_file(path)
             if not data:
@@ -40,43 +40,43 @@ class TimerMetrics:
                 stored: Any = parse_long(data)
                 counts = _counts_of(stored)
                 self._version.assign(stored.get("dataVersion") or {})
-            except UNREADABLE:  # the older copy may be right
+            except UNREADABLE:  # the older copy may be valid
                 continue
             self._counts = counts
             self._written = self._version.counter
             return
 
     def follow(self, answer: dict[str, Any]) -> None:
-        """Take over what a master said of its timer (61). Raises one of `UNREADABLE`, with nothing taken."""
+        """Adopt a master's counts (61). Raises one of `UNREADABLE` without changes."""
         counts = _counts_of(answer)
         self._version.assign(answer.get("dataVersion") or {})
         self._counts = counts
 
     @property
     def changed(self) -> bool:
-        """True when the file lacks something."""
+        """Whether the file is outdated."""
         return self._version.counter != self._written
 
     def add(self, topic: str | None, count: int, now: int) -> None:
-        """So many messages more of the topic that a message names, if it names one."""
+        """Add `count` messages to a topic, if the message names a topic."""
         if topic is None:
             return
         metric = self._counts.get(topic)
         if metric is None:
             if count < 0:
-                return  # the topic was deleted while its messages waited
+                return  # the topic was deleted while its messages were waiting
             metric = self._counts[topic] = [0, 0]
         metric[0] += count
         metric[1] = now
         self._version.next(now)
 
     def forget(self, topic: str) -> None:
-        """A topic was deleted; what it still has in the wheel is not counted when it leaves."""
+        """Remove a deleted topic. Its messages in the wheel are not counted when they leave."""
         if self._counts.pop(topic, None) is not None:
             self._version.next(self._version.timestamp)
 
     def rates(self, now: int) -> tuple[float, float]:
-        """Messages a second into the wheel and out of it, since about a minute ago."""
+        """Return messages per second into and out of the wheel, over about the last minute."""
         since, enqueued, dequeued = self._asked
         elapsed = max(now - since, 1)
         if elapsed >= 60_000:
@@ -89,7 +89,7 @@ class TimerMetrics:
         return encode_body({"dataVersion": self._version.to_json(), "timingCount": table})
 
     def take(self) -> bytes | None:
-        """The file when it lacks something, and from here on it does not; else None."""
+        """Return the file if it is outdated, and mark it as current; else None."""
         if not self.changed:
             return None
         self._written = self._version.counter

@@ -21,9 +21,9 @@ from bolide.store.reading.record_runs import RecordRuns
 from bolide.store.timer.timer_log import TimerLog
 
 READ_AHEAD: Final = 64
-"""Records fetched at once; the pool reads those that are not in memory, together."""
+"""Number of records fetched together; the pool reads those that are not in memory."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-"""Bytes of records fetched at once, and delivered in one turn."""
+"""Bytes of records fetched together, and delivered in one turn."""
 UNITS_A_STEP: Final = 16
 """A long chain of units is read before its first message is delivered; one unit costs next to nothing."""
 
@@ -43,7 +43,7 @@ class SlotRun:
     ) -> None:
         self.time = time
         self.state = WORKING
-        """Why `go_on` returned: WORKING (budget), OVER, REFUSED (the store), COLD (`extents`), DAMAGED (the log)."""
+        """Result of `go_on`: WORKING (budget used), OVER, REFUSED (by the store), COLD (`extents`), DAMAGED (log)."""
         self.extents: list[Extent] = []
         self._store = store
         self._log = log
@@ -56,13 +56,14 @@ class SlotRun:
         self._checked = 0
         self._runs = RecordRuns(store.log)
         self._ahead: dict[int, tuple[Unit, Record | None]] = {}
-        """What was fetched and is not used yet, by the position of its unit."""
+        """Fetched and unused records, by the position of their unit."""
         self._room = 0
         self._keys: dict[str, MessageProperties] = {}
         self._matched: set[str] = set()
 
     def go_on(self, now: int, budget: int) -> int:
-        """Do what can be done, at most `budget` units; returns how many were. All of it when a turn has had enough."""
+        """Process at most `budget` units. Return the number processed, or `budget` if the turn has reached its byte
+        limit."""
         left = budget
         self.state = WORKING
         self._room = BYTES_AT_ONCE
@@ -97,7 +98,7 @@ class SlotRun:
             self._read()
 
     def _read(self) -> None:
-        """One unit; the next is the one it names. A chain that leads into deleted files ends there."""
+        """Read one unit and follow its link to the next. A chain that continues in deleted files ends there."""
         at = self._at
         if at < self._log.begin:
             self._at = NOWHERE
@@ -110,14 +111,14 @@ class SlotRun:
         self._at = int(unit.previous)
 
     def _cold(self) -> bool:
-        """True when records of the next units must be read from the disk first: `extents` says what."""
+        """Return whether records of the next units must be loaded from disk first; `extents` then lists them."""
         waiting = self._deletes or self._messages
         if self._checked > 0 or not waiting:
             return False
         places: list[tuple[int, int]] = []
         units: list[tuple[int, Unit]] = []
         total = 0
-        # Looked at once: what has left memory again by then is waited for.
+        # Checked only once: data that has left memory again by then is read from disk.
         self._checked = 0
         for at in reversed(waiting[-READ_AHEAD:]):
             if total >= BYTES_AT_ONCE:
@@ -165,7 +166,7 @@ class SlotRun:
             self._keys[self._delete_keys.of_delete(properties)] = properties
 
     def _take(self, at: int, now: int) -> bool:
-        """Deliver, roll or delete one message; False when the store does not take it now."""
+        """Deliver, roll or delete one message. Return False if the store rejects it now."""
         unit, record = self._found(at)
         if unit is None:
             return True

@@ -1,9 +1,9 @@
-"""Delivery of messages delayed to any time: from the timer topic into the wheel, out of it when their time has come.
+"""Delivers messages with arbitrary delays: from the timer topic into the wheel, and out of it when they are due.
 
-RocketMQ's TimerMessageStore. A message beyond the window waits on the way: when its slot is due it goes back to the
-timer topic (a roll). A delete waits in the slot of what it deletes. At least once: the checkpoint never says more
-than the commit log holds on disk, so a crash delivers again what was delivered since the last one, a second or two ago.
-Deliveries that a failed write took back are delivered first, and no checkpoint is noted before that.
+RocketMQ's TimerMessageStore. A message past the window is rolled: when its slot is due, it is stored in the timer topic
+again. A delete waits in the slot of its message. Delivery is at least once: the checkpoint never exceeds the content of
+the commit log on disk, so a crash repeats the deliveries since the last checkpoint, one or two seconds ago. Deliveries
+of a failed write are redelivered first, and no checkpoint is recorded before that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bolide.store.disk.extents import Extent
 from bolide.store.timer.timer_files import TimerFiles
 
 MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
-"""Bytes of the log that may wait for the disk before the timer waits for it, too."""
+"""Bytes of the log that may wait for the disk before the timer pauses."""
 CLEAN_INTERVAL_MS: Final = 30_000
 LOOK_MS: Final = 50
 CLOCK_STEP_MS: Final = 60_000
@@ -45,7 +45,7 @@ CLOCK_STEP_MS: Final = 60_000
 
 @final
 class TimerService(Service):
-    """The timer of one broker. `load` comes before the first tick."""
+    """The timer of one broker. Call `load` before the first tick."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class TimerService(Service):
         damaged: DamagedDelays,
         followed: FollowedTimer | None = None,
     ) -> None:
-        """`followed` is what this broker knows of a master that it followed."""
+        """`followed`: progress of a former master of this broker."""
         store = writer.store
         self.metrics = TimerMetrics(now)
         self._options = options.delay
@@ -107,7 +107,7 @@ class TimerService(Service):
                 files.set_back(self.queue_offset)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """A slave's timer stands still. One that starts again goes by its files, or by what a master told since."""
+        """The timer stops on a slave. A restarted timer continues from its files, or from a master's later progress."""
         on = self._options.timer_wheel_enable and role.may_deliver
         if on == self._on:
             return
@@ -121,7 +121,7 @@ class TimerService(Service):
         self.load(now)
 
     def close(self, now: int) -> None:
-        """The store's log is synced and closes: make the files safe and the checkpoint exact."""
+        """Called when the store closes, after a sync of its log: sync the files and write an exact checkpoint."""
         if not self._opened:
             return
         try:
@@ -137,12 +137,12 @@ class TimerService(Service):
         return -1 if record is None or record.topic != TIMER_TOPIC else int(record.queue_offset)
 
     def _start_over(self, read_time: int, queue_offset: int) -> None:
-        """The wheel is no use: let every message of the queue enter it again that is not due before `read_time`."""
+        """Discard an unusable wheel: add every message of the queue again unless it was due before `read_time`."""
         self._files.reset()
         self._run = None
         self._enqueue.start_over(read_time, queue_offset)
 
-    # -- what others ask
+    # -- used by other services
 
     @property
     def queue_offset(self) -> int:
@@ -210,7 +210,7 @@ class TimerService(Service):
         return at
 
     def tick(self, now: int, budget: int) -> None:
-        """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
+        """Add new messages, deliver due ones, at most `budget` messages in total, and maintain the files."""
         self._move_write_time(int(self._store.times.wall(now)))
         self._delivery.begin(now)
         if not self._loading and now >= self._delivery.retry_at and self._store_keeps_up(now):
@@ -237,7 +237,7 @@ class TimerService(Service):
             self._write_time = current
 
     def _store_keeps_up(self, now: int) -> bool:
-        """False while so much waits for the disk that delivery must wait as well."""
+        """Return whether few enough bytes wait for the disk, so that delivery may continue."""
         if self._store.written_offset - self._store.confirm_offset <= MAX_UNCONFIRMED:
             return True
         self._delivery.retry_at = now + LOOK_MS
@@ -246,7 +246,7 @@ class TimerService(Service):
     def _backlog(self) -> bool:
         if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
             return False
-        # A ring holds two rounds: what has been due for one of them leaves it before anything new comes in.
+        # A ring contains two rounds. Messages overdue by one round leave it before new ones enter.
         first = self._files.wheel.first_time()
         return first < 0 or first > self._write_time - self._files.wheel.round_slots * self._precision
 
@@ -298,9 +298,10 @@ class TimerService(Service):
         self._effects.wake(self)
 
     def _over(self, run: SlotRun) -> None:
-        """A slot is done: the next start begins after it."""
+        """Finish a slot, so that the next start begins after it."""
         for properties in run.deleted_nothing():
-            self.metrics.add(properties.get(names.REAL_TOPIC), 1, self._write_time)  # it was counted as if it had
+            # it was counted as if its message existed
+            self.metrics.add(properties.get(names.REAL_TOPIC), 1, self._write_time)
         self._files.wheel.drop(run.time)
         self._flush.done_to = run.time + self._precision
         self._run = None
@@ -308,7 +309,8 @@ class TimerService(Service):
     # -- the files
 
     def _checkpoint(self, now: int) -> TimerCheckpoint:
-        """What is true now. Slots before the first that waits are over; nothing enters one before the write time."""
+        """Return the checkpoint of the current state. `read_time` is the first occupied slot, or the write time if that
+        is earlier or the wheel is empty."""
         first = self._run.time if self._run is not None else self._files.wheel.first_time()
         read_time = self._write_time if first < 0 else min(first, self._write_time)
         last = self._files.checkpoint
@@ -317,11 +319,11 @@ class TimerService(Service):
         )
 
     def _not_true(self) -> bool:
-        """True while no checkpoint may say what the wheel and the queue offset say now."""
+        """Whether no checkpoint may describe the current wheel and queue offset."""
         return self._flush.failed or self._enqueue.rebuilding or self._delivery.open
 
     def _keep(self, now: int) -> None:
-        """Every timerFlushIntervalMs note what is true, and sync it once the commit log is on disk up to there."""
+        """Record a checkpoint every timerFlushIntervalMs, and sync it once the commit log is synced up to it."""
         if self._not_true():
             return
         if self._flush.is_due(now) and self._unsynced():

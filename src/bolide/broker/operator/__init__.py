@@ -1,1 +1,1 @@
-"""What operators ask of a broker: its state, its topics and groups, and messages by id, key or time."""
+"""Requests of operators: state of a broker, topics and groups, and messages by id, key or time."""

@@ -1,4 +1,4 @@
-"""Administration of policies (3006 to 3010), which are kept in config/acls.json (docs/protocol/acl.md 6)."""
+"""Create, update, delete and list policies (3006 to 3010), stored in config/acls.json (docs/protocol/acl.md 6)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AclAdminService(Table):
         ]
 
     def encode(self) -> bytes:
-        """config/acls.json; nothing where there never was a policy."""
+        """Encode config/acls.json; b"" if there never was a policy."""
         return self._acls.encode() if self._kept else b""
 
     def load(self, data: bytes) -> None:
@@ -73,7 +73,7 @@ class AclAdminService(Table):
         self._kept = True
 
     def dropped(self, user: str) -> None:
-        """A user was deleted: so are the policies."""
+        """Delete the policies of a deleted user."""
         if self._acls.drop(user):
             self._persist()
 
@@ -139,7 +139,7 @@ class AclAdminService(Table):
 
 
 def _user_of(subject: str | None) -> str:
-    """The user of `User:name`. Raises `Refused` for another kind of subject."""
+    """Return the user of `User:name`. Raises `Refused` for another kind of subject."""
     kind, _, name = (subject or "").partition(":")
     if kind.lower() != "user" or not name:
         raise Refused(codes.SYSTEM_ERROR, SYSTEM)

@@ -1,4 +1,4 @@
-"""The settings of a running broker: what is in force (26), and changes of what may change (25)."""
+"""Settings of a running broker: get all (26), update live settings (25)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqH
 
 
 class BrokerConfigService(Service):
-    """Shows the settings, and changes those that `update` accepts."""
+    """Returns the settings, and changes those that `update` accepts."""
 
     def __init__(
         self,
@@ -32,7 +32,8 @@ class BrokerConfigService(Service):
         update: Callable[[dict[str, str]], str | None],
         start: int,
     ) -> None:
-        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not."""
+        """`settings()` returns every setting in force as text; `update(keys)` changes some or returns the reason of a
+        failure."""
         self._options = options
         self._topics = topics
         self._settings = settings
@@ -40,7 +41,7 @@ class BrokerConfigService(Service):
         self._version = DataVersion(start, 0, 0)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
@@ -67,5 +68,5 @@ class BrokerConfigService(Service):
             return reply(make_response(command, codes.SYSTEM_ERROR, refusal))
         self._version.next(now)
         if "brokerPermission" in changes:
-            self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
+            self._topics.announce(now)  # name servers ignore a registration with an unchanged DataVersion
         return reply(make_response(command, codes.SUCCESS))

@@ -1,6 +1,6 @@
-"""How far groups have come: topic limits (202), a group's progress (208), all groups' (317), its place in time (303).
+"""Progress of groups: offsets of a topic (202), progress of a group (208), of all groups (317), and as time (303).
 
-AdminBrokerProcessor of 5.5.0. Queues are counted as the topic says, written to or not.
+AdminBrokerProcessor of 5.5.0. All configured queues of a topic are included, written or not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bolide.store.message_store import MessageStore
 
 
 class ConsumeStatsService(Service):
-    """Works out progress from the store's queues and the committed offsets."""
+    """Computes progress from the store's queues and the committed offsets."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ConsumeStatsService(Service):
         stats: TopicStatsService,
         address: Callable[[], str],
     ) -> None:
-        """`address()` is the `ip:port` under which clients reach this broker."""
+        """`address()` returns the `ip:port` of this broker for clients."""
         self._address = address
         self._broker_name = options.place.broker_name
         self._store = store
@@ -178,7 +178,7 @@ class ConsumeStatsService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryConsumeTimeSpanBody(spans))))
 
     def _reads(self, group: str, topic: str) -> bool:
-        """False when the group is at work, and not on this topic."""
+        """Return False if the group is connected and not subscribed to this topic."""
         connected = self._clients.consumer_group(group)
         return connected is None or not connected.subscriptions or topic in connected.subscriptions
 

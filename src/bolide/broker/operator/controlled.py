@@ -1,4 +1,5 @@
-"""What a broker under a controller answers: 1007 to an operator, 1008 to its controller (AdminBrokerProcessor.java)."""
+"""Requests to a broker in controller mode: 1007 from an operator, 1008 from its controller
+(AdminBrokerProcessor.java)."""
 
 from __future__ import annotations
 
@@ -21,16 +22,16 @@ from bolide.store.message_store import MessageStore
 
 
 class ControlledService(Service):
-    """Of one broker. `role` is read for each answer."""
+    """Serves the requests of one broker. `role` is read for each response."""
 
     def __init__(self, options: BrokerOptions, store: MessageStore, role: Role) -> None:
         self._options = options
         self._store = store
         self._role = role
         self.epochs: Callable[[], Epochs] | None = None
-        """The epochs of the log; None for a broker without a controller."""
+        """Returns the epochs of the log. None for a broker without a controller."""
         self.notified: Callable[[], None] | None = None
-        """Asks the controller who is the master."""
+        """Triggers a query to the controller for the master."""
 
     def routes(self) -> Routes:
         return [
@@ -50,7 +51,7 @@ class ControlledService(Service):
             remark = "this request only for controllerMode "  # with the blank of 5.5.0
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         entries = self.epochs().entries
-        # One too many where there is no epoch: in a slave that has nothing yet.
+        # There is one end too many without an epoch, on a slave with an empty log.
         ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]
         body = EpochEntryCache(
             self._options.place.broker_cluster_name,
@@ -64,7 +65,8 @@ class ControlledService(Service):
     def on_role_changed(
         self, channel: Channel, command: Command, header: NotifyBrokerRoleChangedRequestHeader, now: int
     ) -> Outcome:
-        """NOTIFY_BROKER_ROLE_CHANGED. Anyone may send it, so it is only a reason to ask the controller at once."""
+        """NOTIFY_BROKER_ROLE_CHANGED. Every client may send it, so it only triggers an immediate query to the
+        controller."""
         if self.notified is not None:
             self.notified()
         return reply(make_response(command, codes.SUCCESS))

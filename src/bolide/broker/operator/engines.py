@@ -1,7 +1,7 @@
-"""Requests about engines of RocketMQ that a broker may choose (AdminBrokerProcessor.java of 5.5.0).
+"""Requests about alternative storage engines of RocketMQ (AdminBrokerProcessor.java of 5.5.0).
 
-This broker has one of each: tables in JSON files and timers in a wheel of files. So it answers as a Java broker does
-that has chosen these, and refuses a change to another.
+This broker has one of each: tables in JSON files and timers in a wheel of files. It responds like a Java broker with
+these engines, and rejects a change.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bolide.remoting.request_routes import AtMaster, Kind, RawRoute, Route
 
 _TABLES: Final = ("topics", "subscriptionGroups", "consumerOffsets")
 """RocksDBConfigToJsonRequestHeader.ConfigType."""
-_OF_MASTER: Final = AtMaster(codes.SYSTEM_ERROR, "a slave learns its master's offsets from its master alone")
+_OF_MASTER: Final = AtMaster(codes.SYSTEM_ERROR, "a slave copies its master's offsets only from its master")
 
 
 class EngineService(Service):
-    """Of one broker."""
+    """Serves the requests of one broker."""
 
     def __init__(self, options: BrokerOptions) -> None:
         self._options = options
@@ -60,7 +60,7 @@ class EngineService(Service):
         return _yes(command, "export done.")
 
     def on_reset(self, channel: Channel, command: Command, header: ResetMasterFlushOffsetHeader, now: int) -> Outcome:
-        """RESET_MASTER_FLUSH_OFFSET: RocketMQ's master ignores it, too."""
+        """RESET_MASTER_FLUSH_OFFSET. Ignored, as by RocketMQ's master."""
         return _yes(command, None)
 
     def on_timers(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -1,8 +1,7 @@
-"""How far the pulls of a group are behind: GROUP_GET_FALL_SIZE and GROUP_GET_FALL_TIME of RocketMQ's
-BrokerStatsManager.
+"""Lag of the pulls of a group: GROUP_GET_FALL_SIZE and GROUP_GET_FALL_TIME of RocketMQ's BrokerStatsManager.
 
-RocketMQ stores both at each pull and writes them to its log every five minutes. Here they are computed from the pull
-offset when an operator asks, so a pull costs nothing and a group that stops pulling is seen to fall behind.
+RocketMQ stores both at each pull and logs them every five minutes. Here they are computed from the pull offset on
+request, so pulls have no cost, and the lag of a group that stops pulling is visible.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ TIME: Final = "GROUP_GET_FALL_TIME"
 
 
 class FallBehind:
-    """Computes both figures of a queue. A group that has pulled everything is 0 behind."""
+    """Computes both values of a queue. They are 0 for a group that has pulled all messages."""
 
     def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
         self._store = store

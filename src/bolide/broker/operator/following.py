@@ -1,8 +1,9 @@
-"""What a slave takes over of its master's tables (RocketMQ: SlaveSynchronize.java).
+"""Applies the master's tables on a slave (RocketMQ: SlaveSynchronize.java).
 
-Topics, groups, request modes and the timer's figures hold at once. Progress (offsets of consumers and transactions, of
-delays and of the timer) holds for a log that has everything it counts as done, so `take_progress` comes only when this
-broker's log, on disk, has what the master's had: progress ahead of it would lose messages once this broker is master.
+Topics, groups, request modes and the timer's metrics apply immediately. Progress (offsets of consumers and
+transactions, of delays and of the timer) is valid only for a log that contains everything it covers. So it is applied
+once this broker's log on disk has reached the master's end: progress ahead of the log would lose messages once this
+broker is master.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ T = TypeVar("T")
 
 
 class Following:
-    """The tables of one slave. Each method that gives an iterator does one step of its work for each of its values, so
-    that a long table holds up nothing else."""
+    """Tables of one slave. Methods that return an iterator do one step of work per value, so that a long table does not
+    block the loop."""
 
     def __init__(
         self,
@@ -42,15 +43,15 @@ class Following:
         timer: FollowedTimer,
         drop: Callable[[str], None],
     ) -> None:
-        """`drop` forgets the messages of a topic that the master deleted, and whatever names it."""
+        """`drop` deletes the messages of a topic that the master deleted, and references to it."""
         self.end_of: Callable[[str, int], int] = lambda topic, queue_id: 0
-        """Where a queue ends."""
+        """Returns the end of a queue."""
         self.drop_older: Callable[[str, int], None] = lambda topic, offset: None
-        """Forgets what of a topic was stored before this offset of the log."""
+        """Deletes messages of a topic stored before this offset of the log."""
         self.has_messages: Callable[[str], bool] = lambda topic: False
-        """True when messages of a topic are here."""
+        """Returns whether messages of a topic are stored here."""
         self.has_messages_after: Callable[[str, int], bool] = lambda topic, offset: False
-        """True when one of them ends after this offset of the log."""
+        """Returns whether one of them ends after this offset of the log."""
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -60,9 +61,10 @@ class Following:
         self._timer = timer
         self._drop = drop
         self.before_offsets: list[Callable[[], None]] = []
-        """Called before offsets are taken: what was consumed of a topic that is gone must not be kept with them."""
+        """Called before offsets are applied, so that offsets of a deleted topic are removed first."""
         self.left_out = 0
-        """Rows of the master that found no room here, as of the last time: maxTopics, maxGroups, maxConsumerOffsets."""
+        """Number of the master's rows that exceeded a limit in the last copy: maxTopics, maxGroups,
+        maxConsumerOffsets."""
 
     def take_topics(
         self,
@@ -71,9 +73,11 @@ class Following:
         known: Container[str],
         guessed: Container[str] = (),
     ) -> Iterator[None]:
-        """All topics of the master (21). `known` are those that were here before it was asked: what came since may have
-        come to the master, too, and its first messages with the log. The master made those in `guessed` from their
-        messages."""
+        """Apply all topics of the master (21).
+
+        `known`: topics that existed here before the request; later ones may also be new on the master, and their first
+        messages may arrive with the log. `guessed`: topics that the master inferred from messages.
+        """
         self.left_out = 0
         for some in _parts(rows.items()):
             self.left_out += self.topics.follow(
@@ -85,11 +89,11 @@ class Following:
             yield
 
     def take_deletions(self, marks: Mapping[str, Any], gone: Container[str], asked_at: int) -> Iterator[None]:
-        """Where the master's log ended when it deleted topics (21): this log must reach there. The master does not have
-        those of `gone` again; this log ended at `asked_at` when it was asked. Messages of them before that waited for
-        their time or their transaction when the topic was deleted.
+        """Apply the master's topic deletions (21), given as end offsets of its log, which this log must have reached.
 
-        Raises `FileFailed`; those before are done then.
+        `gone`: topics that the master has not recreated. `asked_at`: end of this log at the request. Their earlier
+        messages were waiting for a delay or a transaction when the topic was deleted. Raises `FileFailed`; earlier
+        topics of the list are then processed.
         """
         self.left_out = 0
         for topic, offset in marks.items():
@@ -101,7 +105,8 @@ class Following:
     def take_groups(
         self, rows: Mapping[str, Any], forbidden: Mapping[str, Any] | None, version: Mapping[str, Any]
     ) -> Iterator[None]:
-        """All consumer groups of the master (201); `forbidden` is what its groups may not read, None from 4.9."""
+        """Apply all consumer groups of the master (201). `forbidden`: their forbidden topics, None from a 4.9
+        master."""
         self.left_out = 0
         for some in _parts(rows.items()):
             self.left_out += self.groups.follow(
@@ -121,11 +126,11 @@ class Following:
         self._assignments.follow(answer)
 
     def take_figures(self, answer: dict[str, Any]) -> None:
-        """How many messages wait in the master's timer (61)."""
+        """Apply the number of messages in the master's timer (61)."""
         self._figures.follow(answer)
 
     def take_offsets(self, answer: Mapping[str, Any]) -> Iterator[None]:
-        """How far groups have come (43)."""
+        """Apply the committed offsets of groups (43)."""
         self.left_out = 0
         for forget in self.before_offsets:
             forget()
@@ -138,26 +143,26 @@ class Following:
         self.offsets.followed(answer.get("dataVersion") or {})
 
     def take_back(self, answer: Mapping[str, Any], now: int, transactions: bool = False) -> None:
-        """Of a master that returns: how far groups have come at a slave meanwhile (43); with `transactions` half
-        messages, too."""
+        """On a returning master: adopt the offsets that groups committed on a slave in the meantime (43), with
+        `transactions` also of half messages."""
         table = {str(key): offsets_of(queues) for key, queues in (answer.get("offsetTable") or {}).items()}
         self.offsets.take_back(table, answer.get("dataVersion") or {}, self.end_of, now, transactions)
 
     def take_back_delays(self, answer: bytes) -> None:
-        """Of a master that returns: what a slave delivered meanwhile (45)."""
+        """On a returning master: adopt the progress of delays on a slave in the meantime (45)."""
         self._delay.take_back(answer)
 
     def take_delays(self, answer: bytes) -> None:
-        """How far delays are delivered (45)."""
+        """Apply the progress of delays (45)."""
         self._delay.follow(answer)
 
     def take_timer(self, told: TimerCheckpoint) -> None:
-        """How far the timer is (60)."""
+        """Apply the progress of the timer (60)."""
         self._timer.follow(told.read_time, told.queue_offset)
 
 
 def _parts(rows: Iterable[T]) -> Iterator[list[T]]:
-    """The rows, as many at once as take a few milliseconds."""
+    """Yield the rows in batches that take a few milliseconds."""
     left = iter(rows)
     while part := list(islice(left, ROWS_AT_ONCE)):
         yield part

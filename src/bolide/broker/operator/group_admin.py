@@ -1,6 +1,5 @@
-"""Administration of consumer groups: create or change (200, 225), list (201), one (352), delete (207), keep one from a
-topic (353); who is connected to a group (203, 204, 328) and who consumes a topic (300, 343, 345): AdminBrokerProcessor.
-"""
+"""Manage consumer groups: create or update (200, 225), list (201), get (352), delete (207), forbid a topic (353). Query
+connections of a group (203, 204, 328) and consumers of a topic (300, 343, 345): AdminBrokerProcessor."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 
 class GroupAdminService(Service):
-    """Changes and shows consumer groups."""
+    """Updates and returns consumer groups."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class GroupAdminService(Service):
         address: Callable[[], str],
         stats: BrokerStats,
     ) -> None:
-        """`address()` is the `ip:port` under which clients reach this broker."""
+        """`address()` returns the `ip:port` of this broker for clients."""
         self._options = options
         self._address = address
         self._stats = stats
@@ -177,12 +176,12 @@ class GroupAdminService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """All of a list or, when one of them cannot be, none."""
+        """Create all groups of the list, or none if one is invalid."""
         self._put(listed_configs(command, "groupConfigList"), now)
         return reply(make_response(command, codes.SUCCESS))
 
     def _put(self, listed: list[dict[str, Any]], now: int) -> None:
-        """Store these groups, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        """Store these groups after applying their attribute changes. Raises `Refused` before the first is stored."""
         configs = [SubscriptionGroupConfig.from_json("", fields) for fields in listed]
         for config in configs:
             refusal = group_refusal(config.group_name)
@@ -209,11 +208,11 @@ class GroupAdminService(Service):
     def on_all(
         self, channel: Channel, command: Command, header: GetAllSubscriptionGroupRequestHeader, now: int
     ) -> Outcome:
-        """All groups; for a 5.x asker who names a place in the list, those from there on."""
+        """Return all groups, or a page if a 5.x client requests one."""
         groups = self._groups
         version = groups.data_version.to_json()
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
-        forbidden = groups.forbidden  # of groups that do not exist, too
+        forbidden = groups.forbidden  # also of groups that do not exist
         if header.group_seq is not None:
             last = not names or names[-1] == max(groups.table)
             shown = set(names)
@@ -232,7 +231,7 @@ class GroupAdminService(Service):
     def on_one(
         self, channel: Channel, command: Command, header: GetSubscriptionGroupConfigRequestHeader, now: int
     ) -> Outcome:
-        """As in Java, asking for a group makes it where groups are made by themselves."""
+        """As in Java, a query creates the group if groups are created automatically."""
         config = self._groups.find(header.group, now)
         if config is None:
             return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker"))

@@ -1,5 +1,4 @@
-"""What an operator asks of a running broker: runtime info (28), queue units (321), files (27, 329),
-replication (907).
+"""Queries about a running broker: runtime info (28), queue units (321), files (27, 329), replication (907).
 
 Keys and units of runtime info: docs/protocol/remoting.md 12, as mqadmin's clusterList and brokerStatus read them.
 """
@@ -45,11 +44,11 @@ POOLS: Final[dict[str, tuple[frozenset[int], int]]] = {
     "ack": (frozenset(), 100_000),
     "EndTransaction": (frozenset({codes.END_TRANSACTION}), 100_000),
 }
-"""Java's pools of threads: what each serves, and how much may wait for it there. Here one loop serves all."""
+"""Java's thread pools, with their request codes and queue capacities. Here one loop serves all requests."""
 
 
 class MachineUse(Struct, frozen=True):
-    """What the broker's process and its store use of the machine."""
+    """Resource use of the broker's process and its store."""
 
     disk_bytes: int
     """Size of the disk that holds the store."""
@@ -59,7 +58,7 @@ class MachineUse(Struct, frozen=True):
 
 
 class InspectService(Service):
-    """Answers questions about this broker."""
+    """Serves queries about this broker."""
 
     def __init__(
         self,
@@ -82,12 +81,12 @@ class InspectService(Service):
         self._filters = filters
         self._role = delay.role
         self.replicas: Replicas = NoReplicas()
-        """Tells of replication, once there is some."""
+        """State of replication, once it has started."""
         self.waiting: WhatWaits = NothingWaits()
-        """Tells what waits in the loop, once there is one."""
+        """Pending work of the loop, once it has started."""
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
@@ -118,7 +117,7 @@ class InspectService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
 
     def runtime_info(self, now: int) -> dict[str, str]:
-        """Every figure as text, under Java's keys; those of the loop and the process are Bolide's own."""
+        """Return every value as text, under Java's keys. Keys of the loop and the process are extensions of Bolide."""
         return {
             **self._of_broker(now),
             **self._of_traffic(now),
@@ -193,8 +192,8 @@ class InspectService(Service):
         }
 
     def _of_waiting(self, now: int) -> dict[str, str]:
-        """Requests that wait for their turn, under the names of Java's pools; POP is not served, so nothing waits to be
-        acknowledged."""
+        """Return the requests that wait for a turn, under the names of Java's pools. The queue of acknowledgements is
+        empty, because POP is not supported."""
         told: dict[str, str] = {}
         for name, (asked, capacity) in POOLS.items():
             count, first = self.waiting.for_turn(asked)
@@ -230,7 +229,7 @@ class InspectService(Service):
         }
 
     def _state(self) -> str:
-        """`serves`, `follows` of a slave, or why the store takes nothing."""
+        """Return `serves`, `follows` on a slave, or why the store rejects messages."""
         store = self._store
         if not store.writable():
             return f"refuses: {store.failure or store.flags.describe()}"
@@ -255,7 +254,7 @@ class InspectService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
     def _tell_group(self, group: str, topic: str, body: QueryConsumeQueueResponseBody) -> None:
-        """What a group subscribes to, and its expression if it filters by one."""
+        """Add the subscription of a group, and its filter expression if it has one."""
         body.subscription_data = self._clients.subscription(group, topic)
         if body.subscription_data is None:
             body.filter_data = f"{group}@{topic} is not online!"
@@ -264,7 +263,7 @@ class InspectService(Service):
         body.filter_data = "null" if data is None else encode_body(self._filters.entry(data)).decode()
 
     def on_ha_status(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """As 5.x answers: a master tells of its slaves, a slave of its link to the master."""
+        """Respond as 5.x does: a master returns its slaves, a slave the connection to its master."""
         master = self._role.may_write
         link = self.replicas.link(now)
         client: dict[str, object] = {
@@ -290,7 +289,8 @@ class InspectService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def on_clean_queues(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """Queue files follow the log by themselves; where that failed, this tries again and says why it fails."""
+        """Delete expired queue files. This normally happens automatically; after a failure it retries and returns the
+        reason."""
         problem = self._store.maintenance.clean_derived()
         if problem:
             return reply(make_response(command, codes.SYSTEM_ERROR, problem))
@@ -298,7 +298,7 @@ class InspectService(Service):
 
 
 def byte_count(size: int) -> str:
-    """Bytes as MixAll.humanReadableByteCount writes them: 1.5 KiB."""
+    """Format bytes like MixAll.humanReadableByteCount: 1.5 KiB."""
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, 6)
@@ -306,12 +306,12 @@ def byte_count(size: int) -> str:
 
 
 def _rates(of_windows: list[float]) -> str:
-    """Java's three windows: 10 seconds, one minute, ten minutes."""
+    """Format rates for Java's three windows: 10 seconds, one minute, ten minutes."""
     return " ".join(f"{rate:.2f}" for rate in of_windows)
 
 
 def _percent(ratio: float) -> str:
-    """A ratio as Java tells one of disks: in full percent, rounded up."""
+    """Format a disk ratio like Java: in full percent, rounded up."""
     return f"{math.ceil(ratio * 100) / 100:.2f}"
 
 

@@ -19,11 +19,11 @@ from bolide.store.message_store import MessageStore
 
 ROUND_MS: Final = 10_000
 QUEUES_AT_ONCE: Final = 500
-"""Queues checked in one step."""
+"""Number of queues checked in one step."""
 READS_AT_ONCE: Final = 50
-"""Messages read in one step: below a millisecond."""
+"""Number of messages read in one step: less than a millisecond."""
 TRIES: Final = 3
-"""Loads of one step. What has left memory again by then has no age until the next round."""
+"""Maximum loads per step. Records that have left memory again have no age until the next round."""
 
 
 class Oldest(NamedTuple):
@@ -52,7 +52,7 @@ class LagTimes(Service):
         self._offsets = offsets
         self._effects = effects
         self._found: Ages = {}
-        """Of the last whole round."""
+        """Ages of the last complete round."""
         self._round: Ages = {}
         self._rows: Iterator[_Row | None] | None = None
         self._missed: list[_Row] = []
@@ -90,7 +90,7 @@ class LagTimes(Service):
         self._read(rows)
 
     def _next_rows(self) -> list[_Row]:
-        """Return the next queues to read; the round is over when there are none."""
+        """Return the next queues to read; empty at the end of the round."""
         rows: list[_Row] = []
         if self._rows is None:
             return rows
@@ -132,7 +132,7 @@ class LagTimes(Service):
             try:
                 stored = self._store.store_time_at(row.topic, row.queue_id, row.queue_offset)
             except (ColdRead, FileFailed):
-                pass  # `end` returns what is not in memory; a request that needs the record reports the disk
+                pass  # `end` returns the missing extents; other requests for the record report disk errors
             finally:
                 cold = reads.end()
             if cold:

@@ -1,5 +1,4 @@
-"""What the brokers of a set tell each other: 905 of a name server in plain mode, 906 of each other
-(AdminBrokerProcessor.java)."""
+"""Notifications between brokers of a set: 905 from a name server, 906 from each other (AdminBrokerProcessor.java)."""
 
 from __future__ import annotations
 
@@ -20,29 +19,30 @@ from bolide.store.message_store import MessageStore
 
 
 class BrokerPlace(Protocol):
-    """Where a broker is reached."""
+    """Addresses of a broker."""
 
     @property
     def address(self) -> str:
-        """By clients."""
+        """Address for clients."""
 
     @property
     def ha_address(self) -> str:
-        """By slaves that follow its log."""
+        """Address for slaves that replicate its log."""
 
 
 class MembersService(Service):
-    """Of one broker; the node says what it has."""
+    """Serves the requests of one broker. The node sets its attributes."""
 
     def __init__(self, store: MessageStore, role: Role) -> None:
         self._role = role
         self._began_at = int(store.end_offset)
         self.notified: Callable[[], None] | None = None
-        """Asks a name server who is in the set; None for a broker that is never an acting master."""
+        """Triggers a query to a name server for the members of the set. None for a broker that is never an acting
+        master."""
         self.log_told: Callable[[str], None] | None = None
-        """Takes the address of a master's log; None for a broker that follows nobody, or by its controller's word."""
+        """Called with the address of a master's log. None for a broker that never replicates, or has a controller."""
         self.place: BrokerPlace | None = None
-        """Of a master whose log is served: where it is."""
+        """Addresses of a master that serves its log, else None."""
 
     def routes(self) -> Routes:
         return [
@@ -67,16 +67,17 @@ class MembersService(Service):
     def on_least_changed(
         self, channel: Channel, command: Command, header: NotifyMinBrokerIdChangeRequestHeader, now: int
     ) -> Outcome:
-        """NOTIFY_MIN_BROKER_ID_CHANGE. Anyone may send it, so it is only a reason to ask a name server at once."""
+        """NOTIFY_MIN_BROKER_ID_CHANGE. Every client may send it, so it only triggers an immediate query to a name
+        server."""
         if self.notified is not None:
             self.notified()
         return reply(make_response(command, codes.SUCCESS))
 
     def on_exchange(self, channel: Channel, command: Command, header: ExchangeHAInfoRequestHeader, now: int) -> Outcome:
-        """EXCHANGE_BROKER_HA_INFO: a master says where it is, before name servers know it, or is asked for that."""
+        """EXCHANGE_BROKER_HA_INFO. A master sends its address before name servers have it, or returns it on request."""
         answer = ExchangeHAInfoResponseHeader()
         if header.master_ha_address:
-            # Its tables are copied once name servers know it: until then it may take over what is here.
+            # The tables are copied once name servers list the master: until then it may copy tables from this broker.
             if self.log_told is not None and not self._role.may_write:
                 self.log_told(header.master_ha_address)
         elif self.place is not None and self._role.may_write:

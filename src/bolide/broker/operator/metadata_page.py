@@ -1,7 +1,7 @@
-"""A page of a table of topics or groups: 5.x slaves and tools fetch long tables in parts.
+"""Pages of a table of topics or groups: 5.x slaves and tools fetch long tables in parts.
 
-RocketMQ's TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable: names in order, from a
-position on, up to a maximum. A request with another DataVersion than the broker's gets the first page.
+RocketMQ's TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable: sorted names from a
+position, up to a maximum. A request with a DataVersion other than the broker's gets the first page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def page(
     begin: int | None,
     most: int | None,
 ) -> list[str]:
-    """The names to answer with; all of them when nothing of a page is asked for (4.9 does not know pages)."""
+    """Return the names of the page, or all names if no page is requested (4.9 does not support pages)."""
     tables = options.tables
     if not tables.enable_split_metadata or (asked_version is None and begin is None and most is None):
         return list(table)
@@ -32,7 +32,7 @@ def page(
 
 
 def same_version(text: str, version: Mapping[str, object]) -> bool:
-    """Whether a DataVersion in JSON is this one. What cannot be read is another."""
+    """Return whether a DataVersion in JSON equals this one. An unreadable one does not."""
     try:
         asked: Any = parse_lenient(text.encode())
     except BodyError:

@@ -26,7 +26,7 @@ TAG_INDEX: Final = "T"
 
 
 class QueryService(Service):
-    """Serves the two reads that go past the queues."""
+    """Serves the two reads that bypass the queues."""
 
     def __init__(self, options: BrokerOptions, store: MessageStore) -> None:
         self._store = store
@@ -85,7 +85,7 @@ class QueryService(Service):
 
 
 def _may_read(command: Command, topic: str, stored: bytes) -> bool:
-    """Check a record of another topic: its key has the same hash. The gate checked the topic of the request."""
+    """Check a record of another topic whose key has the same hash. The authorizer checked only the requested topic."""
     if command.permit is None:
         return True
     record = decode_record(stored, 0)

@@ -1,7 +1,7 @@
-"""Questions passed on to a consumer: its running info (307), consuming one message at once (309), its offsets (223).
+"""Requests forwarded to a consumer: its running info (307), direct consumption of one message (309), its offsets (223).
 
-The broker only finds the client's channel, forwards the request and returns the client's answer as it came, body
-untouched (RocketMQ's Broker2Client and AdminBrokerProcessor.callConsumer).
+The broker only finds the client's channel, forwards the request and returns the client's response unchanged (RocketMQ's
+Broker2Client and AdminBrokerProcessor.callConsumer).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from bolide.store.message_store import MessageStore
 
 ANSWER_TIMEOUT_MS: Final = 10_000
 STATUS_SINCE: Final = 28
-"""Clients before V3_0_7_SNAPSHOT do not tell their offsets."""
+"""Clients before V3_0_7_SNAPSHOT do not return their offsets."""
 RUNNING_INFO_SINCE: Final = 59
-"""Clients before V3_1_8_SNAPSHOT do not know the question."""
+"""Clients before V3_1_8_SNAPSHOT do not support the request."""
 
 
 class RelayService(Service):
-    """Forwards administrative questions to consumers."""
+    """Forwards administrative requests to consumers."""
 
     def __init__(
         self, broker_name: str, clients: Clients, store: MessageStore, topics: TopicTable, groups: GroupTable
@@ -102,7 +102,7 @@ class RelayService(Service):
     def on_consumer_status(
         self, channel: Channel, command: Command, header: GetConsumerStatusRequestHeader, now: int
     ) -> Outcome:
-        """Asks the clients of the group one after the other; those that do not answer are left out."""
+        """Query the clients of the group in turn. Clients that do not respond are omitted."""
         group = self._clients.consumer_group(header.group)
         if group is None or not group.clients:
             remark = f"No Any Consumer online in the consumer group: [{header.group}]"
@@ -163,7 +163,7 @@ class RelayService(Service):
 
 
 def _offset_of(message_id: str) -> int | None:
-    """The physical offset inside a server's message id, which ends with it in hex."""
+    """Return the physical offset in a server's message id, which ends with it in hex."""
     try:
         return int(message_id[-16:], 16) if len(message_id) in (32, 56) else None
     except ValueError:

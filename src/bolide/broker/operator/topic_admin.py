@@ -42,14 +42,14 @@ class Picks(Protocol):
     """The plug-ins that attributes of topics name."""
 
     def make(self, attributes: dict[str, str]) -> None:
-        """Have everything ready that these attributes name. Raises `Refused` 1 with the known names."""
+        """Create the plug-ins that these attributes name. Raises `Refused` 1 with the known names."""
 
     def changed(self) -> None:
-        """The table of topics changed."""
+        """Called when the table of topics has changed."""
 
 
 class TopicAdminService(Service):
-    """Changes and shows the table of topics."""
+    """Updates and returns the table of topics."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class TopicAdminService(Service):
         picks: Picks | None = None,
         forget: Sequence[Callable[[str], None]] = (),
     ) -> None:
-        """`forget` is called with the name of each topic that was deleted."""
+        """`forget` is called with the name of each deleted topic."""
         self._options = options
         self._store = store
         self._topics = topics
@@ -127,7 +127,7 @@ class TopicAdminService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """All of a list or, when one of them cannot be, none. Attributes have their sign before the key, as in 17."""
+        """Create all topics of the list, or none if one is invalid. Attribute keys have a sign as prefix, as in 17."""
         configs = [TopicConfig.from_json("", fields) for fields in listed_configs(command, "topicConfigList")]
         for config in configs:
             self._check(config)
@@ -135,7 +135,7 @@ class TopicAdminService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def _check(self, config: TopicConfig) -> None:
-        """Raise `Refused` 29 for what no topic can be."""
+        """Raise `Refused` 29 for an invalid topic."""
         refusal = topic_refusal(config.topic_name)
         if refusal is not None:
             raise Refused(codes.INVALID_PARAMETER, refusal)
@@ -152,7 +152,7 @@ class TopicAdminService(Service):
             raise Refused(codes.INVALID_PARAMETER, text)
 
     def _put(self, configs: list[TopicConfig], now: int) -> None:
-        """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        """Store these topics after applying their attribute changes. Raises `Refused` before the first is stored."""
         for config in configs:
             known = self._topics.get(config.topic_name)
             if (
@@ -173,12 +173,11 @@ class TopicAdminService(Service):
             self._picks.changed()
 
     def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
-        """All topics; for a 5.x asker who names a place in the list, those from there on.
+        """Return all topics, or a page if a 5.x client requests one.
 
-        A slave of Bolide asks, by a field of its own, where the log ended when topics were deleted: one that was made
-        again it may see only before and after, and one that is gone it may never have seen at this broker. It is also
-        told of which topics the number of queues is a guess. Java's broker does not tell that, and its slaves do not
-        ask.
+        A slave of Bolide requests, by an additional field, the end offsets of the log at which topics were deleted: it
+        may see a recreated topic only before and after, and may never have seen a deleted one. The response also lists
+        the topics with an inferred number of queues. Java's broker returns neither, and its slaves do not request it.
         """
         version = self._topics.data_version.to_json()
         names = page(
@@ -217,13 +216,13 @@ class TopicAdminService(Service):
         if self._topics.is_system(topic):
             remark = f"The topic[{topic}] is conflict with system topic."
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
-        self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
+        self._store.delete_topic(topic)  # first, so that no queue is deleted if its tombstone cannot be written
         self._topics.delete(topic, now)
         self._forget_all(topic, now)
         return reply(make_response(command, codes.SUCCESS))
 
     def on_clean_unused(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """Delete the queues of topics that the table does not have, so that nobody can read them; light ones stay."""
+        """Delete the queues of topics that are not in the table, so that they cannot be read. Light queues are kept."""
         for topic in self._store.queues.topics():
             if self._topics.get(topic) is None and not self._topics.is_system(topic) and not is_lmq(topic):
                 self._store.delete_topic(topic)
@@ -231,7 +230,7 @@ class TopicAdminService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def drop(self, topic: str, now: int) -> None:
-        """The master of this slave has deleted a topic, which the table lacks already."""
+        """Delete the messages of a topic that the master of this slave has deleted. The table already lacks it."""
         self._store.delete_topic(topic)
         self._forget_all(topic, now)
 

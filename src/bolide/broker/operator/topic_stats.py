@@ -1,7 +1,7 @@
-"""VIEW_BROKER_STATS_DATA (315): what topics took and groups got over the last minute, hour and day.
+"""VIEW_BROKER_STATS_DATA (315): traffic of topics and groups over the last minute, hour and day.
 
-RocketMQ's StatsItem: one look at each counter every 10 s, 10 min and hour; a span is from its oldest look until now.
-The counters are raised on the hot path (`broker.core.stats.Tally`), everything else happens here.
+RocketMQ's StatsItem: each counter is sampled every 10 s, 10 min and hour. A span is the difference from its oldest
+sample until now. The counters are incremented on the hot path (`broker.core.stats.Tally`); all other work is done here.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from bolide.remoting.request_routes import DiskReads, Kind, Route
 MINUTE, HOUR, DAY = range(3)
 PERIODS_MS: Final = (10_000, 600_000, 3_600_000)
 LOOKS: Final = (6, 6, 24)
-"""Looks kept for each span; with the present value they make a minute, an hour, a day."""
+"""Number of samples per span; with the current value they cover a minute, an hour, a day."""
 
 Look = tuple[int, int, int, int, int]
 """Time (ms since the epoch), messages, bytes, calls, ms."""
 MESSAGES, SIZE, TOOK = 1, 2, 4
-"""The fields of a look that statistics add up."""
+"""Fields of a sample that statistics add up."""
 
 
 class Looks:
-    """The looks at one counter, for each span."""
+    """Samples of one counter, by span."""
 
     def __init__(self, now: int) -> None:
-        # As in Java, a counter begins one period before its first look, with nothing.
+        # As in Java, a counter starts at 0, one period before its first sample.
         self.spans: list[deque[Look]] = [
             deque([(now - period, 0, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
         ]
 
 
 class TopicStatsService(Service):
-    """Looks at the counters in time, and answers for them."""
+    """Samples the counters and serves their statistics."""
 
     def __init__(self, options: BrokerOptions, stats: BrokerStats, falls: FallBehind, now: int) -> None:
         self._cluster = options.place.broker_cluster_name
@@ -99,7 +99,7 @@ class TopicStatsService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(BrokerStatsData(minute, hour, day))))
 
     def tps(self, name: str, key: str, now: int) -> float:
-        """What a counter grew by in a second, over the last minute; 0 for one that does not exist."""
+        """Return the growth of a counter per second over the last minute, or 0 if it does not exist."""
         table, field = self._tables[name]
         tally = table.get(key)
         if tally is None:
@@ -113,7 +113,7 @@ class TopicStatsService(Service):
         return min(self._next)
 
     def tick(self, now: int, budget: int) -> None:
-        """Look at every counter; what did not move for a day is forgotten."""
+        """Sample every counter. Counters that have not changed for a day are removed."""
         due = [span for span in (MINUTE, HOUR, DAY) if now >= self._next[span]]
         for span in due:
             self._next[span] = now + PERIODS_MS[span]
@@ -147,7 +147,7 @@ def look(tally: Tally, now: int) -> Look:
 
 
 def is_idle(looks: deque[Look]) -> bool:
-    """True when a whole day of looks saw the same."""
+    """Return whether the counter has not changed for a whole day."""
     return len(looks) == looks.maxlen and looks[0][3] == looks[-1][3]
 
 

@@ -1,4 +1,4 @@
-"""Administration of users (3001 to 3005), who are kept in config/users.json (docs/protocol/acl.md 6)."""
+"""Create, update, delete and list users (3001 to 3005), stored in config/users.json (docs/protocol/acl.md 6)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class UserAdminService(Table):
         ]
 
     def make_missing(self) -> bool:
-        """Make the users that the settings name where they are missing; True when the file must be written."""
+        """Create missing users of the settings. Return whether the file must be written."""
         if not self._options.access.authentication_enabled:
             return False
         made = self._users.make_missing((self._options.access.first_user, self._options.access.inner_credentials))
@@ -74,7 +74,7 @@ class UserAdminService(Table):
         return made
 
     def encode(self) -> bytes:
-        """config/users.json; nothing where there never was a user."""
+        """Encode config/users.json; b"" if there never was a user."""
         return self._users.encode() if self._kept else b""
 
     def load(self, data: bytes) -> None:
@@ -147,7 +147,7 @@ class UserAdminService(Table):
         return name
 
     def _by_another(self, command: Command) -> bool:
-        """True when the one who signed the request is not a Super user."""
+        """Return whether the signer of the request is not a super user."""
         user = self._users.get(command.ext().get(ACCESS_KEY, ""))
         return user is None or not user.is_super
 
@@ -162,6 +162,6 @@ class UserAdminService(Table):
 
 
 def check_on(options: BrokerOptions) -> None:
-    """Raise `Refused` where nobody has to say who they are: anyone could make users, and read passwords."""
+    """Raise `Refused` if authentication is disabled: every client could create users and read passwords."""
     if not options.access.authentication_enabled:
         raise Refused(codes.SYSTEM_ERROR, OFF)

@@ -1,1 +1,1 @@
-"""The trip of a message from the log to its consumer, and pulls that wait for one."""
+"""The path of a message from the log to its consumer, and held pulls."""

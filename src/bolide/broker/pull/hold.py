@@ -1,7 +1,8 @@
-"""Held pulls: a table of who waits at which queue, and for what. It decides who is to run again; it runs nothing.
+"""Table of held pulls by queue. It selects the pulls to run again; it does not run them.
 
-RocketMQ's PullRequestHoldService (docs/protocol/behaviour.md 1), with one difference: an arrival wakes at
-once, in the turn that stored it. The sweep stays as a safety net, and for pulls whose filter did not match the arrival.
+RocketMQ's PullRequestHoldService (docs/protocol/behaviour.md 1), with one difference: an arrival wakes pulls
+immediately, in the turn that stored it. The sweep remains as a safety net, and for pulls whose filter did not match the
+arrival.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from bolide.store.background.arrival import Arrival
 
 MAX_HELD_PER_CHANNEL: Final = 20_000
 LOOKS: Final = 100_000
-"""Most filter checks of held pulls that the records of one turn may cause: some 20 ms."""
+"""Maximum number of filter checks of held pulls per turn: about 20 ms."""
 GONE_AT_LEAST: Final = 1_000
-"""Pulls of closed connections are cleared out when they are so many, and more than those that wait."""
+"""Minimum number of pulls of closed connections before they are removed; they must also outnumber the held ones."""
 LATE_AT_ONCE: Final = 2_000
-"""Pulls that have reached their deadline are taken out so many at a time."""
+"""Maximum number of expired pulls removed in one call."""
 
 
 @final
 class HoldTable:
-    """Pulls parked by (topic, queue). Every method that takes pulls out returns them in the order they came."""
+    """Pulls held by (topic, queue). Methods that remove pulls return them in the order of arrival."""
 
     def __init__(self, limit: int) -> None:
         self.count: int = 0
@@ -34,14 +35,15 @@ class HoldTable:
         self._deadlines: list[tuple[int, int, HeldPull]] = []
         self._serial: int = 0
         self._gone: int = 0
-        """Pulls of closed connections among `_topics`, at most; they wait no more, and are cleared out together."""
+        """Maximum number of pulls of closed connections in `_topics`. They are not held, and are removed together."""
 
     def configure(self, limit: int) -> None:
-        """Hold at most this many from now on."""
+        """Set the maximum number of held pulls."""
         self._limit = limit
 
     def park(self, held: HeldPull) -> bool:
-        """Keep this pull; False when the table, or its channel's share of it, is full: answer it now instead."""
+        """Hold a pull. Return False if the limit of the table or of its channel is reached: then respond
+        immediately."""
         if self.count >= self._limit or held.channel.held >= MAX_HELD_PER_CHANNEL:
             return False
         queues = self._topics.get(held.topic)
@@ -66,9 +68,9 @@ class HoldTable:
         return True
 
     def arrived(self, arrivals: list[Arrival]) -> list[HeldPull]:
-        """Take out the pulls these records wake: newer than the pull's offset and passing its filter.
+        """Remove and return the pulls that these records wake: records past the pull's offset that pass its filter.
 
-        Beyond the budget the rest is woken unchecked; those pulls apply their filter themselves.
+        If the budget is exceeded, the rest is woken unchecked; those pulls apply their filter themselves.
         """
         woken: list[HeldPull] = []
         if self.count == 0:
@@ -96,7 +98,7 @@ class HoldTable:
         return woken
 
     def expired(self, now: int) -> list[HeldPull]:
-        """Take out the pulls whose deadline has come."""
+        """Remove and return the pulls whose deadline has passed."""
         late: list[HeldPull] = []
         while self._deadlines and self._deadlines[0][0] <= now and len(late) < LATE_AT_ONCE:
             held = heapq.heappop(self._deadlines)[2]
@@ -108,15 +110,15 @@ class HoldTable:
         return late
 
     def next_deadline(self) -> int | None:
-        """When `expired` has something to give (ms since epoch), or None."""
+        """Return when `expired` will have a result (ms since epoch), or None."""
         while self._deadlines and not self._deadlines[0][2].waiting:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
     def behind(self, max_offset: Callable[[str, int], int]) -> list[HeldPull]:
-        """The sweep: take out every pull whose queue has grown past it, whether or not its filter matched.
+        """Remove and return held pulls whose queue has grown past their offset, even if the filter did not match.
 
-        What closed connections left is cleared out on the way: nothing may ever arrive in its queue.
+        Also drop pulls of closed connections, which no append may ever wake.
         """
         found: list[HeldPull] = []
         gone = self._gone > 0
@@ -141,7 +143,7 @@ class HoldTable:
         return found
 
     def release(self, topic: str, queue_id: int) -> list[HeldPull]:
-        """Take out everything held on one queue, whatever it waits for."""
+        """Remove and return all pulls held on one queue."""
         queues = self._topics.get(topic)
         if queues is None:
             return []
@@ -151,7 +153,7 @@ class HoldTable:
         return found
 
     def drop(self, channel: Channel) -> None:
-        """Forget the pulls of a connection that is gone: as many steps as it has pulls, whatever else is held."""
+        """Remove the pulls of a closed connection. The cost depends only on the number of its pulls."""
         mine = list(channel.pulls)
         for held in mine:
             self._out(held)
@@ -169,14 +171,14 @@ class HoldTable:
         self.count -= 1
 
     def _clear(self, places: Iterable[tuple[str, int]]) -> None:
-        """Drop from these queues the pulls that no longer wait, all at once: one queue may have many."""
+        """Remove pulls that are no longer held from these queues, in one pass, because one queue may have many."""
         for topic, queue_id in places:
             queues = self._topics[topic]
             queues[queue_id] = [held for held in queues[queue_id] if held.waiting]
 
 
 def wanted(held: HeldPull, arrival: Arrival) -> bool:
-    """True when the record passes the pull's filter: tags by hash, then the expression on its properties."""
+    """Return whether the record passes the pull's filter: tags by hash, then the expression on its properties."""
     codes = held.tag_codes
     if codes is not None and arrival.tags_code not in codes:
         return False

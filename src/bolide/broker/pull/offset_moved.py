@@ -1,8 +1,7 @@
-"""OFFSET_MOVED_EVENT: a message for monitoring about each pull that was answered with another offset (code 21).
+"""OFFSET_MOVED_EVENT: a message for monitoring about each pull whose response has a corrected offset (code 21).
 
-RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only writes a line to its log. Here the
-event is stored, once for the same pull within a minute: a client that asks for a wrong offset again and again must not
-fill the log.
+RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only logs a line. Here the event is stored,
+once per minute for the same pull, so that a client that repeats a wrong offset does not fill the log.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ class OffsetMovedEvents:
 
     @property
     def remembered(self) -> int:
-        """Events of the last minute."""
+        """Number of events in the last minute."""
         return len(self._told)
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed and took events of that turn with it: each may be stored again."""
+        """Called after a failed write, which may have discarded events: each may be stored again."""
         self._told.clear()
 
     def note(self, group: str, topic: str, queue_id: int, *, asked: int, given: int, now: int) -> None:
-        """A group asked for an offset of a queue and was given another one. A store that takes nothing is no error."""
+        """Store an event for a corrected offset. Ignores a store that rejects it."""
         if not self._enabled:
             return
         key = (group, topic, queue_id, asked, given)
@@ -61,13 +60,13 @@ class OffsetMovedEvents:
             body = encode_body(event)
             self._writer.put(BrokerMessage(OFFSET_MOVED_EVENT, _TOPIC_BYTES, 0, body, properties, now, host), now)
         except BolideError:
-            return  # the pull is answered all the same, as in Java
+            return  # the pull gets its response anyway, as in Java
         self._forget(now)
         self._told.pop(key, None)
         self._told[key] = now
 
     def _forget(self, now: int) -> None:
-        """Drop what may be told again: the oldest are the first."""
+        """Remove events that may be stored again, oldest first."""
         while self._told:
             key, told = next(iter(self._told.items()))
             if 0 <= now - told < AGAIN_AFTER_MS and len(self._told) < _REMEMBERED:

@@ -11,7 +11,7 @@ PULLS: Final = Section("Pulls")
 
 
 class PullOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """How pulls are held and answered."""
+    """Long polling and responses of pulls."""
 
     long_polling_enable: Annotated[
         bool, PULLS("Hold a pull without result for as long as it requests; false: for shortPollingTimeMills.")
@@ -41,7 +41,7 @@ class PullOptions(DeclaredOptions, frozen=True, kw_only=True):
 
 
 class FilterOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """What a SQL92 filter may be, and how long it is remembered."""
+    """Limits and retention of SQL92 filters."""
 
     enable_property_filter: Annotated[bool, FILTERS("Accept SQL92 filters.")] = False
     filter_support_retry: Annotated[

@@ -1,7 +1,7 @@
-"""PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): every check of RocketMQ's order, the read, and what to answer.
+"""PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): checks in RocketMQ's order, the read, and the response.
 
-From PullMessageProcessor and DefaultPullMessageResultHandler (docs/protocol/behaviour.md 1). A pull that finds nothing
-new and may wait becomes a `Hold`; one whose records are not in memory becomes a `Cold` and is run again.
+From PullMessageProcessor and DefaultPullMessageResultHandler (docs/protocol/behaviour.md 1). A pull without result that
+may wait becomes a `Hold`. A pull whose records are not in memory becomes a `Cold` and is run again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FLAG_SUSPEND: Final = 0x2
 FLAG_LITE_PULL: Final = 0x10
 
 FILTER_MS: Final = 10
-"""How long the expression of one pull may check records; the answer says where the next pull continues."""
+"""Maximum time that the expression of one pull checks records. The response contains the offset of the next pull."""
 
 _BY_STATUS: Final[dict[str, int]] = {
     "FOUND": SUCCESS,
@@ -95,7 +95,7 @@ _CORRECTED: Final = frozenset(
         OFFSET_TOO_SMALL,
     }
 )
-"""Misses whose next offset is not what was asked, but what the queue has (Java's nextOffsetCorrection)."""
+"""Statuses whose next offset is corrected to the range of the queue (Java's nextOffsetCorrection)."""
 _ORDINARY: Final = frozenset({PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED})
 
 
@@ -114,7 +114,7 @@ class PullService(Service):
         stats: BrokerStats,
         consumer_filters: ConsumerFilters,
     ) -> None:
-        """`writer` stores an event for each consumer that is sent to another offset."""
+        """`writer` stores an event for each consumer whose offset is corrected."""
         self._moved: OffsetMovedEvents = OffsetMovedEvents(
             writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
@@ -138,11 +138,12 @@ class PullService(Service):
         self._resets: bool = options.pull.use_server_side_reset_offset
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._readable = options.tables.broker_permission & PERM_READ != 0
 
     def routes(self) -> Routes:
-        """Pulls decode their header themselves: a held one runs again with the same command."""
+        """Return the routes. Pulls decode their header themselves, because a held pull runs again with the same
+        command."""
         return [
             RawRoute(
                 code,
@@ -159,14 +160,15 @@ class PullService(Service):
         ]
 
     def on_pull(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """A pull as it comes from the network: it may be held."""
+        """Process a pull from the network. It may be held."""
         self._stats.pulls += 1
         return self.pull(channel, command, True, now)
 
     def pull(self, channel: Channel, command: Command, first: bool, now: int, *, began: int = -1) -> Outcome:
-        """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again.
+        """Run the whole pull. With `first` False it was held: it is not held or committed again.
 
-        `began` is the time of the first attempt in ms, if the broker had to load the records, otherwise -1."""
+        `began`: time of the first attempt in ms if the records had to be loaded, otherwise -1.
+        """
         header = decode_header(command, PullMessageRequestHeader)
         refused = self._broker_refuses(command)
         if refused is not None:
@@ -242,7 +244,7 @@ class PullService(Service):
                 max_bytes=bulk if bulk > 0 else MAX_PULL_BYTES,
                 wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen), bulk > 0),
             )
-        except RecordDamaged as error:  # clients retry at the same offset, Java's too
+        except RecordDamaged as error:  # clients retry at the same offset, also Java's
             self._store.maintenance.problem = str(error)
             return Reply(make_response(command, SYSTEM_ERROR, str(error), damaged_ext()))
         if found.cold:
@@ -252,7 +254,7 @@ class PullService(Service):
             at: int = header.commit_offset
             self._offsets.commit(header.consumer_group, topic, queue_id, at, now, channel.remote)
         corrects = self._role.may_write or self._check_in_slave
-        # A slave may lag, and a file of its queues may be missing: its ends correct nobody.
+        # Do not correct offsets on a slave: its queues may lag or be incomplete.
         next_offset = found.next_begin_offset if corrects or found.status not in _CORRECTED else offset
         self._offsets.note_pull(header.consumer_group, topic, queue_id, int(next_offset))
         code = self._code(found.status, offset)
@@ -278,7 +280,7 @@ class PullService(Service):
     def _reset_to(
         self, reset: int, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig, now: int
     ) -> Reply:
-        """The answer that sends a consumer to the offset to which its group was reset."""
+        """Return the response that resets a consumer to the offset of a pending reset."""
         topic: str = header.topic
         queue_id: int = header.queue_id
         self._moved.note(header.consumer_group, topic, queue_id, asked=header.queue_offset, given=reset, now=now)
@@ -292,7 +294,7 @@ class PullService(Service):
         return self._answer(command, response, topic, group, [], suggest_slave=False)
 
     def _count(self, header: PullMessageRequestHeader, found: ReadResult, took: int) -> None:
-        """Light queues count together, as in LmqBrokerStatsManager: there may be any number of them."""
+        """Count a pull. Light queues share counters, as in LmqBrokerStatsManager, because their number is unlimited."""
         messages = int(found.message_count)
         size = int(found.size)
         self._stats.pulls_found += 1
@@ -305,7 +307,8 @@ class PullService(Service):
             self._stats.group_gets[key].took += took
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
-        """Tells a read when it has checked records for long enough: the next pull continues where it ended."""
+        """Return a callable that ends a filtered read after FILTER_MS, or None if there is no filter. The next pull
+        continues there."""
         clock = self.clock
         if chosen.predicate is None or clock is None:
             return None

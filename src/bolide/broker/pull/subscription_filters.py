@@ -48,7 +48,7 @@ class SubscriptionFilters:
     def choose(
         self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> PullFilter | Reply:
-        """Return the filter of this pull, or the answer that says why there is none."""
+        """Return the filter of this pull, or an error response if there is none."""
         if header.sys_flag & FLAG_CLASS_FILTER:
             return refuse(command, SYSTEM_ERROR, no_class_filters(header.topic))
         if header.sys_flag & FLAG_SUBSCRIPTION:

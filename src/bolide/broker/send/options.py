@@ -16,7 +16,7 @@ from bolide.store.options import SENDS
 
 
 class SendOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """What the broker refuses of sends, and when it is too busy for them."""
+    """Limits of sends, and of overload."""
 
     reject_transaction_message: Annotated[bool, SENDS("Reject transactional messages.")] = False
     max_batch_messages: Annotated[

@@ -1,9 +1,9 @@
-"""Sends with nothing special in them, all of one read at once, where the native kernel was built.
+"""Simple sends (fast path): all simple sends of one read are processed together by the native kernel.
 
-`send_kernel` turns frames into records and answers without an object for each of their parts, and stops at the first
-send that is not plain. What follows takes the ordinary way (`send.SendService`), which is the reference: the bytes in
-the log, in the queues, in the index and in the answers are the same whichever way a send takes. Without the kernel
-(no compiler at the install, BOLIDE_IMPL=python) all take the ordinary way.
+`send_kernel` converts frames to records and responses without an object per part, and stops at the first send that is
+not simple. Later sends take the slow path (`send.SendService`), which is the reference: the bytes in the log, the
+queues, the index and the responses are the same on both paths. Without the kernel (no compiler at installation,
+BOLIDE_IMPL=python), all sends take the slow path.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from bolide.broker.send.send_kernel import SendKernel
 
 LIGHT_BODY: Final = 2048
-"""A request weighs 1, and 1 more for so many bytes of its body: a batch takes as long as the messages in it."""
+"""Body bytes that add 1 to the weight of a request, which starts at 1. A batch takes as long as its messages."""
 
 
 def kernel_type() -> type[SendKernel] | None:
-    """The native kernel, None where there is none."""
+    """Return the native kernel, or None if it is not available."""
     try:
         from bolide.broker.send.send_kernel import SendKernel
     except ImportError:
@@ -42,8 +42,8 @@ def kernel_type() -> type[SendKernel] | None:
 
 @final
 class Taken:
-    """What became of the front of a read: up to byte `used` it was `count` sends. `answers` are for when the log is
-    confirmed to `end`; what the first of them stored ends at `first_end`."""
+    """Result of the fast path for a read: `count` sends up to byte `used`. `answers` are sent when the log is confirmed
+    up to `end`; the records of the first send end at `first_end`."""
 
     def __init__(self, used: int, count: int, weight: int, answers: bytes, first_end: i64, end: i64) -> None:
         self.used: int = used
@@ -56,7 +56,7 @@ class Taken:
 
 @final
 class PlainSends:
-    """Of one broker. `kernel` is made by `made_kernel`."""
+    """Fast path of one broker. `kernel` is created by `made_kernel`."""
 
     def __init__(self, kernel: SendKernel, writer: LogWriter, topics: TopicTable, stats: BrokerStats) -> None:
         self._kernel: SendKernel = kernel
@@ -65,10 +65,11 @@ class PlainSends:
         self._stats: BrokerStats = stats
         self._found: list[str] = []
         self.open: bool = True
-        """False while this broker as a whole takes no messages."""
+        """Whether this broker accepts messages."""
 
     def take(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
-        """Store the plain sends from byte `at` on, until they weigh `enough`; None when the first is not one."""
+        """Store the simple sends from byte `at` on, until their weight reaches `enough`. Return None if the first is
+        not simple."""
         store = self._writer.store
         log = store.log
         room = log.room()
@@ -88,7 +89,8 @@ class PlainSends:
         return Taken(used, sends, weight, answers, start + first_size, log.end_offset)
 
     def _find(self, name: bytes) -> tuple[int, dict[int, int]] | None:
-        """How many queues a topic has for producers, and the next offset of each; None when it is not plain."""
+        """Return the number of queues of a topic for producers and the next offset of each, or None if sends to it are
+        not simple."""
         topic = self._topics.table.get(name.decode())
         if topic is None or not topic.plain or topic.retry or topic.topic_filter_type == MULTI_TAG:
             return None
@@ -100,7 +102,7 @@ class PlainSends:
         return queues, self._writer.store.numbers.known(text)
 
     def _count(self, topics: list[str], rows: bytes) -> None:
-        """Count the messages of each topic, those of a batch together."""
+        """Count the messages of each topic. A batch is counted together."""
         puts = self._writer.puts
         at: i64 = 0
         end: i64 = len(rows)
@@ -120,7 +122,7 @@ class PlainSends:
 def made_kernel(
     kernel: type[SendKernel], writer: LogWriter, responses: SendResponses, suffix: str, options: BrokerOptions
 ) -> SendKernel:
-    """The kernel of a broker that adds `suffix` to the properties of every message."""
+    """Return the kernel of a broker that appends `suffix` to the properties of every message."""
     log = writer.store.log
     return kernel(
         responses.pieces(),

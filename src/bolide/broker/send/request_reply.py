@@ -1,8 +1,8 @@
-"""Request-reply: SEND_REPLY_MESSAGE (324, 325) brings an answer, PUSH_REPLY_MESSAGE_TO_CLIENT (326) hands it on.
+"""Request-reply: SEND_REPLY_MESSAGE (324, 325) receives a reply, PUSH_REPLY_MESSAGE_TO_CLIENT (326) forwards it.
 
-RocketMQ's ReplyMessageProcessor (docs/protocol/behaviour.md 9). The one who asked is a producer of this broker, found
-by its client id; the one who answers is told only after that client has the answer. The answer is stored as well, on
-the cluster's reply topic.
+RocketMQ's ReplyMessageProcessor (docs/protocol/behaviour.md 9). The requester is a producer of this broker, found by
+its client id. The replier gets its response only after the requester has received the reply. The reply is also stored,
+in the cluster's reply topic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PUSH_TIMEOUT_MS: Final = 10_000
 
 
 class ReplyService(Service):
-    """Brings answers to those who asked."""
+    """Forwards replies to requesters."""
 
     def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable, clients: Clients) -> None:
         self._options = options
@@ -48,11 +48,12 @@ class ReplyService(Service):
         self._spread = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
-        """Who asked is told wherever it is connected; only what is kept needs a master, and its replicas."""
+        """Return the routes. A reply is forwarded on any broker to which the requester is connected. Only storing it
+        needs a master and its replicas."""
         return [
             Route(
                 codes.SEND_REPLY_MESSAGE,
@@ -146,7 +147,8 @@ class ReplyService(Service):
     def _store(
         self, channel: Channel, command: Command, header: SendHeader, queue_id: int, why: str, now: int
     ) -> Outcome:
-        """Keep the answer, then tell how it went; a store that does not take it changes nothing of that."""
+        """Store the reply, then report the result of the push to the replier. A failed store does not change that
+        result."""
         code = codes.SYSTEM_ERROR if why else codes.SUCCESS
         place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
         if not self._options.send.store_reply_message_enable or self._writer.role.short:

@@ -1,7 +1,8 @@
-"""Messages a consumer could not handle: CONSUMER_SEND_MSG_BACK (36), to the retry topic or the dead letter queue.
+"""CONSUMER_SEND_MSG_BACK (36): returns messages that a consumer failed to process to the retry topic or dead letter
+queue.
 
-The message is not sent again by the client: the broker copies the stored record, by way of a delay level, to
-`%RETRY%group`, or after too many attempts to `%DLQ%group` (docs/protocol/behaviour.md 3, AbstractSendMessageProcessor).
+The client does not resend the message: the broker copies the stored record with a delay level to `%RETRY%group`, or
+after too many attempts to `%DLQ%group` (docs/protocol/behaviour.md 3, AbstractSendMessageProcessor).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ UNIT_SUBSCRIPTION: Final = 0x2
 
 
 class RetryService(Service):
-    """Takes messages back."""
+    """Serves messages that are returned for a retry."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class RetryService(Service):
         self._turn = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def routes(self) -> Routes:
@@ -119,7 +120,7 @@ class RetryService(Service):
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     def _copy(self, record: Record, topic: str, queue_id: int, level: int, now: int) -> int:
-        """Store the record once more under another topic; the physical end of the copy."""
+        """Store the record again in another topic. Return the physical end of the copy."""
         properties = stored_properties(record.properties)
         if properties.get(RETRY_TOPIC) is None:
             properties.set(RETRY_TOPIC, record.topic)

@@ -1,7 +1,7 @@
-"""SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): every check of RocketMQ's order, then the door.
+"""SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): checks in RocketMQ's order, then the append path.
 
 From SendMessageProcessor and AbstractSendMessageProcessor (docs/protocol/behaviour.md 2, 2.1, 2.2). The common case, a
-plain message to a known topic, runs straight through `_send`; whatever is rarer is a function of its own.
+simple message to a known topic, runs straight through `_send`. Each rarer case is a separate function.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ _HALF_BYTES: Final = HALF_TOPIC.encode()
 
 
 class OrderlyGroups(Protocol):
-    """Who consumes in order: the table of queue locks."""
+    """Reports which groups consume in order: the table of queue locks."""
 
     def any_locked(self, group: str, now: int) -> bool:
-        """True while the group holds a queue lock that has not expired."""
+        """Return whether the group holds an unexpired queue lock."""
 
 
 class OpenTransactions(Protocol):
-    """The half messages that wait for their end."""
+    """Pending half messages."""
 
     def no_room(self) -> str:
-        """Why no half message more is taken now; "" while there is room."""
+        """Return why no more half messages are accepted, or ""."""
 
 
 @final
 class SendService(Service):
-    """Takes messages from producers."""
+    """Stores messages of producers."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class SendService(Service):
         self._plain: PlainSends | None = None
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._accept_from = options.send.start_accept_send_request_time_stamp
         self._writable = options.tables.broker_permission & PERM_WRITE != 0
         self._gate.configure(options)
@@ -119,7 +119,7 @@ class SendService(Service):
             self._plain.open = self._open()
 
     def plain_sends(self) -> PlainSends | None:
-        """The faster way for plain sends, which are those of `on_send` and `on_send_v2`; None without the kernel."""
+        """Return the fast path for simple sends of `on_send` and `on_send_v2`, or None without the kernel."""
         kernel = kernel_type()
         if kernel is None:
             return None
@@ -129,7 +129,7 @@ class SendService(Service):
         return self._plain
 
     def _open(self) -> bool:
-        """True while this broker as a whole takes messages."""
+        """Return whether this broker accepts messages."""
         return self._writable and self._accept_from <= 0
 
     def routes(self) -> Routes:
@@ -150,7 +150,7 @@ class SendService(Service):
             return self._refuse(command, refused.response_code, str(refused))
 
     def on_send_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """Requests 310 and 320: one-letter field names. Whether it is a batch is said by a field, not by the code."""
+        """Serve requests 310 and 320, which have one-letter field names. A field, not the code, marks a batch."""
         try:
             return self._send(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
         except Refused as refused:
@@ -245,7 +245,7 @@ class SendService(Service):
         return Parked(Reply(None, frame), appended.end_offset, properties.wait)
 
     def _half(self, message: BrokerMessage, command: Command) -> Reply | None:
-        """Make this a half message, or say why it cannot be one. Its delay acts when it commits."""
+        """Convert this message to a half message, or return an error. Its delay applies when it commits."""
         if self._transactions is None:
             remark = f"the broker[{self._spoken_name}] sending transaction message is forbidden"
             return self._refuse(command, NO_PERMISSION, remark)
@@ -259,18 +259,19 @@ class SendService(Service):
         return None
 
     def _recall_handle(self, message: BrokerMessage) -> str:
-        """With this its producer may recall a waiting message. The time is one more than its slot: Java floors it."""
+        """Return the handle with which the producer may recall a delayed message. Its time is one more than the slot,
+        because Java rounds it down."""
         topic = message.properties.get(REAL_TOPIC) or ""
         if topic.startswith(RETRY_PREFIX):
             return ""
         return encode_recall_handle(topic, self._broker, message.waits_until + 1, message.properties.uniq_key)
 
     def _refuse(self, command: Command, code: int, remark: str) -> Reply:
-        """An answer that says no; producers read the two fields in it as well."""
+        """Return an error response with the two fields that producers also read in it."""
         return Reply(make_response(command, code, remark, self._with_no))
 
     def _closed(self, command: Command, header: SendHeader, now: int) -> Outcome | None:
-        """The answer while this broker as a whole takes no message, or None."""
+        """Return the error response if this broker accepts no messages, else None."""
         if self._writer.store.times.wall(now) < self._accept_from:
             return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
         if not self._writable and self._topics.is_order_topic(header.topic):
@@ -278,7 +279,7 @@ class SendService(Service):
         return None
 
     def _create(self, header: SendHeader, now: int) -> TopicConfig | None:
-        # Unit mode (TopicSysFlag): bit 0 for plain topics, bit 1 for a unit's retry topics.
+        # Unit mode (TopicSysFlag): bit 0 for normal topics, bit 1 for retry topics of a unit.
         unit_flag = 0
         if header.unit_mode is True:
             unit_flag = 2 if header.topic.startswith(RETRY_PREFIX) else 1
@@ -291,9 +292,9 @@ class SendService(Service):
     def _retries(
         self, message: BrokerMessage, command: Command, header: SendHeader, topic: TopicConfig, now: int
     ) -> bool:
-        """Let a message sent to %RETRY%group go there, or to %DLQ%group when it was tried often enough.
+        """Store a message sent to %RETRY%group there, or in %DLQ%group after too many attempts.
 
-        False when the group is unknown and may not be created.
+        Return False if the group is unknown and may not be created.
         """
         group_name = topic.topic_name[len(RETRY_PREFIX) :]
         group = self._groups.find(group_name, now)
@@ -306,12 +307,12 @@ class SendService(Service):
         if message.reconsume_times > most or self._locks.any_locked(group_name, now):
             dead = self._topics.find_or_create(DLQ_PREFIX + group_name, 1, PERM_READ_WRITE, 0, False, now)
             message.move_to(dead.topic_name, dead.topic_bytes, 0)
-            message.properties.set(DELAY, "-1")  # its level is taken back (5.x)
+            message.properties.set(DELAY, "-1")  # without its level (5.x)
         return True
 
 
 def flag_of(sys_flag: int, topic: TopicConfig, properties: MessageProperties) -> int:
-    """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
+    """Return the sys flag to store. Raises `Refused` 13 for an inner batch, which requires Java's batch queues."""
     if properties.inner_batch or sys_flag & INNER_BATCH:
         raise illegal(f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
     return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag

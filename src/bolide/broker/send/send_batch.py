@@ -29,7 +29,7 @@ from bolide.remoting.response_bytes import SendResponses
 
 @final
 class BatchSend:
-    """Stores batches through the same door as single messages."""
+    """Stores batches by the same append path as single messages."""
 
     def __init__(
         self, writer: LogWriter, gate: LightQueueGate, responses: SendResponses, stats: BrokerStats, most: int
@@ -43,12 +43,13 @@ class BatchSend:
     def send(
         self, channel: Channel, command: Command, header: SendHeader, topic: TopicConfig, queue_id: int, now: int
     ) -> Outcome:
-        """Store all elements or none; the answer names the offset message ids of all and the first queue offset."""
+        """Store all elements or none. The response contains the offset message ids of all and the first queue
+        offset."""
         sys_flag = header.sys_flag
         of_batch = MessageProperties(header.properties or "")
         of_batch.scan()
         if sys_flag & TRANSACTION_MASK or delay_level(of_batch) > 0 or of_batch.transactional:
-            raise illegal("a batch takes neither delay level nor transaction: send such messages one by one")
+            raise illegal("delay levels and transactions are not allowed in a batch: send such messages one by one")
         most = int(self._writer.store.log.max_message_size)
         if len(command.body) > most:
             raise illegal(f"the batch has {len(command.body)} bytes, more than {most}: split it")
@@ -92,7 +93,8 @@ class BatchSend:
         born_timestamp: int,
         born_host: bytes,
     ) -> BrokerMessage:
-        """One element of a batch. Raises `Refused` 13 for one that asks for more than a batch gives."""
+        """Return one element of a batch. Raises `Refused` 13 for an element with a feature that batches do not
+        support."""
         properties = stored_properties(element.properties)
         properties.scan()
         refuse_zeros(properties.text, True)

@@ -1,1 +1,1 @@
-"""What a broker remembers beside its log: topics, groups, clients, consumer offsets, filters."""
+"""State of a broker in addition to its log: topics, groups, clients, consumer offsets, filters."""

@@ -1,7 +1,8 @@
-"""Attributes of topics and groups (5.x): which there are, what they may be, and how a request changes them.
+"""Attributes of topics and groups (5.x): the known keys, their valid values, and changes by requests.
 
 RocketMQ's AttributeParser, AttributeUtil, TopicAttributes and SubscriptionGroupAttributes: a change is `+key=value` to
-set or `-key` to remove. Our own keys, which no Java broker knows, name the plug-ins of a topic (docs/plugins.md).
+set or `-key` to remove. Additional keys of Bolide, unknown to Java brokers, name the plug-ins of a topic
+(docs/plugins.md).
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 class Attribute(NamedTuple):
-    """`refusal` says why a value cannot be, or None. What is not changeable is set with the creation or never."""
+    """`refusal` returns why a value is invalid, or None. An attribute that is not changeable can be set only at
+    creation."""
 
     changeable: bool
     refusal: Callable[[str], str | None]
 
 
 def one_of(*values: str) -> Callable[[str], str | None]:
-    """One of these words."""
+    """Return a check for one of these words."""
     return lambda value: None if value in values else f"value is not in set: [{', '.join(values)}]"
 
 
 def between(low: int, high: int) -> Callable[[str], str | None]:
-    """A whole number within these bounds."""
+    """Return a check for an integer within these bounds."""
 
     def refusal(value: str) -> str | None:
         digits = value[1:] if value[:1] in ("+", "-") else value
@@ -45,7 +47,7 @@ def between(low: int, high: int) -> Callable[[str], str | None]:
 
 
 def any_text(value: str) -> str | None:
-    """Anything but nothing."""
+    """Check for a value that is not empty."""
     return None if value else "value is empty"
 
 
@@ -73,9 +75,9 @@ GROUP: Final[Mapping[str, Attribute]] = {
 
 
 def parse_changes(text: str) -> dict[str, str]:
-    """`+key=value,-key` as a table from the signed key to the value, "" for a removal. Raises `Refused` 1."""
+    """Parse `+key=value,-key` to a table from the signed key to the value, "" for a removal. Raises `Refused` 1."""
     changes: dict[str, str] = {}
-    listed = text.rstrip(",")  # Java does not look at what is empty at the end
+    listed = text.rstrip(",")  # Java ignores empty items at the end
     for item in listed.split(",") if listed else []:
         key, equals, value = item.partition("=")
         if equals and "+" not in key:
@@ -93,7 +95,7 @@ def parse_changes(text: str) -> dict[str, str]:
 def altered(
     known: Mapping[str, Attribute], current: Mapping[str, str] | None, changes: Mapping[str, str]
 ) -> dict[str, str]:
-    """The attributes after these changes; `current` is None for what is made now. Raises `Refused` 1."""
+    """Return the attributes after these changes; `current` is None for a new object. Raises `Refused` 1."""
     result = dict(current or {})
     seen: set[str] = set()
     for signed, value in changes.items():

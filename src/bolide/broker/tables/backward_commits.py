@@ -1,7 +1,7 @@
 """Commits that move a group's offset back: counted by group, and logged at a limited rate.
 
-RocketMQ's ConsumerOffsetManager logs each one with NOTIFYME. A rebalance in which two members hold one queue for a
-while, and a member that seeks back, both cause them: the messages in between are consumed again.
+RocketMQ's ConsumerOffsetManager logs each one with NOTIFYME. Causes are a rebalance in which two members temporarily
+own one queue, and a member that seeks back. The messages in between are redelivered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, final
 
 MINUTE_MS: Final = 60_000
 LINES_PER_MINUTE: Final = 10
-"""For all groups together; each group has one."""
+"""Limit of all groups together. Each group has a limit of one."""
 
 
 @final

@@ -1,8 +1,8 @@
-"""Who is connected: consumer groups with their subscriptions, producer groups, and the channels of both.
+"""Connected clients: consumer groups with their subscriptions, producer groups, and their channels.
 
-docs/protocol/behaviour.md 6.1 to 6.3 (RocketMQ's ConsumerManager, ConsumerGroupInfo, ProducerManager). The TCP channel
-is the identity of a client; a group's subscriptions are those of the latest heartbeat, so two clients of one group that
-subscribe differently overwrite each other, as they do in Java.
+docs/protocol/behaviour.md 6.1 to 6.3 (RocketMQ's ConsumerManager, ConsumerGroupInfo, ProducerManager). A client is
+identified by its TCP channel. The subscriptions of a group are those of the latest heartbeat, so two clients of one
+group with different subscriptions overwrite each other, as in Java.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class ConsumerGroup:
         return self.message_model == BROADCASTING
 
     def client_ids(self) -> list[str]:
-        """Ids of all channels; one client with two channels shows twice, as in Java."""
+        """Return the ids of all channels. A client with two channels is listed twice, as in Java."""
         return [client.client_id for client in self.clients.values()]
 
     def update(self, data: ConsumerData, client: Client, with_subscriptions: bool) -> bool:
-        """Take over a heartbeat; True when a channel or the set of topics is new."""
+        """Apply a heartbeat. Return whether it adds a channel or changes the set of topics."""
         self.consume_type = str(data.consume_type or "")
         self.message_model = str(data.message_model or "")
         self.consume_from_where = str(data.consume_from_where or "")
@@ -80,30 +80,30 @@ class ConsumerGroup:
 
 
 class Clients:
-    """All groups of one broker. Methods that change a consumer group return the channels to be told (code 40)."""
+    """All groups of one broker. Methods that change a consumer group return the channels to notify (code 40)."""
 
     def __init__(self, expiry_ms: int = CLIENT_EXPIRY_MS) -> None:
         self._expiry_ms = expiry_ms
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.producer_groups: dict[str, dict[int, Client]] = {}
         self.subscribed = 0
-        """What the subscriptions of all groups cost; see `cost`."""
+        """Total `cost` of the subscriptions of all groups."""
         self._consumes: dict[int, dict[str, None]] = {}
-        """Channel id -> the consumer groups it is in."""
+        """Channel id -> its consumer groups."""
         self._produces: dict[int, dict[str, None]] = {}
         self._turn: dict[str, int] = {}
 
     def consumer_group(self, group: str) -> ConsumerGroup | None:
-        """The connected group, None when no client of it is."""
+        """Return a connected group, or None if no client is connected."""
         return self.consumer_groups.get(group)
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """What a connected group subscribes to in a topic."""
+        """Return the subscription of a connected group to a topic, or None."""
         found = self.consumer_groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
 
     def register_consumer(self, data: ConsumerData, client: Client, with_subscriptions: bool = True) -> list[Channel]:
-        """A consumer's heartbeat."""
+        """Apply a consumer's heartbeat."""
         group = self.consumer_groups.get(data.group_name)
         if group is None:
             group = self.consumer_groups[data.group_name] = ConsumerGroup(data.group_name)
@@ -116,14 +116,14 @@ class Clients:
         return _channels(group) if changed else []
 
     def register_producer(self, group: str, client: Client) -> None:
-        """A producer's heartbeat. A channel keeps the id that it named first, as in Java."""
+        """Apply a producer's heartbeat. A channel keeps its first client id, as in Java."""
         known = self.producer_groups.setdefault(group, {}).setdefault(client.channel.id, client)
         known.last_update = client.last_update
         known.permit = client.permit
         self._produces.setdefault(client.channel.id, {})[group] = None
 
     def unregister_consumer(self, group: str, channel: Channel) -> list[Channel]:
-        """A consumer says good-bye; the others are told, even when this channel was unknown, as in Java."""
+        """Unregister a consumer. The others are notified even if this channel was unknown, as in Java."""
         found = self.consumer_groups.get(group)
         if found is None:
             return []
@@ -135,7 +135,7 @@ class Clients:
         return _channels(found)
 
     def unregister_producer(self, group: str, channel: Channel) -> None:
-        """A producer says good-bye."""
+        """Unregister a producer."""
         found = self.producer_groups.get(group)
         if found is not None:
             found.pop(channel.id, None)
@@ -145,11 +145,12 @@ class Clients:
                 self._turn.pop(group, None)
 
     def groups_of(self, channel: Channel) -> list[ConsumerGroup]:
-        """The consumer groups a channel is in."""
+        """Return the consumer groups of a channel."""
         return [self.consumer_groups[name] for name in self._consumes.get(channel.id, ())]
 
     def drop(self, channel: Channel) -> dict[str, list[Channel]]:
-        """A channel closed: by group, the channels to be told. As many steps as it has groups, whatever others have."""
+        """Remove a closed channel. Return the channels to notify, by group. The cost depends only on the number of its
+        groups."""
         told = {}
         for group in self.groups_of(channel):
             told[group.name] = self.unregister_consumer(group.name, channel)
@@ -158,7 +159,7 @@ class Clients:
         return told
 
     def expired(self, now: int) -> list[Channel]:
-        """Channels without a heartbeat for 120 s. The caller closes them; `drop` then removes them."""
+        """Return channels without a heartbeat for 120 s. The caller closes them; `drop` then removes them."""
         late: dict[int, Channel] = {}
         tables = [group.clients for group in self.consumer_groups.values()]
         tables.extend(self.producer_groups.values())
@@ -169,18 +170,18 @@ class Clients:
         return list(late.values())
 
     def groups_of_topic(self, topic: str) -> list[str]:
-        """Connected groups that subscribe to a topic."""
+        """Return connected groups that subscribe to a topic."""
         return [name for name, group in self.consumer_groups.items() if topic in group.subscriptions]
 
     def consumer_channel(self, group: str, client_id: str) -> Client | None:
-        """The channel of one client of a consumer group."""
+        """Return the channel of one client of a consumer group, or None."""
         found = self.consumer_groups.get(group)
         if found is None:
             return None
         return next((client for client in found.clients.values() if client.client_id == client_id), None)
 
     def producer_by_client_id(self, client_id: str) -> Client | None:
-        """Any producer channel of this client id (request-reply looks for its requester here)."""
+        """Return any producer channel of this client id, or None. Used to find the requester of a request-reply."""
         for clients in self.producer_groups.values():
             for client in clients.values():
                 if client.client_id == client_id and client.channel.alive:
@@ -190,7 +191,8 @@ class Clients:
     def next_producer(self, group: str, topics: list[str]) -> Client | None:
         """Return the next live channel of a producer group that may see half messages of one of these topics, or None.
 
-        Transaction checks take the channels in turn."""
+        Transaction checks use the channels in turn.
+        """
         members = self.producer_groups.get(group, {}).values()
         alive = [client for client in members if client.channel.alive and client.may_see(topics)]
         if not alive:
@@ -201,7 +203,7 @@ class Clients:
 
 
 def cost(subscriptions: list[SubscriptionData]) -> int:
-    """What subscriptions take in memory: 1 each, and 1 for every 1024 characters and codes in it."""
+    """Return the memory cost of subscriptions: 1 each, plus 1 per 1024 characters and codes."""
     return sum(
         1 + (len(each.topic) + len(each.sub_string or "") + sum(map(len, each.tags_set)) + len(each.code_set)) // 1024
         for each in subscriptions

@@ -1,10 +1,10 @@
-"""Offsets that groups committed at a slave while its master was away, so that its return does not take them back."""
+"""Offsets that groups committed on a slave while its master was away, so that its return does not undo them."""
 
 from __future__ import annotations
 
 
 class CommitsAhead:
-    """For each offset committed here, by `topic@group` and queue id, the last one that the master gave."""
+    """For each offset committed here, by `topic@group` and queue id: the master's last offset before."""
 
     def __init__(self) -> None:
         self._before: dict[str, dict[int, int]] = {}
@@ -13,11 +13,11 @@ class CommitsAhead:
         return key in self._before
 
     def note(self, key: str, queue_id: int, before: int) -> None:
-        """Record a commit here; `before` is the master's offset, and only that of the first commit counts."""
+        """Record a commit on this broker. `before`: the master's offset, recorded only at the first commit."""
         self._before.setdefault(key, {}).setdefault(queue_id, before)
 
     def ahead(self, key: str, theirs: dict[int, int], mine: dict[int, int]) -> dict[int, int]:
-        """Offsets committed here that the master, which may be an older copy of itself, has not come to."""
+        """Return offsets committed here that the master, possibly an older copy of itself, has not reached."""
         since = self._before[key]
         kept = {
             queue_id: mine[queue_id]
@@ -30,5 +30,5 @@ class CommitsAhead:
         return kept
 
     def forget(self, key: str) -> None:
-        """Forget the commits of a group in a topic."""
+        """Remove the commits of a group in a topic."""
         self._before.pop(key, None)

@@ -1,11 +1,11 @@
-"""Consumer offsets: how far each group has come in each queue.
+"""Consumer offsets: progress of each group in each queue.
 
-Kept by `topic@group`, persisted to config/consumerOffset.json every 5 s and at shutdown (RocketMQ's
-ConsumerOffsetManager). A crash loses at most those 5 s: the group is given some messages again, never fewer.
-A pending reset (5.x server-side reset) is handed to the group's next pull and lives in memory only.
+Stored by `topic@group`, persisted to config/consumerOffset.json every 5 s and at shutdown (RocketMQ's
+ConsumerOffsetManager). A crash loses at most those 5 s: the group receives some messages again, and never misses one. A
+pending reset (5.x server-side reset) is returned to the group's next pull and is kept in memory only.
 
-With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… have one offset a topic, whatever the queue
-(LmqConsumerOffsetManager): a table of its own there.
+With enableLmq the file is lmqConsumerOffset.json, and groups named %LMQ%… have one offset per topic, whatever the queue
+(LmqConsumerOffsetManager), in a separate table of the file.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from bolide.remoting.codes import SYSTEM_ERROR
 
 PERSIST_INTERVAL_MS: Final = 5_000
 VERSION_EVERY: Final = 500
-"""DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
+"""Number of commits per increment of DataVersion, as in 5.x, so that a slave does not fetch the table continuously."""
 
 
 class ConsumerOffsets(Table):
-    """The table of committed offsets, with the resets that wait for the next pull."""
+    """The table of committed offsets, and the pending resets."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class ConsumerOffsets(Table):
         most: int = 2_000_000,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
-        # The file of the time before LMQ was switched on is read where there is none with LMQ.
+        # If there is no LMQ file, load the file from before LMQ was enabled.
         super().__init__("lmqConsumerOffset" if lmq else "consumerOffset", "consumerOffset" if lmq else "")
         self._persist_interval_ms = persist_interval_ms
         self._most = most
         self.count = 0
-        """Offsets in both tables: those committed, and those pulled from."""
+        """Number of offsets in both tables: committed and pulled."""
         self._owners: dict[str, int] = {}
-        """In how many topics a group has committed or pulled."""
+        """Number of topics in which a group has committed or pulled."""
         self._lmq = lmq
         self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
@@ -62,7 +62,7 @@ class ConsumerOffsets(Table):
         self._version_counter = 0
         self._commits = 0
         self.following = False
-        """True on a slave, whose offsets are its master's."""
+        """Whether this is a slave, whose offsets are its master's."""
         self._since = CommitsAhead()
         self.backward: BackwardCommits | None = None
         """Counts commits of clients that move an offset back."""
@@ -70,14 +70,14 @@ class ConsumerOffsets(Table):
         self._next_persist = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Apply the settings that may change while the broker runs."""
+        """Apply changed live settings."""
         self._most = options.consumers.max_consumer_offsets
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int, client: str = "") -> bool:
-        """Store an offset; a smaller one than before is accepted, since a consumer may go back. `client` is the address
-        of the client that commits, "" for the broker itself.
+        """Store an offset. A smaller offset is accepted, because a consumer may seek back. `client`: address of the
+        committing client, "" for the broker itself.
 
-        False beyond the limit: the offset is not stored. The broker's own offsets are always stored.
+        Return False if the limit is reached and the offset is not stored. The broker's own offsets are always stored.
         """
         key = topic + SEPARATOR + group
         queues = self._table.get(key)
@@ -103,7 +103,7 @@ class ConsumerOffsets(Table):
         return True
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The committed offset; a pending reset counts; -1 when there is none."""
+        """Return the offset of a pending reset, else the committed offset, else -1."""
         key = topic + SEPARATOR + group
         if self._light(group):
             queue_id = LIGHT_QUEUE
@@ -114,11 +114,11 @@ class ConsumerOffsets(Table):
         return -1 if queues is None else queues.get(queue_id, -1)
 
     def queues(self, group: str, topic: str) -> dict[int, int]:
-        """All committed offsets of a group in a topic, by queue id."""
+        """Return all committed offsets of a group in a topic, by queue id."""
         return dict(self._table.get(topic + SEPARATOR + group, {}))
 
     def progress(self) -> list[tuple[str, str, dict[int, int], dict[int, int]]]:
-        """Topic, group, committed offsets and where the next pulls begin, of all groups. On any thread."""
+        """Return topic, group, committed offsets and offsets of the next pulls for all groups. Thread-safe."""
         found: list[tuple[str, str, dict[int, int], dict[int, int]]] = []
         for key, queues in list(self._table.items()):
             topic, _, group = key.partition(SEPARATOR)
@@ -126,7 +126,7 @@ class ConsumerOffsets(Table):
         return found
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember where a group's next pull will begin; shown by progress, never used to resume."""
+        """Record the offset of a group's next pull. Shown as progress, never used to resume."""
         key = topic + SEPARATOR + group
         queues = self._pulls.get(key)
         if queues is None:
@@ -137,18 +137,19 @@ class ConsumerOffsets(Table):
             return
         if known is None:
             if self.count >= self._most:
-                return  # a figure for operators; nothing is resumed from it
+                return  # informational, for operators; it is not used to resume
             self.count += 1
         queues[queue_id] = offset
         self._file.pull_rows.touch(key)
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
-        """Where the group's next pull will begin, -1 when it has never pulled."""
+        """Return the offset of the group's next pull, or -1 if it has never pulled."""
         queues = self._pulls.get(topic + SEPARATOR + group)
         return -1 if queues is None else queues.get(queue_id, -1)
 
     def assign_reset(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
-        """Set the offset and let the group's next pull of this queue answer with it. Raises `Refused` 1: no room."""
+        """Set the offset, and return it to the group's next pull of this queue. Raises `Refused` 1 if the limit is
+        reached."""
         key = topic + SEPARATOR + group
         queues = self._table.get(key, {})
         if queue_id not in queues:
@@ -163,17 +164,17 @@ class ConsumerOffsets(Table):
         self._effects.release(topic, queue_id)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """True while a reset waits for the next pull of this queue."""
+        """Return whether a reset of this queue is pending."""
         return self._resets.get(topic + SEPARATOR + group, queue_id) is not None
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int:
-        """The pending reset of this queue, handed out once; -1 when there is none."""
+        """Remove and return the pending reset of this queue, or -1 if there is none."""
         if not self._resets.by_key:
             return -1
         return self._resets.take(topic + SEPARATOR + group, queue_id)
 
     def has_group(self, group: str) -> bool:
-        """True when the group has committed an offset anywhere, or pulled."""
+        """Return whether the group has committed an offset or pulled."""
         return group in self._owners
 
     def _owns(self, group: str, more: int) -> None:
@@ -184,15 +185,16 @@ class ConsumerOffsets(Table):
             self._owners.pop(group, None)
 
     def topics_of(self, group: str) -> list[str]:
-        """Topics in which the group has offsets."""
+        """Return the topics in which the group has offsets."""
         return [topic for topic, owner in self.pairs() if owner == group]
 
     def groups_of(self, topic: str) -> list[str]:
-        """Groups that have offsets in the topic."""
+        """Return the groups that have offsets in the topic."""
         return [owner for name, owner in self.pairs() if name == topic]
 
     def clone(self, source: str, target: str, topic: str, now: int) -> None:
-        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room.
+        """Copy the offsets of one group in a topic to another (CLONE_GROUP_OFFSET). Raises `Refused` 1 if the limit is
+        reached.
 
         Unlike in RocketMQ, pending resets of the target are dropped: they would undo the copy.
         """
@@ -207,18 +209,18 @@ class ConsumerOffsets(Table):
             self._ordered(now)
 
     def remove_group(self, group: str, now: int) -> None:
-        """Forget a group that was deleted."""
+        """Remove a deleted group."""
         self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[2] == group], now)
 
     def remove_topic(self, topic: str, now: int) -> None:
-        """Forget a topic that was deleted."""
+        """Remove a deleted topic."""
         self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
 
     def cut(self, end_of: Callable[[str, int], int], now: int) -> int:
-        """Set offsets beyond the end of their queue back to `end_of(topic, queue_id)`; returns how many there were.
+        """Clamp offsets to the ends of their queues, `end_of(topic, queue_id)`. Return the number of changed offsets.
 
-        After a loss of power the log may lack what a group had consumed, and other messages get those offsets.
-        System groups are left to their owners.
+        After a power failure the log may lack messages that a group had consumed, and other messages get those offsets.
+        System groups are left to their services.
         """
         found = 0
         for key, queues in self._table.items():
@@ -235,7 +237,7 @@ class ConsumerOffsets(Table):
         return found
 
     def role_changed(self, role: Role, now: int) -> None:
-        """A master's offsets are its own."""
+        """Called when the role changes: a master's offsets are no longer copied."""
         self.following = not role.may_write
         self._since = CommitsAhead()
 
@@ -276,10 +278,10 @@ class ConsumerOffsets(Table):
         now: int,
         transactions: bool = False,
     ) -> None:
-        """Of a master that was away: have what groups committed at a slave, where that is further and is here.
+        """On a returning master: adopt offsets that groups committed on a slave, if they are higher and exist here.
 
-        Nothing of a copy that is older than this table: a group may have been set back since. `transactions` takes how
-        far half messages are done, too: the slave handed them over to other sets.
+        A copy older than this table is ignored, because a group may have been reset since. `transactions` also adopts
+        the progress of half messages, which the slave sent to other sets.
         """
         counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
         if (counter, timestamp) < (self._version_counter, self._version_timestamp):
@@ -295,45 +297,45 @@ class ConsumerOffsets(Table):
         self._effects.persist(self.persist_name)
 
     def followed(self, version: Mapping[str, Any]) -> None:
-        """All of the master's offsets are here: have its version."""
+        """Adopt the version of the master, whose offsets are all applied."""
         counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
         self._version_counter, self._version_timestamp = counter, timestamp
         self._effects.persist(self.persist_name)
 
     def groups_by_name(self) -> dict[str, list[str]]:
-        """The topics in which each group has offsets."""
+        """Return the topics in which each group has offsets."""
         found: dict[str, list[str]] = {}
         for topic, group in self.pairs():
             found.setdefault(group, []).append(topic)
         return found
 
     def encode(self) -> bytes:
-        """The file's text."""
+        """Return the file's text."""
         self._file.finish()
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins; it will hold the table as it is now."""
+        """Start a write of the file. It contains the table as of now."""
         self._file.begin()
 
     def step(self, most: int) -> bool:
-        """Encode the offsets of so many groups in topics; True when the text may be taken."""
+        """Encode at most `most` rows. Return True once the text is complete."""
         return self._file.step(most)
 
     def text(self) -> Text:
-        """The file's text, to be joined in a thread: a line for each group in a topic."""
+        """Return the file's text, to be joined in a thread: one line per group and topic."""
         return self._file.text(self._version_counter, self._version_timestamp)
 
     def answer(self) -> bytes:
-        """The body of GET_ALL_CONSUMER_OFFSET (43)."""
+        """Return the body of GET_ALL_CONSUMER_OFFSET (43)."""
         self._file.finish()
         more = {"groupTopicMap": encode_body(self.groups_by_name())}
         return self._file.text(self._version_counter, self._version_timestamp, more).join()
 
     def load(self, data: bytes) -> None:
-        """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
+        """Load a file written by Java (unquoted queue ids) or Bolide. Raises `ValueError` if it is neither."""
         stored = StoredOffsets(data)
-        # From here on nothing fails: of a file that cannot be read nothing is taken.
+        # The following steps cannot fail, so an unreadable file changes nothing.
         self._table, self._pulls = stored.table, stored.pulls
         self._owners = {}
         for table in (self._table, self._pulls):
@@ -369,8 +371,8 @@ class ConsumerOffsets(Table):
         self.count += more
 
     def _ordered(self, now: int) -> None:
-        """What an operator changes is on disk before the answer, so that a crash cannot undo it; no older copy of a
-        slave can, either."""
+        """Persist an operator's change before the response is sent, so that neither a crash nor an older copy on a
+        slave can undo it."""
         self._version_counter += 1
         self._version_timestamp = now
         self._count(now)
@@ -386,7 +388,7 @@ class ConsumerOffsets(Table):
         return self._lmq and group.startswith(LMQ_PREFIX)
 
     def _all_keys(self) -> dict[str, None]:
-        """Keys with a committed offset, or only a pull."""
+        """Return the keys with a committed offset or a pull."""
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
     def pairs(self) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,9 @@
-"""Consumer filter data: the expressions that connected groups subscribe with, compiled once, kept with their versions.
+"""Consumer filter data: the expressions of subscriptions, compiled once and stored with their versions.
 
-RocketMQ's ConsumerFilterManager (docs/protocol/behaviour.md 1, docs/protocol/store.md 10). Registered by heartbeats; a
-pull is answered 27 when there is none and 28 when it is older than the pull's subscription. It outlives its consumers
-by 24 h and a restart (config/consumerFilter.json), because the filter bitmaps of stored records refer to it: while a
-group is away, what arrives still gets its bits.
+RocketMQ's ConsumerFilterManager (docs/protocol/behaviour.md 1, docs/protocol/store.md 10). Registered by heartbeats.
+The response to a pull is 27 if there is no data, and 28 if it is older than the pull's subscription. Data is kept for
+24 h after its consumers have left, and across restarts (config/consumerFilter.json), because the filter bitmaps of
+stored records refer to it: while a group is away, new records still get its bits.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from bolide.store.queues.unit_filter import UnitFilter
 
 PERSIST_INTERVAL_MS: Final = 10_000
 DEAD_BEFORE_START_MS: Final = 30_000
-"""After a start every consumer counts as gone, for so long."""
+"""Assumed time since all consumers left, after a start."""
 
 
 def size_of(topic: str, group: str, text: str) -> int:
-    """What the filter of a group takes: its characters, and 256."""
+    """Return the size of a group's filter: its characters plus 256."""
     return len(topic) + len(group) + len(text) + 256
 
 
@@ -74,7 +74,7 @@ class ConsumerFilters(Table):
         self.filters = filters
         self._effects = effects
         self.store_time: Callable[[int], int] = as_it_is
-        """The store time of what is stored now, which `born_time` is held against; of the store, once there is one."""
+        """Store time of a record stored now, in the clock of `born_time`. Set once there is a store."""
         self._start = start
         self._bloom = BloomFilter.of(
             options.shape.max_error_rate_of_bloom_filter, options.shape.expect_consumer_num_use_filter
@@ -88,18 +88,18 @@ class ConsumerFilters(Table):
         self._next = 0
 
     def get(self, topic: str, group: str) -> FilterData | None:
-        """What a group filters a topic by, None when it has registered nothing that compiles."""
+        """Return the filter of a group for a topic, or None if it has registered none that compiles."""
         groups = self._by_topic.get(topic)
         return None if groups is None else groups.get(group)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._most = options.filters.max_consumer_filter_size
 
     # -- heartbeats
 
     def register(self, group: str, subscriptions: list[SubscriptionData], now: int) -> None:
-        """Take over the subscriptions of a heartbeat; what it does not name any more is dead."""
+        """Apply the subscriptions of a heartbeat. Filters of topics that it does not name become inactive."""
         for subscription in subscriptions:
             if not is_tag(subscription.expression_type) and subscription.sub_string:
                 self._register(group, subscription, str(subscription.expression_type), now)
@@ -109,7 +109,7 @@ class ConsumerFilters(Table):
             self._bury([data for topic, data in known.items() if topic not in named], now)
 
     def unregister(self, group: str, now: int) -> None:
-        """The last consumer of a group is gone."""
+        """Called when the last consumer of a group has disconnected."""
         known = self._by_group.get(group)
         if known:
             self._bury(list(known.values()), now)
@@ -130,7 +130,7 @@ class ConsumerFilters(Table):
         try:
             compiled = self.filters.of(expression_type, subscription.sub_string)
         except ExpressionRefused:
-            return  # the client's pulls are answered 27, which tells it
+            return  # the client's pulls get response 27
         more = size_of(subscription.topic, group, subscription.sub_string)
         if self._size + more > self._most:
             self._forget_dead(now, 0)
@@ -176,7 +176,8 @@ class ConsumerFilters(Table):
     # -- records
 
     def calc_bitmap(self, d: Dispatch) -> bytes:
-        """The filter bitmap of a record: the bits of every group whose expression it passes; b"" without any group."""
+        """Return the filter bitmap of a record: the bits of every group whose expression it passes, or b"" without
+        groups."""
         groups = self._by_topic.get(d.topic)
         if not groups:
             return b""
@@ -188,7 +189,8 @@ class ConsumerFilters(Table):
         return bytes(bitmap)
 
     def retry_filter(self, group: str, chosen: PullFilter) -> PullFilter:
-        """For a retry topic: each record by the expression the group has for the topic it comes from."""
+        """Return a filter for a retry topic: each record is checked by the group's expression for its original
+        topic."""
 
         def passes(properties: bytes) -> bool:
             data = self.get(property_value(properties, RETRY_TOPIC) or "", group)
@@ -203,7 +205,7 @@ class ConsumerFilters(Table):
     # -- the file
 
     def encode(self) -> bytes:
-        """The file's text, as Java writes it."""
+        """Return the file's text in Java's format."""
         return encode_body(
             {
                 "filterDataByTopic": {
@@ -217,7 +219,7 @@ class ConsumerFilters(Table):
         )
 
     def entry(self, data: FilterData) -> dict[str, Any]:
-        """One group's data at one topic, as Java writes it."""
+        """Return one group's data for one topic in Java's format."""
         return {
             "bloomFilterData": {"bitNum": self._bloom.bits, "bitPos": data.positions},
             "bornTime": data.born_time,
@@ -231,9 +233,9 @@ class ConsumerFilters(Table):
         }
 
     def load(self, data: bytes) -> None:
-        """Read the file, as Java or we wrote it. Data made for another bloom filter is ignored altogether, as in Java.
+        """Load a file written by Java or Bolide. Data of a different bloom filter is ignored completely, as in Java.
 
-        Everything counts as dead until it is registered again.
+        All filters are inactive until they are registered again.
         """
         stored: Any = parse_long(data)
         entries = [
@@ -247,7 +249,7 @@ class ConsumerFilters(Table):
         texts = [(str(entry.get("expression")), str(entry.get("expressionType"))) for entry in entries]
         names = [(str(entry["topic"]), str(entry["consumerGroup"])) for entry in entries]
         numbers = [[int(entry.get(key, 0)) for key in ("clientVersion", "bornTime", "deadTime")] for entry in entries]
-        # Nothing of a file that cannot be read is taken, so that the copy before it is all there is.
+        # An unreadable file changes nothing, so that only its previous copy is used.
         self._by_topic, self._by_group = {}, {}
         self._size = 0
         for (text, kind), (topic, group), (version, born, dead) in zip(texts, names, numbers, strict=True):
@@ -269,7 +271,7 @@ class ConsumerFilters(Table):
         return self._next if self._by_topic or self._dirty else None
 
     def tick(self, now: int, budget: int) -> None:
-        """Every 10 s: forget what has been dead for a day, and write the file if anything changed."""
+        """Every 10 s: remove filters that have been inactive for a day, and write the file if it has changed."""
         self._next = now + PERSIST_INTERVAL_MS
         self._forget_dead(now, self._keep_ms)
         if self._dirty:
@@ -289,5 +291,5 @@ class ConsumerFilters(Table):
 
 
 def as_it_is(now: int) -> int:
-    """The store time while there is no store."""
+    """Return `now`: the store time while there is no store."""
     return now

@@ -25,12 +25,12 @@ from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
 MAX_GROUP_SIZE: Final = 64 * 1024
-"""Most bytes of one group's settings: its retry policy and subscriptions may be anything."""
+"""Maximum size in bytes of one group's settings. Its retry policy and subscriptions may have any content."""
 MADE_BY_USE: Final = "bolideMadeByUse"
 """A key that only Bolide writes to the file; Java ignores it."""
 MAX_NAME: Final = 255
 READ_INDEX: Final = 2
-"""The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
+"""The bit of a forbidden topic that forbids reading (PermName.INDEX_PERM_READ)."""
 
 
 @final
@@ -104,7 +104,7 @@ class SubscriptionGroupConfig:
 
 
 def check_size(config: SubscriptionGroupConfig) -> None:
-    """Raise `Refused` 29 for settings that cannot be written, or are too long to be kept."""
+    """Raise `Refused` 29 for settings that cannot be encoded or are too long."""
     try:
         size = len(msgspec.json.encode(config.to_json()))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -112,7 +112,7 @@ def check_size(config: SubscriptionGroupConfig) -> None:
             INVALID_PARAMETER, f"the settings of group[{config.group_name}] cannot be stored: {error}"
         ) from None
     if size > MAX_GROUP_SIZE:
-        text = f"the settings of group[{config.group_name}] have {size} bytes; at most {MAX_GROUP_SIZE} are kept"
+        text = f"the settings of group[{config.group_name}] have {size} bytes; at most {MAX_GROUP_SIZE} are allowed"
         raise Refused(INVALID_PARAMETER, text)
 
 
@@ -125,7 +125,7 @@ class GroupTable(Table):
         self.table: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
         self.made_by_use: set[str] = set()
-        """Groups that no operator created and that keep nothing yet (group_expiry.py)."""
+        """Groups that no operator created and that have no state to keep (group_expiry.py)."""
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
         self._auto_create: bool = options.tables.auto_create_subscription_group
@@ -133,25 +133,25 @@ class GroupTable(Table):
         self._lmq: bool = options.shape.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
-        """The version that `begin` saw, so that it never claims more than the file holds."""
+        """The version as of `begin`, so that it is never newer than the content of the file."""
         for name in FIRST_GROUPS:
             self.table[name] = SubscriptionGroupConfig(name)
             self._rows.touch(name)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._auto_create = options.tables.auto_create_subscription_group
         self._most = options.tables.max_groups
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's settings as they are; never creates. A group of light queues (LMQ) has the default ones."""
+        """Return the group's settings, or None. Never creates. A group of light queues (LMQ) has default settings."""
         found = self.table.get(group)
         if found is None and self._lmq and group.startswith(LMQ_PREFIX):
             return SubscriptionGroupConfig(group)
         return found
 
     def find(self, group: str, now: int) -> SubscriptionGroupConfig | None:
-        """The group's settings, created with defaults where that is allowed; None otherwise (code 26)."""
+        """Return the group's settings, created with defaults if allowed, else None (code 26)."""
         found = self.get(group)
         if found is not None:
             return found
@@ -163,13 +163,13 @@ class GroupTable(Table):
         return found
 
     def keep(self, group: str) -> None:
-        """A message was sent that only this group will take, so the group does not expire."""
+        """Exempt a group from expiry because its retry topic has messages."""
         if group in self.made_by_use:
             self.made_by_use.discard(group)
             self._effects.persist(self.persist_name)
 
     def put(self, config: SubscriptionGroupConfig, now: int) -> None:
-        """Create or replace a group's settings; the file follows. Raises `Refused` 1 for one group too many."""
+        """Create or replace a group's settings and persist them. Raises `Refused` 1 if the limit is reached."""
         if self._lmq and config.group_name.startswith(LMQ_PREFIX):
             return
         if len(self.table) >= self._most and config.group_name not in self.table:
@@ -183,7 +183,7 @@ class GroupTable(Table):
         self._effects.persist(self.persist_name)
 
     def follow(self, configs: Iterable[SubscriptionGroupConfig]) -> int:
-        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after."""
+        """Apply these groups of the master. Return how many exceeded the limit. Call `followed` afterwards."""
         left_out = 0
         for config in configs:
             name = config.group_name
@@ -201,9 +201,9 @@ class GroupTable(Table):
     def followed(
         self, names: Container[str], forbidden: dict[str, dict[str, int]] | None, version: Mapping[str, Any]
     ) -> None:
-        """All of the master's groups are here: forget the others, and have its version.
+        """Remove groups that the master lacks, and adopt its version.
 
-        `forbidden` is None when the master knows no such thing (4.9).
+        `forbidden` is None if the master does not support it (4.9).
         """
         for name in [name for name in self.table if name not in names and name not in FIRST_GROUPS]:
             del self.table[name]
@@ -215,7 +215,7 @@ class GroupTable(Table):
         self._effects.persist(self.persist_name)
 
     def delete(self, group: str, now: int) -> bool:
-        """Forget a group's settings, and what it was forbidden to read; False when there was neither."""
+        """Remove a group's settings and its forbidden topics. Return False if it had neither."""
         known = self.table.pop(group, None) is not None
         forbidden = self.forbidden.pop(group, None) is not None  # also to a name that no group has yet
         if not (known or forbidden):
@@ -228,15 +228,15 @@ class GroupTable(Table):
         return True
 
     def repeated(self) -> None:
-        """A request asked for what the table says already: its answer waits until the file says so, too."""
+        """Delay the response to a repeated request until its first write is on disk."""
         self._effects.persist_unsaved(self.persist_name)
 
     def may_read(self, group: str, topic: str) -> bool:
-        """False when the group was forbidden to read this topic (5.x)."""
+        """Return False if the group is forbidden to read this topic (5.x)."""
         return self.forbidden.get(group, {}).get(topic, 0) & 1 << READ_INDEX == 0
 
     def forbid_read(self, group: str, topic: str, forbidden: bool, now: int) -> None:
-        """Forbid a group to read a topic, or allow it again, and write the file. Raises `Refused` beyond the limit."""
+        """Forbid or allow a group to read a topic, and persist it. Raises `Refused` if the limit is reached."""
         if forbidden and topic not in self.forbidden.get(group, {}):
             if max(len(group), len(topic)) > MAX_NAME:
                 raise Refused(INVALID_PARAMETER, f"a group or topic has {MAX_NAME} characters at most")
@@ -253,23 +253,23 @@ class GroupTable(Table):
         self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """The file config/subscriptionGroup.json: a line for each group."""
+        """Encode config/subscriptionGroup.json: one line per group."""
         self._rows.follow(self.table)
         self._rows.finish()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins; it will hold the table as it is now."""
+        """Start a write of the file. It contains the table as of now."""
         self._rows.begin()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
 
     def step(self, most: int) -> bool:
-        """Encode so many groups at most; True when the text may be taken."""
+        """Encode at most `most` rows. Return True once the text is complete."""
         return self._rows.step(most)
 
     def text(self) -> Text:
-        """The file's text, to be joined in a thread."""
+        """Return the file's text, to be joined in a thread."""
         text = Text()
         text.member("dataVersion", self._version_text)
         if self.made_by_use:
@@ -279,7 +279,7 @@ class GroupTable(Table):
         return text
 
     def rows_of(self, names: Iterable[str]) -> list[bytes]:
-        """These groups, encoded."""
+        """Return these groups, encoded."""
         return self._rows.some(names)
 
     def _row(self, name: str) -> bytes:
@@ -287,7 +287,7 @@ class GroupTable(Table):
         return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
-        """Take over a stored subscriptionGroup.json."""
+        """Load a stored subscriptionGroup.json."""
         stored: Any = parse_long(data)
         groups = (stored.get("subscriptionGroupTable") or {}).items()
         found = {
@@ -300,7 +300,8 @@ class GroupTable(Table):
             for group, topics in (stored.get("forbiddenTable") or {}).items()
         }
         made_by_use = [str(name) for name in stored.get(MADE_BY_USE) or () if str(name) in found]
-        self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
+        # The last step that can fail; nothing is changed before it.
+        self.data_version.assign(stored.get("dataVersion") or {})
         self.table.update(found)
         for name in found:
             self._rows.touch(name)

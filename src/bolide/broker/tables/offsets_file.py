@@ -48,12 +48,12 @@ class OffsetsFile:
             rows.finish()
 
     def begin(self) -> None:
-        """Begin a write of the file; it will hold the table as it is now."""
+        """Start a write of the file. It contains the table as of now."""
         for rows in (self._rows, self._light_rows, self.pull_rows):
             rows.begin()
 
     def step(self, most: int) -> bool:
-        """Encode so many rows at most; True when the text may be taken."""
+        """Encode at most `most` rows. Return True once the text is complete."""
         return self._rows.step(most) and self._light_rows.step(most) and self.pull_rows.step(most)
 
     def text(self, counter: int, timestamp: int, more: Mapping[str, bytes] | None = None) -> Text:
@@ -74,7 +74,7 @@ class OffsetsFile:
 
 
 class StoredOffsets:
-    """What a file holds, as Java writes it (unquoted queue ids) or as we do. Raises `ValueError` when it is neither."""
+    """Content of a file written by Java (unquoted queue ids) or Bolide. Raises `ValueError` if it is neither."""
 
     def __init__(self, data: bytes) -> None:
         content = parse_long(data)
@@ -91,7 +91,7 @@ class StoredOffsets:
 
 
 def offsets_of(queues: Any) -> dict[int, int]:
-    """Return the offsets by queue id that JSON holds. Raise `ValueError` if it is no table of them."""
+    """Return the offsets by queue id in JSON. Raises `ValueError` if it is not such a table."""
     if not isinstance(queues, dict):
         raise ValueError("consumerOffset.json: a table of queues is not a JSON object")
     return {int(queue_id): int(offset) for queue_id, offset in queues.items()}

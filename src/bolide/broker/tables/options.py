@@ -1,4 +1,4 @@
-"""Settings of what clients may do, and of topics and groups that requests create."""
+"""Settings of permissions, and of topics and groups that requests create."""
 
 from __future__ import annotations
 

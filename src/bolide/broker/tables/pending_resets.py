@@ -1,29 +1,29 @@
-"""Server-side resets of consumer offsets that wait for the next pull of their queue (RocketMQ 5.x).
+"""Pending server-side resets of consumer offsets (RocketMQ 5.x).
 
-They are kept in memory only: a restart leaves the committed offset, which the reset has set, too.
+They are kept in memory only. After a restart the committed offset remains, which the reset has also set.
 """
 
 from __future__ import annotations
 
 
 class PendingResets:
-    """The offsets that the next pulls are answered with, by `topic@group` and queue id."""
+    """Offsets to return to the next pulls, by `topic@group` and queue id."""
 
     def __init__(self) -> None:
         self.by_key: dict[str, dict[int, int]] = {}
         """Empty while no reset waits, which every pull looks at first."""
 
     def put(self, key: str, queue_id: int, offset: int) -> None:
-        """Let the next pull of this queue be answered with `offset`."""
+        """Set the offset to return to the next pull of this queue."""
         self.by_key.setdefault(key, {})[queue_id] = offset
 
     def get(self, key: str, queue_id: int) -> int | None:
-        """Return the offset that waits, or None."""
+        """Return the pending reset, or None."""
         reset = self.by_key.get(key)
         return None if reset is None else reset.get(queue_id)
 
     def take(self, key: str, queue_id: int) -> int:
-        """Return the offset that waits and remove it; -1 when there is none."""
+        """Remove and return the pending reset, or -1 if there is none."""
         reset = self.by_key.get(key)
         if reset is None or queue_id not in reset:
             return -1

@@ -1,7 +1,7 @@
-"""Which records a pull wants: tags by their hash in the queue unit, expressions on the stored properties.
+"""Filters of pulls: tags by their hash in the queue unit, expressions on the stored properties.
 
-Where the subscription comes from (the request or the group's heartbeat) and what is wrong with it: RocketMQ's
-PullMessageProcessor and FilterAPI (docs/protocol/behaviour.md 1, docs/protocol/remoting.md 12 "SubscriptionData").
+RocketMQ's PullMessageProcessor and FilterAPI define the source of the subscription (request or heartbeat) and its
+errors (docs/protocol/behaviour.md 1, docs/protocol/remoting.md 12 "SubscriptionData").
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from bolide.store.queues.unit_filter import UnitFilter
 
 _REMEMBERED: Final = 1000
 _FEW: Final = 4
-"""Names up to which each is looked for in the raw properties, which are not parsed then."""
+"""Maximum number of names that are searched in the raw properties, without parsing them."""
 _SIMPLE: Final = 32
-"""Operations up to which an expression is cheaper to check than its result to remember."""
+"""Number of operations up to which it is cheaper to evaluate an expression than to cache its result."""
 _RESULTS: Final = 128
 _SHORT: Final = 256
-"""Bytes of values up to which a result is remembered: a thousand filters together keep some 40 MB at the worst."""
+"""Maximum size in bytes of cached values: a thousand filters use at most about 40 MB."""
 PARSING: Final = 20
-"""What it costs to read the properties of a record, in operations of an expression."""
+"""Cost of parsing the properties of a record, in operations of an expression."""
 
 
 @final
 class PullFilter:
-    """`tag_codes` None = any tag; `predicate` None = no expression. Both pass = the record is delivered.
+    """`tag_codes` None: any tag; `predicate` None: no expression. A record that passes both is delivered.
 
-    `units` looks at filter bitmaps beforehand, where the queue has them.
+    `units` checks filter bitmaps first, if the queue has them.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class PullFilter:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.expression: bool = expression
-        """True when the filter is not a list of tags (needs enablePropertyFilter)."""
+        """Whether the filter is not a list of tags (needs enablePropertyFilter)."""
         self.expression_type: str = SQL92
         self.units: UnitFilter | None = units
         self.cost: int = 1
-        """What checking one record costs, compared with checking its tags."""
+        """Cost of checking one record, relative to a check of its tags."""
 
 
 EVERYTHING: Final = PullFilter(None, None, False)
@@ -56,7 +56,7 @@ EVERYTHING: Final = PullFilter(None, None, False)
 
 @final
 class FilterCache:
-    """Builds filters and remembers them: a group asks with the same few texts all day."""
+    """Creates and caches filters, because a group repeats the same few texts."""
 
     def __init__(self, types: ExpressionTypes | None = None) -> None:
         self._types: Any = types if types is not None else ExpressionTypes()
@@ -64,7 +64,7 @@ class FilterCache:
         self._others: dict[tuple[str, str], PullFilter] = {}
 
     def of_tags(self, text: str) -> PullFilter:
-        """Filter for a tag expression: `*`, or tags separated by `||`."""
+        """Return the filter for a tag expression: `*`, or tags separated by `||`."""
         known = self._tags.get(text)
         if known is not None:
             return known
@@ -76,11 +76,12 @@ class FilterCache:
         return made
 
     def of_codes(self, text: str, codes: set[int]) -> PullFilter:
-        """Filter for a subscription as registered: the client computed the hashes itself."""
+        """Return the filter for a registered subscription, whose hashes the client computed."""
         return EVERYTHING if text == SUB_ALL else PullFilter(codes, None, False)
 
     def of(self, expression_type: str, text: str) -> PullFilter:
-        """Filter for an expression of a type that is not TAG. Raises `ExpressionRefused` (23) when it is none."""
+        """Return the filter for an expression of a type other than TAG. Raises `ExpressionRefused` (23) if it is
+        invalid."""
         known = self._others.get((expression_type, text))
         if known is not None:
             return known
@@ -100,19 +101,19 @@ class FilterCache:
 
 
 def is_tag(expression_type: str | None) -> bool:
-    """True for tag filters: the type is absent, empty or TAG."""
+    """Return whether this is a tag filter: the type is absent, empty or TAG."""
     return expression_type is None or expression_type == "" or expression_type == TAG
 
 
 @final
 class _WholePredicate:
-    """Evaluates an expression that may look at any property."""
+    """Evaluates an expression that may read any property."""
 
     def __init__(self, evaluate: Callable[[dict[str, str]], bool | None]) -> None:
         self._evaluate: Callable[[dict[str, str]], bool | None] = evaluate
 
     def passes(self, properties: bytes) -> bool:
-        """Whether the expression is true of these raw properties."""
+        """Return whether the expression is true for these raw properties."""
         try:
             return self._evaluate(parse_properties_bytes(properties)) is True
         except Exception:  # whatever an installed type raises: Java drops the record, too
@@ -121,7 +122,7 @@ class _WholePredicate:
 
 @final
 class _NamedPredicate:
-    """Evaluates an expression that looks at few properties, and remembers what it came to for their values."""
+    """Evaluates an expression that reads few properties, and caches its results by their values."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class _NamedPredicate:
         self._known: dict[tuple[bytes | None, ...], bool] = {}
 
     def passes(self, properties: bytes) -> bool:
-        """Whether the expression is true of these raw properties."""
+        """Return whether the expression is true for these raw properties."""
         values: list[bytes | None] = []
         size: i64 = 0
         for wanted in self._wanted:
@@ -172,9 +173,10 @@ def predicate_of(
     names: Sequence[str] | None = None,
     on_raw: Callable[[bytes], bool] | None = None,
 ) -> Callable[[bytes], bool]:
-    """True only where the expression is true: false, null and an error of evaluation all drop the record.
+    """Return a predicate that is True only if the expression is true: false, null and evaluation errors drop the
+    record.
 
-    `names` are the only properties that the expression looks at; None: any. `on_raw` is a cheaper `evaluate`.
+    `names`: the only properties that the expression reads; None: any. `on_raw`: a cheaper `evaluate`.
     """
     if names is not None and len(names) <= _FEW and all(name and name.isascii() for name in names):
         return _NamedPredicate(evaluate, list(names), on_raw).passes

@@ -1,7 +1,7 @@
-"""How much one request may list.
+"""Maximum number of items in one request.
 
-What it takes runs in one piece, and nobody else is served until it is done: these keep it below some 50 ms, far above
-what RocketMQ's clients and tools ask for at once.
+A request runs in one turn, which blocks other clients. These limits keep it below about 50 ms. They are far above what
+RocketMQ's clients and tools send.
 """
 
 from __future__ import annotations
@@ -16,34 +16,33 @@ from bolide.remoting.codes import SYSTEM_ERROR, request_name
 from bolide.remoting.command import Command
 
 MAX_BODY: Final = 1024 * 1024
-"""Bytes of a body that lists things: to read it takes as long, whatever it says."""
+"""Maximum bytes of a body with a list. The time to parse it depends on its size."""
 MAX_QUEUES: Final = 20_000
-"""Of a request to lock or unlock queues."""
+"""Maximum queues in one lock or unlock request."""
 MAX_CONFIGS: Final = 1_000
-"""Topics or groups created by one list."""
+"""Maximum topics or groups in one list to create."""
 MAX_HEARTBEAT_GROUPS: Final = 1_000
-"""Producer and consumer groups of one heartbeat."""
+"""Maximum producer and consumer groups in one heartbeat."""
 MAX_SUBSCRIPTIONS: Final = 10_000
-"""Of all groups of one heartbeat."""
+"""Maximum subscriptions of all groups in one heartbeat."""
 FILTERS_OF_FULL_LENGTH: Final = 8
-"""The filter expressions of one heartbeat have as many characters together as so many of the longest."""
+"""Maximum total length of the filter expressions in one heartbeat, in multiples of the longest allowed one."""
 
 
 def check_body(command: Command) -> None:
-    """Raise `Refused` 1 for a body that is too long to be read in one piece."""
+    """Raise `Refused` 1 if a body is too long to parse in one turn."""
     if len(command.body) > MAX_BODY:
         raise _too_much(command, f"a body of {len(command.body)} bytes", MAX_BODY)
 
 
 def check_listed(command: Command, count: int, most: int, what: str) -> None:
-    """Raise `Refused` 1 where a request lists more than `most`."""
+    """Raise `Refused` 1 if a request lists more than `most` items."""
     if count > most:
         raise _too_much(command, f"{count} {what}", most)
 
 
 def check_heartbeat(command: Command, data: HeartbeatData, max_filter_length: int) -> None:
-    """Raise `Refused` 1 for a heartbeat that is too much at once, or asks for a class filter. Nothing of it is
-    registered then."""
+    """Raise `Refused` 1 if a heartbeat exceeds a limit or uses a class filter. It is then not registered."""
     consumers = data.consumer_data_set
     check_listed(command, len(consumers) + len(data.producer_data_set), MAX_HEARTBEAT_GROUPS, "groups")
     check_listed(
@@ -60,15 +59,15 @@ def check_heartbeat(command: Command, data: HeartbeatData, max_filter_length: in
 
 
 def check_class_filters(subscriptions: Iterable[SubscriptionData]) -> None:
-    """Raise `Refused` 1 for a subscription whose filter is a Java class, which 4.x runs in a filter server. Without
-    the filter its consumers would receive every message."""
+    """Raise `Refused` 1 for a subscription whose filter is a Java class, which 4.x runs in a filter server. Without the
+    filter its consumers would receive every message."""
     for each in subscriptions:
         if each.class_filter_mode:
             raise Refused(SYSTEM_ERROR, no_class_filters(each.topic))
 
 
 def no_class_filters(topic: str) -> str:
-    """Return the sentence that refuses a class filter."""
+    """Return the error for a class filter."""
     text = f"the subscription to {topic} names a Java class as its filter, and there are no filter servers"
     return f"{text}: subscribe with an SQL92 expression, or filter in the consumer"
 

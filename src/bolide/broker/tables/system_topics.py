@@ -25,7 +25,7 @@ SCHEDULE_QUEUES: Final = 18
 
 
 def system_topics(options: BrokerOptions) -> list[TopicConfig]:
-    """The topics a broker has from its first start."""
+    """Return the topics that a broker has from its first start."""
     cluster, broker = options.place.broker_cluster_name, options.place.broker_name
     delay_levels = max(len(options.shape.message_delay_level.split()), SCHEDULE_QUEUES)
     made = [

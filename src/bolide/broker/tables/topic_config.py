@@ -1,4 +1,4 @@
-"""The settings of one topic, as a row of config/topics.json and a request hold them (RocketMQ's TopicConfig)."""
+"""The settings of one topic, as stored in config/topics.json and sent in requests (RocketMQ's TopicConfig)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MULTI_TAG: Final = "MULTI_TAG"
 
 @final
 class TopicConfig:
-    """One topic: how many queues, who may do what. Perm is a sum of 4 read, 2 write, 1 inherit."""
+    """Queues and permission of one topic. `perm` is a sum of 4 (read), 2 (write) and 1 (inherit)."""
 
     def __init__(
         self,
@@ -41,30 +41,30 @@ class TopicConfig:
         self.attributes: dict[str, str] = attributes if attributes is not None else {}
         self.retry: bool = topic_name.startswith(RETRY_PREFIX)
         self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
-        """True when the name alone lets clients send here."""
+        """Whether clients may send to a topic with this name."""
         self.plain: bool = self.named_plainly
-        """True when a send need not check the name, nor whether the topic is on disk: decided once, not per
+        """Whether a send need check neither the name nor whether the topic is on disk. Computed once, not per
         message."""
         self.saved: bool = True
-        """False until the file holds it: who sends to it hears no sooner that the message will be served."""
+        """Whether the file contains the topic. Until then, responses to its sends wait."""
 
     def mark_saved(self, saved: bool) -> None:
-        """The file holds it now, or does not yet."""
+        """Set whether the file contains the topic."""
         self.saved = saved
         self.plain = saved and self.named_plainly
 
     def has_queues_of(self, other: TopicConfig) -> bool:
-        """True when this one has every queue that the other has."""
+        """Return whether this topic has at least the queues of the other."""
         return self.read_queue_nums >= other.read_queue_nums and self.write_queue_nums >= other.write_queue_nums
 
     @property
     def readable(self) -> bool:
-        """True when consumers may pull from it."""
+        """Whether consumers may pull from it."""
         return self.perm & PERM_READ != 0
 
     @property
     def writable(self) -> bool:
-        """True when producers may send to it."""
+        """Whether producers may send to it."""
         return self.perm & PERM_WRITE != 0
 
     def to_json(self) -> dict[str, object]:
@@ -82,9 +82,9 @@ class TopicConfig:
 
     @staticmethod
     def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
-        """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
+        """Read one entry of topics.json (`stored`) or of a request. Missing fields get Java's defaults.
 
-        Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
+        Raises `Refused` 29 for an invalid number in a request; in a file it is replaced by the nearest valid one.
         """
         attributes = fields.get("attributes") or {}
         low, high, perms = (0, MAX_QUEUES, PERM_ALL) if stored else (INT_MIN, INT_MAX, INT_MAX)

@@ -39,17 +39,18 @@ class TopicTable(Table):
         self._lmq: bool = options.shape.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
-        """The version that `begin` saw, so that it never claims more than the file holds."""
+        """The version as of `begin`, so that it is never newer than the content of the file."""
         self._unsaved: dict[str, TopicConfig] = {}
         self._saving: dict[str, TopicConfig] = {}
         self.untold: set[str] = set()
-        """Topics that are known by their messages only, and that no master has told since this start."""
+        """Unreplicated topics: known only by their messages, and not received from a master since this start."""
         self.guessed: set[str] = set()
-        """Topics that were made of their messages, here or at a former master: a message may show more queues."""
+        """Topics whose queues were inferred from messages, here or on a former master. A later message may show more
+        queues."""
         self._guessing: set[str] = set()
         self.denied: dict[str, int] = {}
-        """Topics that the master of this slave deleted and does not have. Their messages up to this offset of the log
-        were delivered late, and make no topic."""
+        """Topics that the master of this slave deleted. Their messages up to this offset of the log were delivered
+        late, and create no topic."""
         self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -57,21 +58,22 @@ class TopicTable(Table):
             self.system.add(config.topic_name)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._auto_create = options.tables.auto_create_topic_enable
         self._most = options.tables.max_topics
 
     def get(self, topic: str) -> TopicConfig | None:
-        """The topic's settings, or None when there is none. Light queues (LMQ) are topics without being told."""
+        """Return the topic's settings, or None. Light queues (LMQ) are topics without an entry."""
         found = self.table.get(topic)
         return self._light(topic) if found is None and self._lmq else found
 
     def _light(self, topic: str) -> TopicConfig | None:
-        """The topic of a light queue: it has one queue and is in no table and no file (LmqTopicConfigManager)."""
+        """Return the topic of a light queue, which has one queue and no entry in the table or file
+        (LmqTopicConfigManager)."""
         return TopicConfig(topic, 1, 1) if topic.startswith(LMQ_PREFIX) else None
 
     def put(self, config: TopicConfig, now: int) -> None:
-        """Create or replace a topic; file and name servers follow. Raises `Refused` 1 for one topic too many."""
+        """Create or replace a topic, persist and register it. Raises `Refused` 1 if the limit is reached."""
         if self._lmq and config.topic_name.startswith(LMQ_PREFIX):
             return
         if config.topic_name not in self.table:
@@ -94,7 +96,7 @@ class TopicTable(Table):
         self._changed([config.topic_name], now)
 
     def delete(self, topic: str, now: int) -> bool:
-        """Forget a topic; False when there was none. Its files are the store's to delete."""
+        """Remove a topic. Return False if there was none. The caller deletes its files from the store."""
         if self.table.pop(topic, None) is None:
             self._effects.persist_unsaved(self.persist_name)  # the file may still have it
             return False
@@ -106,8 +108,8 @@ class TopicTable(Table):
         return True
 
     def learn(self, topic: str, queues: int, now: int) -> bool:
-        """Have a topic of which messages are here, with so many queues; False when nothing changes, or for one topic
-        too many. A number of queues that somebody set stays."""
+        """Add a topic inferred from its messages, with this number of queues. Return False if nothing changes or the
+        limit is reached. A configured number of queues is kept."""
         known = self.table.get(topic)
         if known is None:
             if len(self.table) >= self._most:
@@ -118,17 +120,17 @@ class TopicTable(Table):
         self.guessed.add(topic)
         self.denied.pop(topic, None)
         made = TopicConfig(topic, queues, queues, PERM_READ_WRITE)
-        made.order = known is not None and known.order  # name servers may have said so
+        made.order = known is not None and known.order  # name servers may have marked it
         self._add(made, now)
         return True
 
     def untold_saved(self) -> bool:
-        """True once the file has all topics that are known by their messages only."""
+        """Return whether the file contains all unreplicated topics."""
         return all(self.table[topic].saved for topic in self.untold if topic in self.table)
 
     def follow(self, configs: Iterable[TopicConfig], guessed: Container[str] = ()) -> int:
-        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after.
-        `guessed`: those whose number of queues is a guess there."""
+        """Apply these topics of the master. Return how many exceeded the limit. Call `followed` afterwards. `guessed`:
+        topics whose number of queues is inferred on the master."""
         left_out = 0
         for config in configs:
             name = config.topic_name
@@ -151,10 +153,9 @@ class TopicTable(Table):
         return left_out
 
     def followed(self, names: Container[str], version: Mapping[str, Any], known: Container[str]) -> list[str]:
-        """All of the master's topics are here: forget the others that were `known`, which are returned, and have its
-        version.
+        """Remove and return topics in `known` that the master lacks, and adopt its version.
 
-        The broker's own topics stay, whatever an older master lacks.
+        The broker's system topics are kept even if an older master lacks them.
         """
         gone = [name for name in self.table if name in known and name not in names and name not in self.system]
         for name in gone:
@@ -168,8 +169,8 @@ class TopicTable(Table):
         return gone
 
     def forget(self, topic: str, log_end: int) -> None:
-        """Forget a topic that the master of this broker deleted; the version stays the master's. What the log has of
-        it up to `log_end` makes no topic; -1 when there is nothing."""
+        """Remove a topic that the master of this broker deleted; the version remains the master's. Messages in the log
+        up to `log_end` create no topic; -1 if there are none."""
         if self.table.pop(topic, None) is not None:
             if log_end >= 0:
                 self.denied[topic] = log_end
@@ -182,7 +183,8 @@ class TopicTable(Table):
     def create_on_send(
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int
     ) -> TopicConfig | None:
-        """Find the topic, or make it after the template `default_topic`; None when that is not allowed (code 17)."""
+        """Return the topic, or create it from the template `default_topic`, or return None if that is not allowed (code
+        17)."""
         found = self.get(topic)
         if found is not None:
             if not found.saved:
@@ -205,9 +207,9 @@ class TopicTable(Table):
     def find_or_create(
         self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int, order: bool, now: int
     ) -> TopicConfig:
-        """Find the topic or create it just so: retry, dead letter and internal topics.
+        """Return the topic, or create it with these settings: retry, dead letter and internal topics.
 
-        These are few to a group, so the limit on groups bounds them.
+        There are few per group, so the limit of groups also limits them.
         """
         found = self.get(topic)
         if found is None:
@@ -219,35 +221,35 @@ class TopicTable(Table):
         return found
 
     def wait_for_file(self) -> None:
-        """Hold the current answer back until the file has what the table has now."""
+        """Delay the current response until the file contains the current table."""
         self._effects.persist(self.persist_name)
 
     def repeated(self) -> None:
-        """A request asked for what the table says already: its answer waits until the file says so, too."""
+        """Delay the response to a repeated request until its first write is on disk."""
         self._effects.persist_unsaved(self.persist_name)
 
     def set_order(self, topic: str, order: bool, now: int) -> None:
-        """A group's retry topic is ordered while the group subscribes to an ordered topic."""
+        """Mark a group's retry topic as ordered while the group subscribes to an ordered topic."""
         found = self.table.get(topic)
         if found is not None and found.order != order:
             found.order = order
             self._changed([topic], now)
 
     def is_system(self, topic: str) -> bool:
-        """True for topics that are the broker's own: requests neither create nor change nor delete them."""
+        """Return whether this is a system topic, which requests can neither create nor change nor delete."""
         return topic in self.system or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
     def announce(self, now: int) -> None:
-        """Tell the name servers all topics as if each had changed: what they are told of them has."""
+        """Register all topics with the name servers as if each had changed, because their registered content has."""
         self._changed([], now, ())
 
     def is_order_topic(self, topic: str) -> bool:
-        """True when the topic is known and marked as ordered."""
+        """Return whether the topic exists and is ordered."""
         found = self.table.get(topic)
         return found is not None and found.order
 
     def mark_ordered(self, names: Iterable[str], now: int) -> None:
-        """Name servers keep these topics as ordered (namespace ORDER_TOPIC_CONFIG): so are they here, for good."""
+        """Mark topics as ordered, permanently. `names` are from the name servers' ORDER_TOPIC_CONFIG."""
         changed = []
         for name in names:
             found = self.table.get(name)
@@ -258,13 +260,13 @@ class TopicTable(Table):
             self._changed([], now, changed)
 
     def of_epoch(self, epoch: int, now: int) -> None:
-        """A master of this epoch was elected: to name servers this table is newer than one of an older epoch."""
+        """Set the epoch of a new master. For name servers this table is then newer than tables of older epochs."""
         self.data_version.state_version = epoch
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """The file config/topics.json: a line for each topic."""
+        """Encode config/topics.json: one line per topic."""
         self._rows.follow(self.table)
         self._rows.finish()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
@@ -272,7 +274,7 @@ class TopicTable(Table):
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins; it will hold the table as it is now."""
+        """Start a write of the file. It contains the table as of now."""
         self._rows.begin()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
         self._guessing = set(self.guessed)
@@ -280,14 +282,14 @@ class TopicTable(Table):
         self._unsaved = {}
 
     def step(self, most: int) -> bool:
-        """Encode so many topics at most; True when the text may be taken."""
+        """Encode at most `most` rows. Return True once the text is complete."""
         return self._rows.step(most)
 
     def text(self) -> Text:
-        """The file's text, to be joined in a thread."""
+        """Return the file's text, to be joined in a thread."""
         text = Text()
         text.member("dataVersion", self._version_text)
-        # What changed since `begin` may be in the rows or not, so both sets are told.
+        # Rows changed since `begin` may be included or not, so write both sets.
         guessed = self._queues_of(sorted(self._guessing | self.guessed))
         if guessed:
             text.member(GUESSED_TOPICS, msgspec.json.encode(guessed))
@@ -295,20 +297,20 @@ class TopicTable(Table):
         return text
 
     def written(self) -> None:
-        """The file holds what the table did at the last `begin`."""
+        """Called when the file contains the table as of the last `begin`."""
         saving, self._saving = self._saving, {}
         for config in saving.values():
             config.mark_saved(True)
 
     def queues_guessed(self, names: Iterable[str]) -> dict[str, int]:
-        """Those of these topics that were made of their messages, each with its number of queues."""
+        """Return the inferred number of queues of these topics, if it was inferred."""
         return self._queues_of(name for name in names if name in self.guessed)
 
     def _queues_of(self, names: Iterable[str]) -> dict[str, int]:
         return {name: self.table[name].read_queue_nums for name in names if name in self.table}
 
     def rows_of(self, names: Iterable[str]) -> list[bytes]:
-        """These topics, encoded."""
+        """Return these topics, encoded."""
         return self._rows.some(names)
 
     def _row(self, name: str) -> bytes:
@@ -316,19 +318,20 @@ class TopicTable(Table):
         return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
-        """Take over a stored topics.json; system topics of this start stay where the file has none."""
+        """Load a stored topics.json. System topics of this start are kept if the file lacks them."""
         stored: Any = parse_long(data)
         topics = (stored.get("topicConfigTable") or {}).items()
         found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
         guessed = stored.get(GUESSED_TOPICS)
-        self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
+        # The last step that can fail; nothing is changed before it.
+        self.data_version.assign(stored.get("dataVersion") or {})
         self.table.update(found)
         self.guessed = {name for name in found if name in guessed} if isinstance(guessed, dict) else set()
         for name in found:
             self._rows.touch(name)
 
     def _changed(self, names: list[str], now: int, rows: Iterable[str] | None = None) -> None:
-        """These topics go to the name servers ([] = all), and to the file where `rows` does not say which."""
+        """Register these topics with the name servers ([] = all), and persist them or `rows`."""
         for name in names if rows is None else rows:
             self._rows.touch(name)
         self.data_version.next(now)

@@ -1,17 +1,16 @@
-"""Topics that a slave has messages of, and that its master has not told it of.
+"""Unreplicated topics: a slave has their messages, but has not received them from its master.
 
-A slave asks for its master's topics from time to time, and has the records of a young topic sooner. It makes such a
-topic of the queues that it has, so that the messages are served, and stay when this broker becomes master and the old
-one follows it. Java's promoted slave does not know the topic. Once the master is asked, the topic is as the master has
-it, or is gone.
+A slave copies its master's topics periodically, and may have the records of a new topic earlier. It infers such a topic
+from its queues, so that the messages are served, and are kept when this broker becomes master and the old one its
+slave. Java's promoted slave lacks the topic. After the next copy, the topic is as on the master, or is removed.
 
-A message that waits for its time or for its transaction names its topic only when it is delivered, by the next master
-perhaps: one that was a slave once makes such a topic then, too, unless it knows that the topic was deleted. Until
-somebody sets the topic, each such message may also show that it has more queues. This survives a restart and is told
-to slaves: topics.json and the answer to them have the topics that were guessed.
+A delayed or half message names its topic only when it is delivered, perhaps by the next master. A former slave then
+also infers such a topic, unless it knows that the topic was deleted. Until the topic is configured, each such message
+may also show that it has more queues. This state survives a restart and is copied to slaves: topics.json and the
+response to them contain the inferred topics.
 
-`config/followedTopics.json` says that the store was a slave's, so that a start as master looks for such topics, too. A
-store that always was a master's keeps to its own table.
+`config/followedTopics.json` records that the store belonged to a slave, so that a start as master also looks for such
+topics. A store that always belonged to a master relies on its own table.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ LOOK_MS: Final = 1000
 
 
 class UntoldTopics(Table):
-    """Nothing on a broker that has always been a master."""
+    """Infers topics. Does nothing on a broker that has always been a master."""
 
     def __init__(
         self, store: MessageStore, topics: TopicTable, role: Role, effects: Effects, log: logging.Logger
@@ -46,11 +45,11 @@ class UntoldTopics(Table):
         self._log = log
         self._next = 0
         self._following = False
-        """The store is a slave's, or was one's and is not looked through yet."""
+        """The store belongs to a slave, or did and has not been scanned yet."""
         self._was_slave = False
-        """The store was a slave's at some time."""
+        """The store belonged to a slave at some time."""
         self._until = -1
-        """Of a master: what the log had up to here came from another one."""
+        """On a master: end of the part of the log that another broker wrote."""
         self._no_room: set[str] = set()
 
     def due(self, now: int) -> int | None:
@@ -71,19 +70,19 @@ class UntoldTopics(Table):
         if self._until < 0:
             self._until = int(self._store.end_offset)
         if int(self._store.dispatched_offset) >= self._until and self._topics.untold_saved():
-            self._mark(False)  # a crash before has the next start look once more
+            self._mark(False)  # after a crash before this, the next start scans again
 
     def role_changed(self, role: Role, now: int) -> None:
         self._next = now
         if role.may_write:
             self._mark(True)
-            self.tick(now, 0)  # before anyone is served: clients and slaves are told of them, too
+            self.tick(now, 0)  # before any client or slave is served, because they also receive the topics
 
     def _learn(self, now: int, deleted: Container[str] = ()) -> None:
         for topic in self._store.topics_in_queues():
             if topic in self._topics.table and topic not in self._topics.guessed:
                 continue
-            # A delayed message of before the deletion may come after it: its queue is no topic.
+            # A delayed message from before the deletion may arrive after it; its queue is not a topic.
             if topic in deleted and topic not in self._topics.table:
                 continue
             denied = self._topics.denied.get(topic, -1)
@@ -109,7 +108,7 @@ class UntoldTopics(Table):
             self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """The file; none on a broker that never followed."""
+        """Encode the file; b"" on a broker that never was a slave."""
         if not self._was_slave:
             return b""
         return encode_body({"following": self._following})

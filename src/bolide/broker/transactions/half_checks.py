@@ -1,7 +1,7 @@
-"""Checks of half messages: asking the producers of those that are undecided, and giving up those that are too old.
+"""Checks half messages: asks the producers of pending ones for the outcome, and abandons old ones.
 
 RocketMQ's TransactionalMessageCheckService and the check of TransactionalMessageServiceImpl. Every
-`transactionCheckInterval` a round looks at all half messages that are undecided (docs/protocol/behaviour.md 4).
+`transactionCheckInterval` a round checks all pending half messages (docs/protocol/behaviour.md 4).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from bolide.remoting.headers.decode import java_int
 from bolide.store.disk.files import FileFailed
 
 CHECKS_AT_ONCE: Final = 100
-"""Half messages checked in one tick; each may be stored again and asked about."""
+"""Number of half messages checked in one tick. Each may be stored again and cause a request."""
 BYTES_AT_ONCE: Final = 2 * 1024 * 1024
-"""Bytes read after which a tick ends: a round over large messages must not fill the memory."""
+"""Number of bytes read after which a tick ends, so that a round over large messages does not fill the memory."""
 LOOK_INTERVAL_MS: Final = 1_000
 ASK_PAUSE_MS: Final = 10
 """Pause between two checks whether half messages are on disk, so that their producers can be asked."""
@@ -55,8 +55,8 @@ class HalfChecks:
         start: int,
         log: logging.Logger | None,
     ) -> None:
-        """`service` is the one whose `due` and `tick` run the checks. `log` takes a line for half messages that cannot
-        be dealt with."""
+        """`service`: the service whose `due` and `tick` run the checks. `log` reports half messages that cannot be
+        processed."""
         self._options = options
         self._writer = ops.writer
         self._store = store = ops.writer.store
@@ -76,17 +76,16 @@ class HalfChecks:
         self._loaded_for = -1
         """The half message whose record was loaded last: a second load is not waited for."""
         self._questions: deque[Half] = deque()
-        """Half messages stored again; their producers are asked once they are on disk."""
+        """Half messages stored again. Their producers are asked once they are on disk."""
         self._log = log
         self._said = False
-        """True when this round of checks has logged a problem."""
+        """Whether this round of checks has logged a problem."""
         store.on_taken_back.append(self._taken_back)
 
     def begin(self, now: int) -> None:
-        """Called before the first request: read what is decided, and write the op records that are owed. They follow
-        the end of the log then: after another record, a second power cut could take them away unnoticed. The first tick
-        tries again what cannot be done now.
-        """
+        """Called before the first request: read decided transactions, and write missing op records. They are then at
+        the end of the log: after another record, a second power failure could destroy them unnoticed. If this fails,
+        the first tick retries."""
         if not self._writer.role.may_check:
             return
         try:
@@ -97,17 +96,17 @@ class HalfChecks:
         self._pay(now)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def role_changed(self, now: int) -> None:
-        """Forget the round and its questions, which are another master's now."""
+        """Drop the round and its pending requests, which now belong to another master."""
         self._sweep = []
         self._questions.clear()
         self._next_check = now + self._options.transactions.transaction_check_interval
 
     def due(self, now: int) -> int | None:
-        """A slave asks nobody: its master does."""
+        """Return the time (ms) of the next check, or None on a slave: its master asks the producers."""
         if self._loading or not self._writer.role.may_check:
             return None
         if self._questions and self._may_ask(self._questions[0]):
@@ -115,7 +114,7 @@ class HalfChecks:
         return min(self._next_look, self._next_check)
 
     def tick(self, now: int, budget: int) -> None:
-        """Read what is new; every `transactionCheckInterval` look at what is undecided."""
+        """Read new records; every `transactionCheckInterval` check pending half messages."""
         if self._loading:
             return
         complete = self._halves.scan(budget)
@@ -133,7 +132,7 @@ class HalfChecks:
         self._halves.progress(now)
 
     def _pay(self, now: int) -> None:
-        """Write the op records that a power cut took away."""
+        """Rewrite op records that a power failure destroyed."""
         try:
             if owed := self._halves.owed():
                 self._ops.write(owed, now)
@@ -159,12 +158,12 @@ class HalfChecks:
                     finished.append(half)
             self._ops.write(finished, now)
         except BolideError as error:
-            # The store takes nothing now: the next round looks again at everything that is undecided.
+            # The store rejects records now. The next round checks all pending half messages again.
             self._say(f"the round of checks ends early: {error}")
             sweep.clear()
 
     def _is_loading(self, half: Half) -> bool:
-        """True when the record must be loaded first; the round continues after that."""
+        """Return whether the record must be loaded first; the round then continues."""
         if self._loaded_for == half.queue_offset:
             return False
         try:
@@ -186,9 +185,9 @@ class HalfChecks:
         self._effects.wake(self._service)
 
     def _looked_at(self, half: Half, now: int) -> bool:
-        """Check one half message; True when only its op record is left to write.
+        """Check one half message. Return whether only its op record is left to write.
 
-        Raises only what also stops the others: the store takes nothing now.
+        Raises only if the store rejects all records now.
         """
         try:
             record = self._store.intact_record(half.physical_offset, half.size)
@@ -200,23 +199,24 @@ class HalfChecks:
             return False
 
     def _say(self, text: str) -> None:
-        """Log once a round: what goes wrong with one half message may go wrong with thousands."""
+        """Log once per round, because a problem of one half message may affect thousands."""
         if self._log is not None and not self._said:
             self._log.warning("%s", text)
             self._said = True
 
     def _check(self, half: Half, record: Record, now: int) -> bool:
-        """Ask about one half message, or give it up; True when it is done but has no op record yet."""
+        """Ask about one half message or abandon it. Return True if it is done but has no op record yet."""
         properties = stored_properties(record.properties)
         place = real_place(properties)
         if place is None:
-            self._say(f"{misplaced(properties)}: it is given up to {TRANS_CHECK_MAX_TIME_TOPIC}")
+            self._say(f"{misplaced(properties)}: it is moved to {TRANS_CHECK_MAX_TIME_TOPIC}")
             self._give_up(half, record, now)
             return False
         asked = check_times(record)
         wall = int(self._store.times.wall(now))
         age = wall - record.born_timestamp
-        stored = wall - record.store_timestamp  # files go by this, and a message may be born long before it is sent
+        # files expire by this time, and a message may be born long before it is sent
+        stored = wall - record.store_timestamp
         options = self._options
         if asked >= options.transactions.transaction_check_max or stored > options.store.file_reserved_time * 3_600_000:
             self._give_up(half, record, now)
@@ -228,7 +228,8 @@ class HalfChecks:
                 return self._prepared_is_decided(properties)
         elif 0 <= age <= limit:
             return False
-        # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
+        # Stored again with its counter, as in Java: the old record is done, and the producer is asked about the new
+        # one.
         properties.set(names.TRANSACTION_CHECK_TIMES, str(asked + 1))
         try:
             messages = [renewal(record, HALF_TOPIC, properties), self._ops.record([half], now)]
@@ -236,8 +237,8 @@ class HalfChecks:
         except BolideError as error:
             if response_code(error) != codes.MESSAGE_ILLEGAL:
                 raise
-            # No room for the counter, or larger than the limit is now: it could never be asked about.
-            self._say(f"the half message at offset {half.physical_offset} of the log is given up: {error}")
+            # There is no room for the counter, or the record exceeds the current limit: it could never be checked.
+            self._say(f"the half message at offset {half.physical_offset} of the log is abandoned: {error}")
             self._give_up(half, record, now)
             return False
         new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
@@ -257,8 +258,8 @@ class HalfChecks:
         self._halves.decide(half, op.end_offset)
 
     def _may_ask(self, half: Half) -> bool:
-        """True when this record can no longer be taken back. Otherwise another half message could get its place, and
-        the answer would end that one."""
+        """Return whether the half message is dispatched and durable. Until then a rollback may reuse its offset, and
+        the producer's reply would decide another message."""
         return half.end_offset <= min(self._store.dispatched_offset, self._store.flushed_offset)
 
     def _ask_some(self) -> None:

@@ -1,13 +1,13 @@
-"""Half messages of transactions that are not decided yet, and how far their two queues are done with.
+"""Pending half messages of transactions, and the progress of their two queues.
 
-A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_TRANS_OP_HALF_TOPIC names its offset:
-then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
-broker looks for it as well. The table is rebuilt from the queues at every start (docs/protocol/behaviour.md 4).
+A half message waits in RMQ_SYS_TRANS_HALF_TOPIC until an op record in RMQ_SYS_TRANS_OP_HALF_TOPIC names its offset: its
+transaction is then decided. Progress in both queues is stored as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
+broker also looks for it. The table is rebuilt from the queues at every start (docs/protocol/behaviour.md 4).
 
-A new decision counts at once, and is undone if the store takes its op record back. Progress follows what was
-read of both queues, and is stored only once that part of the log survives a power cut: progress ahead of the log would
-skip half messages that get those offsets later. If the stored progress is ahead anyway (an asynchronous flush and a
-power cut under another broker, a log from a backup), it is ignored.
+A new decision is valid immediately, and is undone if the store rolls back its op record. Progress follows the records
+read from both queues, and is stored only once that part of the log survives a power failure: progress ahead of the log
+would skip half messages that get those offsets later. If the stored progress is ahead anyway (an asynchronous flush and
+a power failure under another broker, a log from a backup), it is ignored.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from bolide.store.message_store import MessageStore
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
 MAX_NAMED: Final = 1_000_000
-"""Beyond so many, op records of half messages from before the start tell nothing any more."""
+"""Limit of `_named`. Above it, op records of half messages from before the start are not recorded."""
 LONGEST_NUMBER: Final = 19
 """Digits of a half offset in an op record."""
 OWED: Final = -1
 
 
 class Decision(Struct, frozen=True):
-    """A transaction we decided, until its op record is read. `op_end` is where that record ends in the log.
+    """A transaction decided by this broker whose op record has not been read. `op_end`: end of that record in the log.
 
-    `certain` when the log has kept what was decided and lacks the op record alone: OWED until it is written.
+    `certain`: the log contains the decision and lacks only the op record. `op_end` is OWED until it is written.
     """
 
     half: Half
@@ -55,7 +55,7 @@ class Decision(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """How far both queues are done; valid for a log that reaches to `log_end`."""
+    """Progress of both queues; valid for a log that reaches `log_end`."""
 
     log_end: int
     half_offset: int
@@ -63,7 +63,7 @@ class Progress(Struct, frozen=True):
 
 
 class HalfMessages:
-    """The undecided half messages of one broker, by their offset in the half queue."""
+    """Pending half messages of one broker, by their offset in the half queue."""
 
     def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
         self._store = store
@@ -72,15 +72,17 @@ class HalfMessages:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing: the next scan begins at the stored progress."""
+        """Clear all state. The next scan starts at the stored progress."""
         self.pending: dict[int, Half] = {}
-        """Undecided, in the order of their offsets."""
+        """Pending half messages, in the order of offsets."""
         self._named: set[int] = set()
-        """Of those from before `_began`, what an op record named that was read; of the others `pending` tells."""
+        """Half messages from before `_began` that a read op record names. Later ones are in `pending` until they are
+        named."""
         self._deciding: dict[int, Decision] = {}
         self._renewals = Renewals()
         self._known: dict[tuple[str, int, bytes], Half] = {}
-        """What had been asked about, and was undecided, at the start: older records of it may still be named."""
+        """Half messages that were pending at the start and had been checked: older records of them may still be
+        named."""
         self._ops = NamedOffsets()
         self._began = -1
         self._half_scanned = -1
@@ -93,14 +95,14 @@ class HalfMessages:
         """While progress that was ignored is rebuilt: the newest half record of each message."""
 
     def catch_up(self) -> None:
-        """Read both queues to their ends unless that was done since the start: before it nothing is known decided."""
+        """Read both queues to their ends, once per start. Before that, no half message is known to be decided."""
         if not self._read_once:
             self.scan(EVERYTHING)
 
     def undecided(self, record: Record) -> Half | None:
-        """The half message that ends when this record of it does, after renewals since the start; None: it has ended.
+        """Return the pending half message of this record, after renewals since the start, or None if it has ended.
 
-        `record` must be one that the half queue names.
+        The half queue must contain `record`.
         """
         self.catch_up()
         half = self._newest(record)
@@ -115,55 +117,57 @@ class HalfMessages:
         return self._renewals.newest.get(half.queue_offset, half)
 
     def is_decided(self, queue_offset: int) -> bool:
-        """True when this half message was committed, rolled back, renewed or given up."""
+        """Return whether this half message was committed, rolled back, renewed or abandoned."""
         if queue_offset in self._deciding:
             return True
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
     @property
     def open_count(self) -> int:
-        """How many wait for their end, counting what was stored and is not read yet as open."""
+        """Number of pending half messages. Unread ones are counted as pending."""
         unread = int(self._store.max_queue_offset(HALF_TOPIC, 0)) - self._half_scanned if self._half_scanned >= 0 else 0
         return len(self.pending) + max(unread, 0)
 
     @property
     def remembered(self) -> int:
-        """What is kept in memory of half messages that have ended."""
+        """Number of entries in memory for ended half messages."""
         return len(self._ops) + len(self._renewals) + len(self._deciding) + len(self._named)
 
     def was_named(self, queue_offset: int) -> bool:
-        """True when an op record that was read names this half message; it may be one from before the start."""
+        """Return whether a read op record names this half message, which may be older than the start."""
         if queue_offset < self._began:
             return queue_offset in self._named
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
     def decision_end(self, record: Record) -> int:
-        """Where the op record ends that decides the transaction of this record; 0 when it was read, or is not ours."""
+        """Return the end of the op record that decides the transaction of this record, or 0 if it was read or written
+        elsewhere."""
         decision = self._deciding.get(self._newest(record).queue_offset)
         return 0 if decision is None else max(decision.op_end, 0)
 
     def decide(self, half: Half, op_end: int) -> None:
-        """A transaction is decided by an op record appended in this turn, which ends at physical offset `op_end`."""
+        """Record that an op record appended in this turn decides a transaction. `op_end`: physical end of that
+        record."""
         self.pending.pop(half.queue_offset, None)
         before = self._deciding.get(half.queue_offset)
         self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
 
     def leave(self, queue_offset: int) -> None:
-        """Another set holds this half message now, and checks it: it counts as decided without an op record."""
+        """Treat a half message as decided without an op record, because another broker set has it and checks it."""
         self.pending.pop(queue_offset, None)
 
     def renew(self, old: Half, new: Half, op_end: int) -> None:
-        """A half message was stored again, in one append with the op record that names the old one: an end of the old
-        one is an end of the new one."""
+        """Record that a half message was stored again, in one append with the op record of the old one. A decision
+        about the old record now applies to the new one."""
         self.decide(old, op_end)
         self._renewals.follow(old, new)
 
     def owed(self) -> list[Half]:
-        """Half messages that are decided by what the log holds, and whose op record is yet to be written."""
+        """Return half messages that the log has decided and whose op record is missing."""
         return [decision.half for decision in self._deciding.values() if decision.op_end == OWED]
 
     def scan(self, budget: int) -> bool:
-        """Read what is new in both queues, at most some `budget` units; True when nothing is left to read."""
+        """Read new records of both queues, about `budget` units at most. Return whether none is left to read."""
         if self._op_scanned < 0:
             self._begin()
         log_end = int(self._store.dispatched_offset)
@@ -181,7 +185,7 @@ class HalfMessages:
         return True
 
     def progress(self, now: int) -> None:
-        """Store how far both queues are done, as a consumer group would, once the log is on disk that far."""
+        """Store the progress of both queues like a consumer group, once the log is on disk up to it."""
         reached = self._next
         if reached is None or reached.log_end > self._store.flushed_offset:
             return
@@ -207,8 +211,8 @@ class HalfMessages:
     # -- the start
 
     def cut(self, now: int) -> bool:
-        """Forget progress that is ahead of the log; True when it was. Then the file must be written before anything is
-        stored: to the next start, which finds longer queues, it would look right."""
+        """Drop progress that is ahead of the log. Return whether it was. The caller must then write the file before any
+        record is stored: the next start finds longer queues and would accept it."""
         half, op = self._stored()
         if not self._is_ahead(half, op):
             return False
@@ -221,7 +225,8 @@ class HalfMessages:
         return query(TRANSACTION_GROUP, HALF_TOPIC, 0), query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0)
 
     def _is_ahead(self, half: int, op: int) -> bool:
-        """Offsets that this progress counts as done may hold other half messages now, or have lost their op records."""
+        """Return whether offsets below this progress may contain other half messages now, or have lost their op
+        records."""
         store = self._store
         return bool(half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0))
 
@@ -229,14 +234,14 @@ class HalfMessages:
         store = self._store
         half, op = self._stored()
         if half < 0 or self._is_ahead(half, op):
-            # Only the log says what is decided.
+            # Only the log shows which ones are decided.
             self._seen = {}
             half = op = 0
         self._half_scanned = self._began = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
         self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
 
     def _look_at_open(self) -> None:
-        """Once, at the start: which record every undecided half message is of."""
+        """At startup: find the message of each pending half message."""
         last: Record | None = None
         if self.pending:
             places = [(HALF_TOPIC, 0), (TRANS_CHECK_MAX_TIME_TOPIC, 0), (TIMER_TOPIC, 0)]
@@ -258,8 +263,8 @@ class HalfMessages:
                 self._known[message_key(record)] = half
 
     def _is_torn(self, half: Half, record: Record, last: Record) -> bool:
-        """True when a power cut kept the record that ends this half message, the last one of the log, and lost the op
-        record of the same append. That is owed now: without it the transaction would end twice."""
+        """Return whether a power failure kept the last record of the log, which ends this half message, and destroyed
+        the op record of the same append. The op record is then missing: without it the transaction could end twice."""
         renewed = last.topic == HALF_TOPIC and check_times(last) > check_times(record)
         committed = last.topic != HALF_TOPIC and last.sys_flag & TRANSACTION_MASK == TRANSACTION_COMMIT
         if not committed and not renewed and last.topic != TRANS_CHECK_MAX_TIME_TOPIC:
@@ -286,9 +291,9 @@ class HalfMessages:
     # -- reading
 
     def _scan_some(self, count: int) -> int:
-        """Read up to `count` units of each queue in log order: an op record follows what it names, so that only open
-        half messages stay in memory, and one that names something else has no effect."""
-        # What expired unread, while the machine slept, is passed over: `units` begins after it.
+        """Read up to `count` units of each queue in log order. An op record follows the half messages it names, so only
+        pending ones stay in memory, and other names have no effect."""
+        # Records that expired unread, while the host was suspended, are skipped: `units` starts after them.
         self._op_scanned = max(self._op_scanned, int(self._store.min_queue_offset(OP_HALF_TOPIC, 0)))
         self._half_scanned = max(self._half_scanned, int(self._store.min_queue_offset(HALF_TOPIC, 0)))
         ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
@@ -296,7 +301,7 @@ class HalfMessages:
         op = half = 0
         while op < len(ops) or half < len(halves):
             if (op == len(ops) == count) or (half == len(halves) == count):
-                break  # more of this queue may come before the rest of the other
+                break  # more of this queue may precede the rest of the other one
             if op == len(ops) or (half < len(halves) and halves[half][0] < ops[op][0]):
                 self._read_half(halves[half][0], halves[half][1])
                 half += 1
@@ -310,7 +315,7 @@ class HalfMessages:
         try:
             record = self._store.intact_record(physical_offset, size)
             named = [] if record is None else half_offsets(record.body)
-        except RecordDamaged as error:  # the half messages that it names stay open, and their producers are asked
+        except RecordDamaged as error:  # the half messages that it names stay pending, and their producers are asked
             self._store.maintenance.problem = f"an op record of transactions ends nothing: {error}"
         offsets = [offset for offset in named if offset < self._half_scanned]
         for offset in offsets:
@@ -329,8 +334,8 @@ class HalfMessages:
         self._half_scanned += 1
 
     def _end(self, offset: int) -> None:
-        """An op record names this half message. What `pending` tells from now on is kept nowhere else: one half message
-        that stays open for days must not hold all that end after it in memory."""
+        """Drop a half message whose op record was read. Nothing else about it is stored, so that one undecided message
+        does not retain all later ones in memory."""
         self.pending.pop(offset, None)
         self._deciding.pop(offset, None)
         self._renewals.end(offset)
@@ -338,7 +343,7 @@ class HalfMessages:
             self._named.add(offset)
 
     def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
-        """Java writes no op record for a renewed half message: only its progress says that the old one is done."""
+        """Java writes no op record for a renewed half message: only its progress shows that the old one is done."""
         if record.properties.endswith(b"\0"):
             return  # torn: see `_look_at_open`
         key = message_key(record)
@@ -347,7 +352,7 @@ class HalfMessages:
         seen[key] = at
 
     def _taken_back(self, written: int) -> None:
-        """A write failed: what it decided is undecided again, and what it renewed is back at its old place."""
+        """Called after a failed write: its decisions become pending again, and renewals are undone."""
         back = False
         for at, decision in list(self._deciding.items()):
             if decision.op_end <= written:

@@ -1,5 +1,5 @@
-"""What the record of a half message says: its target, how often the producer was asked, and whose copy it is; and the
-record that takes its place."""
+"""Content of a half message's record: its target, its number of checks, and the message it copies. Also creates
+renewals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bolide.remoting.headers.decode import java_int
 
 
 def check_times(record: Record) -> int:
-    """How often the producer was asked about it; 0 when the property is not a number."""
+    """Return how often the producer was asked, or 0 if the property is not a number."""
     return max(java_int(property_value(record.properties, names.TRANSACTION_CHECK_TIMES) or "0", 31) or 0, 0)
 
 
 def real_place(properties: MessageProperties) -> tuple[str, int] | None:
-    """Topic and queue the message is for; None when a commit could not store it there.
+    """Return topic and queue of the message, or None if a commit could not store it there.
 
-    A topic that was deleted, or has fewer queues now, does not matter: as in Java the message is stored there.
+    A deleted topic, or a topic with fewer queues now, is allowed: as in Java, the message is stored there.
     """
     topic = properties.get(names.REAL_TOPIC) or ""
     queue_id = java_int(properties.get(names.REAL_QID) or "0", 31)
@@ -32,30 +32,31 @@ def real_place(properties: MessageProperties) -> tuple[str, int] | None:
 
 
 def misplaced(properties: MessageProperties) -> str:
-    """Why `real_place` knows no place, as the end of a sentence."""
+    """Return why `real_place` returns None, as the end of a sentence."""
     topic, queue_id = properties.get(names.REAL_TOPIC) or "", properties.get(names.REAL_QID) or "0"
-    return f"the half message is for queue {printable(queue_id)!r} of topic {printable(topic)!r}, which takes none"
+    return f"the half message is for queue {printable(queue_id)!r} of topic {printable(topic)!r}, which is invalid"
 
 
 def message_key(record: Record) -> tuple[str, int, bytes]:
-    """What all records of one message share, and hardly any other record has."""
+    """Return a key that all records of one message share, and hardly any other record has."""
     return (property_value(record.properties, names.UNIQ_KEY) or "", record.born_timestamp, record.born_host)
 
 
 def is_same_message(one: Record, other: Record) -> bool:
-    """True when two records hold one message, stored twice for its transaction."""
+    """Return whether two records contain one message, stored twice for its transaction."""
     return message_key(one) == message_key(other) and one.body == other.body
 
 
 def renewal(record: Record, topic: str, properties: MessageProperties) -> BrokerMessage:
-    """A half message once more. A delay acts once the transaction commits, not on its half message."""
+    """Return a half message to store again. A delay applies when the transaction commits, not to its half message."""
     message = copy_of(record, topic, 0, properties)
     message.sys_flag &= ~TRANSACTION_MASK
     return message
 
 
 def immunity_ms(custom: str, shortest: int) -> int:
-    """How long a half message is not checked, from its property in seconds; an invalid one counts as `shortest`."""
+    """Return the time in ms for which a half message is not checked, from its property in seconds. An invalid value is
+    treated as `shortest`."""
     try:
         return max(int(custom) * 1000, shortest)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Half messages of a set without a master: its acting slave hands them over to other sets, which check them.
+"""Half messages of a set without a master: its acting slave sends them to other sets, which check them.
 
-RocketMQ's TransactionalMessageServiceImpl.check with enableRemoteEscape: in each round every undecided half message is
-sent as a producer sends one, whatever its age. Its producer is then asked by the broker that has it. Where Java passes
-over one that failed four times, here it stays in the way of progress until it has arrived.
+RocketMQ's TransactionalMessageServiceImpl.check with enableRemoteEscape: each round sends every pending half message
+like a producer, whatever its age. The broker that has it then asks its producer. Java skips a message that failed four
+times. Here it holds back progress until it has arrived.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOOK_INTERVAL_MS: Final = 1_000
 
 
 class HalvesAway(Service):
-    """Of a broker that acts as master. `halves` are those its log holds."""
+    """Half messages of an acting slave. `halves`: those in its log."""
 
     def __init__(
         self,
@@ -45,22 +45,22 @@ class HalvesAway(Service):
         self._away = Journeys(effects, self, halves.leave)
         self._next_round = 0
         self._round: list[int] = []
-        """Offsets of half messages that this round is to send, the oldest last."""
+        """Offsets of half messages to send in this round, oldest last."""
         self._loading = False
         self._loaded_for = -1
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
 
     def role_changed(self, role: Role, now: int) -> None:
-        """Begin a round after a while: the master may be back soon."""
+        """Start a round after a while, because the master may return soon."""
         self._away.forget()
         self._round = []
         self._next_round = now + self._options.transactions.transaction_check_interval
 
     def due(self, now: int) -> int | None:
-        """Never while there is a master, or nothing may be sent elsewhere."""
+        """Return the next tick, or None while there is a master or no message may be sent away."""
         if not self._role.sends_away or self._loading:
             return None
         if self._round and not self._away.full:
@@ -69,7 +69,7 @@ class HalvesAway(Service):
         return self._away.next_at(min(at, now + LOOK_INTERVAL_MS))
 
     def tick(self, now: int, budget: int) -> None:
-        """Send what the round has left; begin one when it is time and the last is over."""
+        """Send the rest of the round. Start a new round when it is due and the last one has ended."""
         if not self._role.sends_away or self._loading:
             return
         self._away.go_on(now)
@@ -85,7 +85,8 @@ class HalvesAway(Service):
         self._halves.progress(now)
 
     def _sent(self, half: Half) -> bool:
-        """Send one; False while its record is loaded. One for no place waits for the master, which gives it up."""
+        """Send one half message. Return False while its record is loaded. One without a valid target waits for the
+        master, which abandons it."""
         if self._loaded_for != half.queue_offset:
             cold = self._store.cold_record(half.physical_offset, half.size)
             if cold is not None:
@@ -95,7 +96,7 @@ class HalvesAway(Service):
                 return False
         try:
             record = self._store.intact_record(half.physical_offset, half.size)
-        except RecordDamaged as error:  # a copy would get a CRC that fits the damaged body
+        except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body
             self._store.maintenance.problem = f"a half message is not sent to another broker set: {error}"
             return True
         if record is None:

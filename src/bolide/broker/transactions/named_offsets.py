@@ -1,4 +1,4 @@
-"""The half messages that each op record names: progress of the op queue stops before one that names an open one."""
+"""Half messages named by each op record: progress of the op queue stops before a record that names a pending one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import deque
 from typing import Final
 
 MAX_OPS: Final = 4096
-"""Entries kept; beyond that two become one, which stands for twice as many op records."""
+"""Maximum number of entries. Above it, entries are merged in pairs."""
 
 
 class NamedOffsets:
-    """(offset of op records from here on, the greatest half offset they name), oldest first."""
+    """(start offset of op records, highest half offset they name), oldest first."""
 
     def __init__(self) -> None:
         self._ops: deque[tuple[int, int]] = deque()
@@ -25,16 +25,16 @@ class NamedOffsets:
             self._merge()
 
     def first(self, half_offset: int, otherwise: int) -> int:
-        """Return the offset of the first op record that names a half message from `half_offset` on."""
+        """Return the offset of the first op record that names a half message at or after `half_offset`."""
         return next((offset for offset, named in self._ops if named >= half_offset), otherwise)
 
     def drop_before(self, half_offset: int) -> None:
-        """Forget op records, from the oldest on, that name only half messages before `half_offset`."""
+        """Remove op records, oldest first, that name only half messages before `half_offset`."""
         while self._ops and self._ops[0][1] < half_offset:
             self._ops.popleft()
 
     def _merge(self) -> None:
-        """Keep half the entries, each for twice as many op records: a start may then read more than it needs."""
+        """Merge entries in pairs. A start may then read more records than necessary."""
         merged: deque[tuple[int, int]] = deque()
         while len(self._ops) > 1:
             offset, named = self._ops.popleft()

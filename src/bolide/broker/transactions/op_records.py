@@ -1,6 +1,6 @@
-"""Op records: each names the half messages that are decided, by their offsets in the half queue.
+"""Op records: each names decided half messages by their offsets in the half queue.
 
-RocketMQ's TransactionalMessageBridge. In one append the message that a decision stores comes before its op record.
+RocketMQ's TransactionalMessageBridge. The message of a decision precedes its op record in the same append.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPS_AT_ONCE: Final = 200
 
 
 class OpRecords:
-    """Makes and writes the op records of one broker."""
+    """Creates and writes the op records of one broker."""
 
     def __init__(self, writer: LogWriter, halves: HalfMessages) -> None:
         self.writer = writer
@@ -30,9 +30,9 @@ class OpRecords:
         self._properties = MessageProperties(f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02")
 
     def record(self, halves: list[Half], now: int) -> BrokerMessage:
-        """The op record that names these half messages: they are decided.
+        """Return the op record that marks these half messages as decided.
 
-        4.9 reads a record as one number, and takes one that it cannot read for the decision of nothing.
+        4.9 reads a record as one number, and ignores a record that it cannot parse.
         """
         if not self._store.shape.halves_per_op_record:
             body = b"%d" % halves[0].queue_offset
@@ -42,7 +42,7 @@ class OpRecords:
         return BrokerMessage(OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, self._properties, born, host)
 
     def write(self, halves: list[Half], now: int) -> None:
-        """Write op records that name these half messages, of which nothing else is to be stored."""
+        """Write op records for half messages whose decision stores no other record."""
         at_once = OPS_AT_ONCE if self._store.shape.halves_per_op_record else 1
         for first in range(0, len(halves), at_once):
             part = halves[first : first + at_once]

@@ -10,7 +10,7 @@ TRANSACTIONS: Final = Section("Transactions")
 
 
 class TransactionOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """When producers are asked for the outcome of half messages."""
+    """Checks and limits of half messages."""
 
     transaction_time_out: Annotated[
         PositiveMs, TRANSACTIONS("Age from which the producer of a half message is checked for its outcome.")

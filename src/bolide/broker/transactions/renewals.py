@@ -1,4 +1,4 @@
-"""Renewals: a half message is stored again each time its producer is asked, and all its records are one message."""
+"""Renewals: a half message is stored again for each check, so that several records are one message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Half(Struct, frozen=True):
-    """Where an undecided half message is."""
+    """Position of a pending half message."""
 
     queue_offset: int
     physical_offset: int
@@ -19,13 +19,13 @@ class Half(Struct, frozen=True):
 
 
 class Renewals:
-    """The open half messages that were stored again since the start, by the offsets of all their records."""
+    """Pending half messages that were stored again since the start, by the offsets of all their records."""
 
     def __init__(self) -> None:
         self.newest: dict[int, Half] = {}
-        """Offset of an open half message -> the newest record under which it was stored again for checks."""
+        """Offset of a pending half message -> its newest record."""
         self._older: dict[int, list[int]] = {}
-        """The same the other way round: offset of that record -> those before it, oldest first."""
+        """Offset of the newest record -> offsets of the earlier ones, oldest first."""
 
     def __len__(self) -> int:
         return len(self.newest) + len(self._older)
@@ -38,12 +38,12 @@ class Renewals:
             self.newest[at] = new
 
     def end(self, queue_offset: int) -> None:
-        """Forget the records before this one: the half message has ended."""
+        """Remove the records before this one, because the half message has ended."""
         for at in self._older.pop(queue_offset, []):
             del self.newest[at]
 
     def take_back(self, old: Half, written: int) -> None:
-        """Make `old` the newest record again, if the one after it ends beyond `written`: that write failed."""
+        """Make `old` the newest record again if its successor ends after `written`: that write failed."""
         new = self.newest.get(old.queue_offset)
         if new is None or new.end_offset <= written:
             return

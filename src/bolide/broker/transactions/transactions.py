@@ -1,11 +1,11 @@
-"""Transactions: ending them (37), asking producers that did not (39), giving up, and taking up again (323).
+"""Transactions: end (37), check with the producer (39), abandon, and resume (323).
 
 docs/protocol/behaviour.md 4 (EndTransactionProcessor). One difference: END_TRANSACTION has no second effect on a
-decided half message, also after a check stored it again; Java would store the message twice.
+decided half message, even if a check stored it again; Java would store the message twice.
 
-The message that ends a half message (committed, renewed or given up) and the op record that names it are one append:
-the log has both or neither. The message comes first, so a power cut in the middle of that write leaves at worst the
-message alone at the end of the log, where `HalfMessages` finds it.
+The message that ends a half message (committed, renewed or abandoned) and the op record that names it are one append:
+the log has both or neither. The message precedes the op record. So a power failure within that write leaves at worst
+only the message at the end of the log, where `HalfMessages` finds it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
 
 
 class TransactionService(Service):
-    """Ends transactions and asks about those that do not end."""
+    """Ends transactions and checks pending ones."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TransactionService(Service):
         start: int,
         log: logging.Logger | None = None,
     ) -> None:
-        """`log` is a logger for half messages that cannot be dealt with."""
+        """`log`: reports half messages that cannot be processed."""
         self._options = options
         self._store = store = writer.store
         self._writer = writer
@@ -74,7 +74,7 @@ class TransactionService(Service):
         self._ops = OpRecords(writer, self.halves)
         self._checks = HalfChecks(options, self._ops, clients, topics, effects, self, start, log)
         self._resumed: dict[int, int] = {}
-        """Physical offset of what was given up -> physical end of the half message it was taken up as."""
+        """Physical offset of an abandoned message -> physical end of the half message with which it was resumed."""
         store.on_taken_back.append(self._taken_back)
 
     def begin(self, now: int) -> None:
@@ -96,7 +96,7 @@ class TransactionService(Service):
                 EndTransactionRequestHeader,
                 self.on_end,
                 Kind.CHANGE,
-                needs_replicas=True,  # else it stays undecided, and the producer is asked later
+                needs_replicas=True,  # otherwise it stays pending, and the producer is asked later
                 at_master=TRANSACTIONS_AT_MASTER,
                 access=request_access.END,
             ),
@@ -111,20 +111,20 @@ class TransactionService(Service):
         ]
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply changed live settings."""
         self._options = options
         self._most = options.transactions.max_open_transactions
         self._checks.configure(options)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """What a master knew of open transactions is read again from the log by the next one."""
+        """Rebuild the state of pending transactions from the log."""
         self.halves.forget()
         self._resumed.clear()
         self._checks.role_changed(now)
         self.begin(now)
 
     def no_room(self) -> str:
-        """Why no half message more is taken now; "" while there is room."""
+        """Return why no more half messages are accepted, or ""."""
         if self.halves.open_count < self._most:
             return ""
         return f"{self._most} transactions are open, as many as maxOpenTransactions allows: end some of them first"
@@ -158,7 +158,7 @@ class TransactionService(Service):
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     def _is_half(self, record: Record) -> bool:
-        """True for a record of the half queue; bytes that look like one may lie in any body."""
+        """Return whether this is a record of the half queue. Any body may contain bytes that look like one."""
         if record.topic != HALF_TOPIC or record.queue_id != 0:
             return False
         return self._store.holds(HALF_TOPIC, 0, record.queue_offset, record.physical_offset)
@@ -181,7 +181,8 @@ class TransactionService(Service):
         return None
 
     def _final(self, half: Record, properties: MessageProperties) -> BrokerMessage:
-        """The message of a half one, for its own topic. Raises `Refused` 13 when there is no such place."""
+        """Return the final message of a half message, for its real topic. Raises `Refused` 13 if there is no valid
+        target."""
         place = real_place(properties)
         if place is None:
             raise illegal(f"{misplaced(properties)}: it is abandoned at its next check")
@@ -193,7 +194,7 @@ class TransactionService(Service):
         message.delays = True
         return message
 
-    # -- an operator takes a given up message up again
+    # -- an operator resumes an abandoned message
 
     def on_resume(
         self, channel: Channel, command: Command, header: ResumeCheckHalfMessageRequestHeader, now: int
@@ -228,7 +229,8 @@ class TransactionService(Service):
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     def _is_given_up(self, record: Record) -> bool:
-        """True for what a broker, ours or Java's, stored when it gave a half message up: nobody else writes there."""
+        """Return whether a broker (Bolide or Java) stored this record when it abandoned a half message. Only brokers
+        write there."""
         if record.topic != TRANS_CHECK_MAX_TIME_TOPIC:
             return False
         return self._store.holds(record.topic, record.queue_id, record.queue_offset, record.physical_offset)
