@@ -1,1 +1,1 @@
-"""The message store: commit log, what is derived from it, recovery, retention."""
+"""The message store: commit log, its derived files, recovery, retention."""

@@ -1,6 +1,6 @@
-"""Appends records that were encoded elsewhere, all of one read at once: see `broker.send.plain_sends`.
+"""Appends encoded records of one read together: see `broker.send.plain_sends`.
 
-The records, their queue offsets and their store time are those that `MessageStore.append` would have given them.
+The records, their queue offsets and their store time equal those of `MessageStore.append`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ TEXTS: Final = 4
 def append_run(
     store: MessageStore, topics: list[str], records: bytes, rows: bytes, texts: list[str | bytes], now: i64
 ) -> None:
-    """Add plain messages to the batch of this turn; `CommitLog.room` has said that they fit.
+    """Append encoded messages to the batch of this turn. The caller has checked that they fit (`CommitLog.room`).
 
     A row is: size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`, and 1 for
-    the first record of a send. The texts of a record are its unique key, its keys, its tags, and its properties as they
-    are stored.
+    the first record of a send. The texts of a record are its unique key, its keys, its tags, and its stored properties.
     """
     log = store.log
     stamp: i64 = log.store_time(now)
@@ -64,7 +63,7 @@ def append_run(
         text += TEXTS
     log.append_encoded(records, stamp)
     at = 40
-    for d in dispatches:  # only now: where memory is short nothing was changed
+    for d in dispatches:  # only now, so that nothing is changed if memory is exhausted
         known[int(read_i64_be(rows, at))][int(d.queue_id)] = int(d.queue_offset + 1)
         at += ROW
         reput.offer(d)

@@ -1,8 +1,8 @@
-"""Cutting off the end of the log: a slave gives up what its new master does not have.
+"""Truncates the log of a slave to the part that its new master has.
 
-Everything derived from the log follows. A file says what is being cut from before the first byte goes until the last
-change is synced: a start that finds it finishes the cut, so that a crash in the middle leaves no log with a hole and no
-queue that names what is gone. Before all that, the bytes to be truncated are copied into a folder beside the log.
+All derived files follow. A file records the new end before the first byte is removed, until the last change is synced:
+a start that finds it finishes the truncation. So a crash in between leaves neither a log with a hole nor a queue with
+units of missing records. Before all that, the bytes to truncate are copied to a folder next to the log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COPIES: Final = 16
 
 
 class LogCut:
-    """Cuts the end off the log in the folder `root`, together with everything that is derived from it."""
+    """Truncates the log in the folder `root`, with all files derived from it."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class LogCut:
         self._maintenance = maintenance
 
     def check(self, end: int) -> None:
-        """Raise unless the log can be cut at `end` now. It waits for the disk.
+        """Raise if the log cannot be truncated at `end` now. Blocks on the disk.
 
-        Raise `ServiceNotAvailable` while something of the log is not synced (see `flush_soon`) or the pool is at work
-        for the store: ask again in a later turn. Raise `NotTheLog` if no record, and no blank at the end of a file,
-        begins at `end`, and `FileFailed` if the log cannot be read.
+        Raises `ServiceNotAvailable` while part of the log is not synced (see `flush_soon`) or a pool job of the store
+        is running: retry in a later turn. Raises `NotTheLog` if no record and no blank record at the end of a file
+        starts at `end`, and `FileFailed` if the log cannot be read.
         """
         log = self._log
         if self._maintenance.busy or log.end_offset != log.flushed_offset:
@@ -80,9 +80,9 @@ class LogCut:
         )
 
     def keep_copy(self, end: int, now: int) -> None:
-        """Copy the bytes from `end` on durably, before `run` truncates them. It waits for the disk.
+        """Copy the bytes from `end` on durably, before `run` truncates them. Blocks on the disk.
 
-        Raise `FileFailed`.
+        Raises `FileFailed`.
         """
         files, folder, log = self._files, self.folder, self._log
         files.make_dir(folder)
@@ -96,12 +96,13 @@ class LogCut:
         files.sync_dir(folder)
 
     def run(self, end: int, now: int) -> None:
-        """Let the log end at `end`, durably, after `check`. It waits for the disk.
+        """Truncate the log to `end` durably, after `check`. Blocks on the disk.
 
-        Raise `FileFailed` if a file cannot be changed: then nothing may be appended until a start has finished the cut.
+        Raises `FileFailed` if a file cannot be changed. Then append no record until a start has finished the
+        truncation.
         """
         log, reput, maintenance = self._log, self._reput, self._maintenance
-        # Crash before this line: nothing happened. After it: the next start finishes the cut.
+        # A crash before this line changes nothing. After it, the next start finishes the truncation.
         self._files.write_file(f"{self._root}/{NAME}", f"{end}\n".encode())
         checkpoint = replace(
             Checkpoint(),
@@ -119,9 +120,9 @@ class LogCut:
         self._forget_note()
 
     def finish(self, checkpoint: Checkpoint) -> Checkpoint:
-        """At a start: finish the cut that a crash interrupted. Return the checkpoint that is valid then.
+        """At startup: finish an interrupted truncation. Return the checkpoint that is then valid.
 
-        Raise `FileFailed`, and `StoreDamaged` if the file of the cut cannot be read.
+        Raises `FileFailed`, and `StoreDamaged` if the file of the truncation is unreadable.
         """
         data = self._files.read_file(f"{self._root}/{NAME}")
         if data is None:
@@ -139,11 +140,11 @@ class LogCut:
         return checkpoint
 
     def _cut_files(self, end: int, checkpoint: Checkpoint) -> None:
-        """Cut files only, all of it synced at the end. Done twice it does the same."""
+        """Truncate files only, and sync all changes at the end. Idempotent."""
         segments = self._log.segments
         known = segments.segment_starts()[-1]
         for name in reversed(self._files.list_dir(segments.folder)):
-            if name.isdigit() and int(name) > max(known, end):  # made ahead, or about to be used: newest first
+            if name.isdigit() and int(name) > max(known, end):  # created ahead of use; delete the newest first
                 self._files.remove(f"{segments.folder}/{name}")
                 self._files.sync_dir(segments.folder)
         segments.truncate_to(end + 1)
@@ -151,7 +152,7 @@ class LogCut:
         segments.datasync_to(end + 1, end)
         self._queues.truncate(end)
         self._index.truncate(end)
-        # No index file is certain by its time: records that come may be older than those that went.
+        # The times of index files prove nothing now: new records may be older than the removed ones.
         self._index.index_msg_timestamp = 0
         self._index.flush()
         self._queues.flush()
@@ -161,7 +162,7 @@ class LogCut:
         SyncDerived(self._files, self._root, paths, folders, checkpoint).run()
 
     def _wipe(self, end: int) -> None:
-        """Zero the rest of the file: a later record could end where a whole old one begins."""
+        """Zero the rest of the file: otherwise a later record could end where an old complete record starts."""
         segments = self._log.segments
         at, stop = end, end - end % int(segments.segment_size) + int(segments.segment_size)
         while 0 <= at < stop and at < segments.end_of_files:
@@ -175,7 +176,6 @@ class LogCut:
             at += len(data)
 
     def _forget_note(self) -> None:
-        # Power cut before this is certain: the cut is finished once more, where no record follows yet. So nothing may
-        # be appended before.
+        # After a power failure before this is durable, the truncation is repeated. So append no record before that.
         self._files.remove(f"{self._root}/{NAME}")
         self._files.sync_dir(self._root)

@@ -1,7 +1,7 @@
-"""What can go wrong in the store, beside what `store.disk.files` raises.
+"""Errors of the store, in addition to those of `store.disk.files`.
 
-Kept apart from the modules that raise them because those are compiled, and a native class cannot extend an
-interpreted exception.
+In a separate module, because the modules that raise them are compiled, and a native class cannot extend an interpreted
+exception.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bolide.errors import LocalError, PeerError
 
 
 class StoreDamaged(LocalError):
-    """Files of a store do not fit together; the text says which and what to do."""
+    """Files of a store are inconsistent. The message names them and the remedy."""
 
 
 class RecordDamaged(LocalError):
@@ -18,17 +18,17 @@ class RecordDamaged(LocalError):
 
 
 class MessageIllegal(PeerError):
-    """The message cannot be stored as it is: a part is too long."""
+    """The message is invalid: a part is too long."""
 
     code = 13
 
 
 class ServiceNotAvailable(LocalError):
-    """The store takes no messages now: disk full, a failed write or sync, closing, or not loaded."""
+    """The store rejects messages now: disk full, a failed write or sync, closing, or not loaded."""
 
     code = 14
     retriable = True
 
 
 class NotTheLog(PeerError):
-    """A master sent bytes that cannot be those of this log at this offset."""
+    """A master sent bytes that cannot belong to this log at this offset."""

@@ -1,9 +1,9 @@
-"""The message store: commit log, consume queues and index as one thing with one watermark.
+"""The message store: commit log, consume queues and index with one watermark.
 
-RocketMQ's DefaultMessageStore. All methods but `sync_commit_log` belong to the thread of the event loop. The order of a
-message: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
-`dispatch` makes it readable. Nothing here knows a clock: `now` is ms since the epoch and never jumps; `times` turns it
-into the wall clock's, which labels records.
+RocketMQ's DefaultMessageStore. All methods except `sync_commit_log` belong to the event loop's thread. A message passes
+these steps: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
+`dispatch` makes it readable. The store reads no clock: `now` is ms since the epoch and never jumps; `times` converts it
+to the wall clock for record timestamps.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Appended", "Arrival", "MessageStore", "RecoveryReport"]
 
 @final
 class MessageStore(Lookups):
-    """One store folder. `root` is its path; `calc_bitmap` gives filter bitmaps where the shape asks for them."""
+    """One store folder. `root`: its path; `calc_bitmap`: computes filter bitmaps if the shape enables them."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class MessageStore(Lookups):
         self.shape = shape
         self.options = options
         self.handles = HandleCache(files, resources.max_open_files)
-        # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
+        # A separate cache, because unsynced parts of the log are tracked by offset, not by file.
         self.log_handles = HandleCache(files, 64)
         self.reads = self.log_handles.reads = self.handles.reads
-        """How the loop reads; it can be told not to wait for the disk."""
+        """Read mode of the loop, which can be set to not wait for the disk."""
         super().__init__(
             CommitLog(files, root + "/commitlog", shape, options, self.log_handles),
             ConsumeQueues(files, root, shape, self.handles, calc_bitmap),
@@ -81,14 +81,14 @@ class MessageStore(Lookups):
         self.maintenance = Maintenance(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
         self._retry = ReputRetry(self.reput, self.index, self.flags, self.maintenance)
         self.replicated_offset: i64 = -1
-        """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
+        """Lowest physical offset acknowledged by the replicas that a send waits for; -1: no waiting."""
         self.failure = ""
-        """Why the store stopped for good, "" while it runs."""
+        """Reason why the store stopped permanently, "" while it runs."""
         self.closing: list[Callable[[int], None]] = []
-        """What else is derived from the log and closes with it, once all of it is synced."""
+        """Called to close other data derived from the log, after a sync of the whole log."""
         self.on_taken_back: list[Callable[[int], None]] = []
-        """Called with `written_offset` when a write failed: records at or above it are gone, and others may get their
-        place. The broker's own writers move their progress back here."""
+        """Called with `written_offset` after a failed write: records at or above it are lost, and their offsets may be
+        reused. The broker's background writers move their progress back here."""
         self._sync_flush: bool = options.sync_flush
         self._lock = -1
         self._open = False
@@ -119,7 +119,7 @@ class MessageStore(Lookups):
         return report
 
     def close(self, now: int) -> None:
-        """Write, sync and dispatch everything, and leave the folder as a clean stop does. The second call is no-op."""
+        """Write, sync and dispatch everything, and mark the folder as cleanly closed. A second call does nothing."""
         if self._lock < 0:
             return
         self._open = False
@@ -141,7 +141,7 @@ class MessageStore(Lookups):
 
     def _settle(self, now: int) -> None:
         self.write_pending()
-        # The sync thread of the node has ended by now; this is the one sync on the loop.
+        # The sync thread of the node has ended, so this is the only sync on the loop.
         self.log.sync_all()
         backlog = self.confirm_offset - self.dispatched_offset
         while backlog > 0:
@@ -157,7 +157,7 @@ class MessageStore(Lookups):
             mark_closed(self.files, self.root)
 
     def stop_writing(self, reason: str) -> None:
-        """A sync of the log, or of a new file of it, failed: nothing is appended, confirmed or tried any more.
+        """Stop appending, confirming and retrying after a failed sync of the log or of a new log file.
 
         After a failed fsync the kernel may have dropped the dirty pages and report success the next time.
         """
@@ -165,11 +165,11 @@ class MessageStore(Lookups):
         self.flags.set(NOT_WRITABLE)
 
     def writable(self) -> bool:
-        """True when SEND may be served."""
+        """Return whether sends may be served."""
         return self._open and self.flags.writable()
 
     def readable(self) -> bool:
-        """True when PULL may be served."""
+        """Return whether pulls may be served."""
         return self._open and self.flags.readable()
 
     # -- appending --
@@ -177,7 +177,7 @@ class MessageStore(Lookups):
     def append(self, message: BrokerMessage, now: i64) -> Appended:
         """Add a message to the batch of this turn.
 
-        Raises `MessageIllegal` (13) or `ServiceNotAvailable` (14), with nothing changed.
+        Raises `MessageIllegal` (13) or `ServiceNotAvailable` (14) without changes.
         """
         self._check_open()
         if message.light_queues is not None:
@@ -189,7 +189,7 @@ class MessageStore(Lookups):
         return self._append(message, None, now)
 
     def append_batch(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
-        """Add messages that stay together: one after the other in one file, all or none. Raises as `append`."""
+        """Add messages contiguously in one file, all or none. Raises like `append`."""
         self._check_open()
         log = self.log
         size: i64 = 0
@@ -202,9 +202,9 @@ class MessageStore(Lookups):
         return [self._append(message, None, now) for message in messages]
 
     def _append_numbered(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
-        """Append messages of which some go to light queues: their numbers there are part of what is stored.
+        """Append messages of which some enter light queues: their offsets there are part of the record.
 
-        Numbers given to what is not appended in the end are free again.
+        Offsets of messages that are not appended are released.
         """
         given: list[MultiQueue] = []
         numbered: list[list[MultiQueue] | None] = []
@@ -260,25 +260,25 @@ class MessageStore(Lookups):
         )
 
     def appended(self, dispatches: list[Dispatch], now: i64) -> None:
-        """What `append_run` added to the log in this turn."""
+        """Record the messages that `append_run` added to the log in this turn."""
         self._now = now
         self._turn += dispatches
 
     def write_pending(self) -> None:
-        """End of a turn: hand everything appended to the kernel, in one write.
+        """End of a turn: pass all appended bytes to the kernel in one write.
 
-        Raises `FileFailed` (`DiskFull`); then what was appended beyond `written_offset` is taken back: its queue
-        offsets are free again, and everyone who waits for an offset above `written_offset` is to be answered 14.
+        Raises `FileFailed` (`DiskFull`). Then records beyond `written_offset` are rolled back: their queue offsets are
+        released, and requests that wait for a higher offset must fail with code 14.
         """
         if not self._turn:
             return
         try:
             self.queues.deleted.save()
             self.log.write_pending()
-        except Exception as error:  # whatever it is, memory or disk: nobody is told that these records are there
+        except Exception as error:  # whatever the cause: no client has been told that these records exist
             if isinstance(error, DiskFull):
                 self.maintenance.retention.write_refused(int(self._now))
-            self.log.give_up_pending()  # does nothing where the log itself failed
+            self.log.give_up_pending()  # does nothing if the log itself failed
             self._take_back()
             raise
         finally:
@@ -296,22 +296,23 @@ class MessageStore(Lookups):
 
     @property
     def end_offset(self) -> i64:
-        """Where the next record goes."""
+        """Physical offset of the next record."""
         return self.log.end_offset
 
     @property
     def written_offset(self) -> i64:
-        """Below this the kernel has everything."""
+        """Offset below which the kernel has all records."""
         return self.log.written_offset
 
     @property
     def flushed_offset(self) -> i64:
-        """Below this everything survives a power cut."""
+        """Offset below which all records survive a power failure."""
         return self.log.flushed_offset
 
     @property
     def confirm_offset(self) -> i64:
-        """Below this records may be dispatched and sends answered: written (async flush) or flushed (sync flush)."""
+        """Offset below which records may be dispatched and sends acknowledged: written (async flush) or flushed (sync
+        flush)."""
         end = self.log.flushed_offset if self._sync_flush else self.log.written_offset
         if self.replicated_offset >= 0 and self.replicated_offset < end:
             return self.replicated_offset
@@ -319,48 +320,50 @@ class MessageStore(Lookups):
 
     @property
     def dispatched_offset(self) -> i64:
-        """Below this queues and index know every record."""
+        """Offset below which all records are in queues and index."""
         return self.reput.dispatched_offset
 
     def flush_target(self, now: i64 = -1) -> i64:
-        """What to sync the log to now, -1 for nothing. Then: `sync_commit_log` on any thread, `flushed` on the loop."""
+        """Return the offset to sync the log up to now, or -1. Then call `sync_commit_log` on any thread and `flushed`
+        on the loop."""
         if self.failure:
             return -1
         return self.log.flush_target(now if now >= 0 else self._now)
 
     def flush_soon(self) -> None:
-        """Let the next asynchronous flush take everything: somebody waits for it."""
+        """Include everything in the next asynchronous flush, because a caller waits for it."""
         self.log.flush_soon()
 
     def sync_commit_log(self, target: i64) -> None:
-        """Make the log up to `target` survive a power cut. Raises `FileFailed`: then call `stop_writing`."""
+        """Sync the log up to `target`. Raises `FileFailed`; the caller must then call `stop_writing`."""
         self.log.sync()
 
     def flushed(self, target: i64) -> None:
-        """The sync to `target` is done; `confirm_offset` may have moved."""
+        """Record that the sync up to `target` is complete. `confirm_offset` may advance."""
         self.log.synced(target, True)
 
     def dispatch(self, budget: i64, now: i64) -> list[Arrival]:
-        """Put up to `budget` confirmed records into queues and index; what became readable. May be called again."""
+        """Add up to `budget` confirmed records to queues and index. Return what became readable. May be called
+        again."""
         self._now = now
         return self._retry.run(self.confirm_offset, budget, now)
 
     # -- time --
 
     def due(self, now: i64) -> i64:
-        """When `tick` wants to be called, ms since the epoch. The log's own flush: ask `flush_target` then, too."""
+        """Return when to call `tick` next, ms since the epoch. Call `flush_target` at the same time."""
         when = self.maintenance.due(now)
         flush = self.log.due(now)
         return min(when, flush) if flush >= 0 else when
 
     def tick(self, now: i64, budget: i64 = 1000) -> None:
-        """Flush queues and index, move the checkpoint, delete what has expired. Raises nothing."""
+        """Flush queues and index, advance the checkpoint, and delete expired files. Does not raise."""
         self._now = now
         if self._open:
             self.maintenance.tick(now, budget)
 
     def jobs(self) -> list[Job]:
-        """Work for a pool since the last call: run each job's `run` on any thread, then `job_done` on the loop."""
+        """Return new jobs for a pool: run each job's `run` on any thread, then call `job_done` on the loop."""
         return [] if self.failure else self.maintenance.jobs()
 
     def delete_expired(self, now: int) -> None:
@@ -368,36 +371,37 @@ class MessageStore(Lookups):
         self.maintenance.retention.delete_now(now)
 
     def disk_ratio(self) -> float:
-        """Used part (0.0 to 1.0) of the disk; -1 when it cannot be asked."""
+        """Return the disk usage (0.0 to 1.0), or -1 if it cannot be determined."""
         try:
             return self.files.disk_use(self.root)
         except FileFailed:
             return -1.0
 
     def job_done(self, job: Job, error: str = "") -> None:
-        """A job has run; `error` is the text of what it raised."""
+        """Process a finished job. `error`: text of its exception, or ""."""
         self.maintenance.job_done(job, error)
         if isinstance(job, MakeSegment) and job.sync_failed:
             self.stop_writing(error)
 
     def clock_set(self, offset: i64) -> None:
-        """The wall clock was set: from here on it is `now` plus this."""
+        """Set the offset of the wall clock from `now` (ms) for records appended after this call."""
         self.times.step(offset, self.log.end_offset)
 
     def store_time(self, now: int) -> int:
-        """No record that is in the log by now has a later store time; those that follow have at least this one."""
+        """Return a time that no record in the log exceeds, and that later records do not precede."""
         return int(max(self.times.wall(now), self.log.last_store_timestamp))
 
     # -- the queues --
 
     def next_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """The offset the next appended message will get."""
+        """Return the queue offset of the next appended message."""
         return self.numbers.peek(topic, queue_id)
 
     def holds(self, topic: str, queue_id: int, queue_offset: i64, physical_offset: i64) -> bool:
-        """True when the record at this place of the log is this message of this queue.
+        """Return whether the record at this physical offset is this message of this queue.
 
-        The bytes alone do not prove it: a body may hold what looks like a record. May wait for the disk.
+        The bytes alone do not prove it, because a body may contain bytes that look like a record. May block on the
+        disk.
         """
         if queue_id < 0 or queue_offset < 0:
             return False
@@ -408,13 +412,14 @@ class MessageStore(Lookups):
         return d is not None and d.topic == topic and d.queue_id == queue_id and d.queue_offset == queue_offset
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic's messages, also those of this turn; its next one starts at queue offset 0 again.
+        """Delete a topic's messages, including those of this turn. Its next message gets queue offset 0.
 
-        Raises `FileFailed`, with nothing deleted, when the mark that makes it last cannot be written.
+        Raises `FileFailed` without changes if the tombstone cannot be written.
         """
         end = int(self.log.end_offset)
-        if end > 0:  # also of a topic without a queue: its delayed messages may wait in the log
-            # Power cut before the mark is synced: nothing is deleted. After it: a start drops what queues there are.
+        if end > 0:  # also of a topic without a queue, because its delayed messages may be in the log
+            # After a power failure before the tombstone is synced, nothing is deleted. After it, a start drops the
+            # existing queues.
             self.queues.deleted.add(topic, end)
         self.numbers.forget(topic)
         self.queues.delete_topic(topic)

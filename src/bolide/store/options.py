@@ -1,4 +1,4 @@
-"""Settings of the store: flush, recovery, reads and retention. Those of its files' format are in `layout/shape.py`."""
+"""Settings of the store: flush, recovery, reads and retention. Settings of file formats are in `layout/shape.py`."""
 
 from __future__ import annotations
 
@@ -119,19 +119,19 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     ] = 10
 
     access_message_in_memory_max_ratio: Annotated[
-        Percent, READS("Share of the machine's memory that the newest part of the log is taken to be in.")
+        Percent, READS("Share of the host's memory that is assumed to contain the newest part of the log.")
     ] = 40
     max_transfer_bytes_on_message_in_memory: Annotated[
-        Bytes, READS("Bytes one pull returns of messages in memory; a single message may be longer.")
+        Bytes, READS("Maximum bytes of messages in memory that one pull returns; a single message may be longer.")
     ] = 256 * 1024
     max_transfer_count_on_message_in_memory: Annotated[
         PositiveCount, READS("Maximum number of messages in memory that one pull returns.")
     ] = 32
     max_transfer_bytes_on_message_in_disk: Annotated[
-        Bytes, READS("Bytes one pull returns of messages further back.")
+        Bytes, READS("Maximum bytes of older messages that one pull returns.")
     ] = 64 * 1024
     max_transfer_count_on_message_in_disk: Annotated[
-        PositiveCount, READS("Messages one pull returns of those further back.")
+        PositiveCount, READS("Maximum number of older messages that one pull returns.")
     ] = 8
     bulk_pull_count: Annotated[
         PositiveCount,
@@ -160,17 +160,17 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def sync_flush(self) -> bool:
-        """True when a message is confirmed only once it is on disk."""
+        """Whether messages are confirmed only once they are on disk."""
         return self.flush_disk_type == "SYNC_FLUSH"
 
     @property
     def clean_forcibly_ratio(self) -> float:
-        """0.0 to 1.0, in RocketMQ's bounds."""
+        """The ratio (0.0 to 1.0) within RocketMQ's bounds."""
         return min(85, max(30, self.disk_space_clean_forcibly_ratio)) / 100
 
     @property
     def warning_ratio(self) -> float:
-        """0.0 to 1.0, in RocketMQ's bounds."""
+        """The ratio (0.0 to 1.0) within RocketMQ's bounds."""
         return min(90, max(35, self.disk_space_warning_level_ratio)) / 100
 
     def for_bulk_pulls(self) -> StoreOptions:
@@ -185,7 +185,7 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         )
 
     def delete_hours(self) -> frozenset[int]:
-        """The hours of `delete_when`; raises `ConfigError` for anything but a list of hours."""
+        """Return the hours of `delete_when`. Raises `ConfigError` if it is not a list of hours."""
         hours: set[int] = set()
         for word in self.delete_when.split(";"):
             if not word.strip().isdecimal() or int(word) > 23:
@@ -197,9 +197,9 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
 
 
 class Resources(Struct, frozen=True):
-    """What the machine gives a store; no settings."""
+    """Resources of the host for a store. Not settings."""
 
     max_open_files: int = 1024
-    """Handles kept open at once."""
+    """Maximum number of open handles."""
     memory_bytes: int = 0
-    """Memory, for accessMessageInMemoryMaxRatio; 0 = not known, every read counts as in memory."""
+    """Memory for accessMessageInMemoryMaxRatio; 0: unknown, every read is treated as in memory."""

@@ -1,8 +1,8 @@
-"""The log as bytes, for replication: a master reads what it sends, a slave appends what it is sent.
+"""The log as bytes, for replication: a master reads bytes to send, a slave appends received bytes.
 
-A slave's records have their places from its master. They are appended as they are, after a check of their size, offset
-and CRC: bytes of another log, of files of another size, and damaged records are rejected. Every record that a slave
-reports has passed this check.
+A slave's records have the offsets of its master. They are appended unchanged, after a check of their size, offset and
+CRC: bytes of another log, of files of another size, and damaged records are rejected. Every record that a slave reports
+has passed this check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.reading.intact import CheckedSpans, place_of
 
 MOST_BLANK: Final = 64 * 1024 * 1024
-"""Bytes that may be left at the end of a file; they wait in memory until all of them are there."""
+"""Maximum blank bytes at the end of a file. They are buffered until complete."""
 
 _SIZE_OF_FILES: Final = "set mappedFileSizeCommitLog to the size that it has, and delete this store, whose files differ"
 _DAMAGED: Final = "its log is damaged, or another one"
@@ -42,49 +42,49 @@ class RawLog:
         self._store = store
         self._log = store.log
         self._parts: list[bytes] = []
-        """The front of a record of which the rest has not arrived: `_held` bytes, of `_needed`, or 0 if that is not
-        known."""
+        """Start of an incomplete record: `_held` bytes of `_needed`, which is 0 if unknown."""
         self._at: i64 = 0
-        """Where that front begins."""
+        """Physical offset of that start."""
         self._held: i64 = 0
         self._needed: i64 = 0
 
     @property
     def begin(self) -> i64:
-        """Where the oldest file begins."""
+        """Start of the oldest file."""
         return self._log.segments.min_offset
 
     @property
     def end(self) -> i64:
-        """Where the log ends, with what is only written."""
+        """End of the log, including bytes that are not synced."""
         return self._log.written_offset
 
     @property
     def settled(self) -> i64:
-        """Below this the store keeps what it holds: on disk with sync flush, else in the kernel's memory.
+        """Physical offset up to which the log is safe: synced with sync flush, otherwise written to the kernel.
 
-        A master sends no more than this, so that no slave has what its master loses with its power; a slave reports no
-        more, so that what it acknowledges is kept.
+        A master sends only safe bytes, so that no slave has bytes that the master may lose in a power failure. A slave
+        reports only safe bytes, so that it never loses acknowledged ones.
         """
         return self._log.flushed_offset if self._store.options.sync_flush else self._log.written_offset
 
     # -- a master --
 
     def read(self, offset: i64, most: i64, spans: CheckedSpans | None = None) -> bytes | memoryview | Extent:
-        """Up to `most` bytes as they are, within one file and below `settled`; an `Extent` to load first if they are
-        not in memory. No bytes where there are none.
+        """Return up to `most` bytes, within one file and below `settled`, or an `Extent` to load first if they are not
+        in memory. Return b"" if there are none.
 
         With `spans`, bytes that may come from the disk end before the first record that does not match its CRC. Raises
-        `RecordDamaged` if there are none before it, and `FileFailed`."""
+        `RecordDamaged` if there are none before it, and `FileFailed`.
+        """
         log = self._log
         size: i64 = min(most, self.settled - offset, log.segment_size - offset % log.segment_size)
         if size <= 0 or offset < log.segments.min_offset:
             return b""
         newest = log.tail.view(offset, size)
         if newest is not None:
-            return newest  # of bytes in memory, which never change
+            return newest  # immutable bytes in memory
         view = log.segments.view_warm(offset, size)
-        # Copied at once: no view of a map outlives the read.
+        # Copied immediately: no view of a map may outlive the read.
         data = bytes(view) if view is not None else log.segments.read_warm(offset, size)
         if data is None:
             log.evicted(offset)
@@ -92,30 +92,31 @@ class RawLog:
         return data if spans is None or offset >= log.memory_from else spans.intact(offset, data)
 
     def read_cold(self, offset: i64, size: i64) -> bytes:
-        """Bytes in any number of files. Waits for the disk. Raises `FileFailed`."""
+        """Return bytes from any number of files. Blocks on the disk. Raises `FileFailed`."""
         return self._log.segments.read(offset, size)
 
     # -- a slave --
 
     def follow(self) -> None:
-        """This log is a slave's: dispatch waits at what it cannot read, for the log is not its own to judge."""
+        """Set slave mode: dispatch waits at unreadable records, because only the master can decide about them."""
         self._store.reput.jump_over_bad = False
 
     def lead(self) -> None:
-        """This log is a master's from here on."""
+        """Set master mode."""
         self.forget()
         self._store.reput.jump_over_bad = True
 
     def forget(self) -> None:
-        """Forget the front of a record of which the rest has not arrived: the next connection asks for it again."""
+        """Drop an incomplete record: the next connection requests it again."""
         self._parts = []
         self._held = self._needed = 0
 
     def cut(self, end: i64, now: int) -> None:
-        """Let the log end at `end`, where a record begins, durably; a copy of the rest is kept. It waits for the disk.
+        """Truncate the log durably to `end`, where a record starts, and keep a copy of the rest. Blocks on the disk.
 
-        Raise `ServiceNotAvailable` or `NotTheLog`, with nothing changed (see `LogCut.check`), and `FileFailed`: nothing
-        is changed if the copy cannot be written; else the store takes nothing more until a start has finished the cut.
+        Raises `ServiceNotAvailable` or `NotTheLog` without changes (see `LogCut.check`), and `FileFailed`: without
+        changes if the copy cannot be written, otherwise the store rejects appends until a start has finished the
+        truncation.
         """
         self.forget()
         store = self._store
@@ -135,12 +136,12 @@ class RawLog:
             tell(end)
 
     def append(self, offset: i64, data: bytes, now: int) -> None:
-        """Append bytes of the master's log as they are, across the ends of files; the front of a record waits in memory
-        for its rest, so that the log always ends with a whole one.
+        """Append bytes of the master's log unchanged, across file boundaries. An incomplete record is buffered, so that
+        the log always ends with a complete one.
 
-        `offset` is where the bytes before ended; in a store without a record, any beginning of a file. Raises
-        `NotTheLog` for bytes that cannot be a log's here, `RecordDamaged` for a record that does not match its CRC,
-        `ServiceNotAvailable` and `FileFailed`; records before `end` are appended then, and the rest is forgotten.
+        `offset`: end of the bytes before; in a store without records, the start of any file. Raises `NotTheLog` for
+        bytes that cannot follow here, `RecordDamaged` for a record that does not match its CRC, `ServiceNotAvailable`
+        and `FileFailed`. Then records before `end` are appended, and the rest is dropped.
         """
         store, log = self._store, self._log
         if not store.writable():
@@ -165,7 +166,7 @@ class RawLog:
         self._append_whole(whole, now)
 
     def _append_whole(self, data: bytes, now: int) -> None:
-        """Append the whole records at the front of these bytes, in one write for each file; keep the rest."""
+        """Append the complete records at the start of these bytes, with one write per file. Buffer the rest."""
         size = self._log.segment_size
         at: i64 = 0
         offset = self._at
@@ -183,7 +184,8 @@ class RawLog:
             self._held = len(data) - at
 
     def _whole_until(self, data: bytes, at: i64, limit: i64, offset: i64, room: i64) -> i64:
-        """Where the last whole record of this file ends in `data`, in which byte `at` has this physical offset."""
+        """Return the end of the last complete record of this file in `data`, whose byte `at` has this physical
+        offset."""
         base = offset - at
         end = at + room
         first = at
@@ -200,7 +202,7 @@ class RawLog:
             elif (magic != MAGIC_V1 and magic != MAGIC_V2) or total < MIN_RECORD_SIZE:
                 raise NotTheLog(f"its bytes at offset {base + at} are not a record: {_DAMAGED}")
             elif total > self._log.max_record_size:
-                if crosses:  # no size that settings explain
+                if crosses:  # a size that no setting explains
                     raise NotTheLog(f"its bytes at offset {base + at} are not a record: {_DAMAGED}")
                 raise NotTheLog(
                     f"its record at offset {base + at} has {total} bytes, more than the {self._log.max_record_size} "
@@ -231,14 +233,14 @@ class RawLog:
 
     def _append_in_file(self, offset: i64, part: bytes, now: int) -> None:
         store, log = self._store, self._log
-        if offset != log.end_offset:  # the first record of a store that begins with a later file
+        if offset != log.end_offset:  # the first record of a store that starts with a later file
             log.start_at(offset, 0, now)
             store.reput.start_at(offset)
         try:
             if offset % log.segment_size == 0:
                 log.ahead.enter(offset)
-            # Crash of the process here: the records are whole or not begun, but for one that the kernel tore. Loss of
-            # power: any part may be missing; the front is kept, and the master was told no more than that.
+            # After a process crash here, each record is complete or missing, except one torn by the kernel. After a
+            # power failure any part may be missing; the start is kept, and the master has received no report beyond it.
             log.segments.write(offset, [part])
         except DiskFull:
             store.maintenance.retention.write_refused(now)
@@ -250,7 +252,8 @@ class RawLog:
         log.ends_at(offset + len(part))
 
     def _note_progress(self) -> None:
-        """Only dispatch knows when records were stored."""
+        """Copy the last store time from dispatch, and advance the offset at which the next clean start begins to
+        check."""
         store, log = self._store, self._log
         log.last_store_timestamp = max(log.last_store_timestamp, store.reput.last_store_timestamp)
         if log.end_offset - log.next_check_from >= store.options.clean_start_check_size:

@@ -1,1 +1,1 @@
-"""Work beside the writes: dispatch to queues and index, flushing, retention."""
+"""Background work of the store: dispatch to queues and index, flushing, retention."""

@@ -1,4 +1,5 @@
-"""What the store does by the clock: flush queues and index, move the checkpoint, clean up, make log files ahead.
+"""Periodic work of the store: flushes queues and index, advances the checkpoint, deletes files, creates log files
+ahead.
 
 RocketMQ's FlushConsumeQueueService, StoreCheckpoint timing and the cleaners, as one object with `due` and `tick`. Slow
 parts become jobs for the node's pool.
@@ -24,15 +25,16 @@ from bolide.store.queues.consume_queues import ConsumeQueues
 
 CHECKPOINT_INTERVAL: Final = 1000
 QUEUES_AT_ONCE: Final = 16
-"""Queues flushed in one tick: making the first file of so many takes some 10 ms. The next turn continues."""
+"""Number of queues flushed in one tick: creating a first file for each takes about 10 ms. The next turn continues."""
 MAX_FLUSH_TRIES: Final = 30
-"""Consecutive failed flushes, a second apart, before sends are refused: what waits is in memory."""
+"""Number of consecutive failed flushes, a second apart, after which sends are rejected, because units are kept in
+memory."""
 THOROUGH_BYTES: Final = 256 * 1024 * 1024
-"""A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
+"""Bytes of log after which a thorough flush is also due, so that recovery need not dispatch much more again."""
 
 
 class Maintenance:
-    """The clockwork of one store. Times are ms since the epoch."""
+    """Maintenance of one store. Times are ms since the epoch."""
 
     def __init__(
         self,
@@ -57,13 +59,13 @@ class Maintenance:
         self.checkpoint = Checkpoint()
         self.failed_flushes = 0
         self.dispatch_fails = False
-        """Dispatch cannot write a queue: its flag stays, whatever the result of a flush."""
+        """Whether dispatch cannot write a queue. Its flag is then kept, whatever the result of a flush."""
         self.problem = ""
-        """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
+        """Last problem, for the node's log. `take_problem` removes it."""
         self.run_id = 0
         """The number of this run, as in the mark of a running broker."""
         self.confirmed: Callable[[], int] | None = None
-        """Up to where the log will never be cut, which the checkpoint then tells; None where that is all of it."""
+        """Returns the offset below which the log is never truncated, for the checkpoint. None: the whole log."""
         self.held: Callable[[], int] | None = None
         """Returns the offset below which all members of the broker's set hold its log; None without a controller."""
         self._jobs: list[Job] = []
@@ -71,12 +73,12 @@ class Maintenance:
         """Log files that have expired and are still to be deleted, oldest first."""
         self._removing = False
         self._making: list[int] = []
-        """Log files that the pool has been asked to make, and may make at any time until it reports."""
+        """Start offsets of log files that the pool is creating, and may create at any time until it reports."""
         self._out: list[Job] = []
-        """What the pool has."""
+        """Jobs in the pool."""
         self._syncing = False
         self.sync_failed = False
-        """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
+        """Whether a sync of queues or index failed: the checkpoint no longer advances, and the next start recovers."""
         self._next_flush = 0
         self._next_thorough = 0
         self._next_checkpoint = 0
@@ -84,10 +86,11 @@ class Maintenance:
         self._whole_round = False
         """The current round of flushing writes every queue that waits, and a sync follows it."""
         self._flushing: Checkpoint | None = None
-        """What will be true when the round of flushing under way is through."""
+        """Checkpoint that is valid once the current flush round has ended."""
 
     def start(self, checkpoint: Checkpoint, end: int, store_timestamp: int, now: int) -> None:
-        """Begin to count; the first thorough flush, soon, makes what recovery dispatched certain."""
+        """Start the intervals. The first thorough flush, which is due soon, syncs the records that recovery
+        dispatched."""
         self.checkpoint = checkpoint
         self._next_flush = now + self._options.flush_interval_consume_queue
         self._next_thorough = self._next_flush
@@ -96,11 +99,11 @@ class Maintenance:
         self.retention.start(now)
 
     def due(self, now: int) -> int:
-        """When `tick` wants to be called."""
+        """Return when to call `tick` next."""
         return min(self._next_flush, self._next_checkpoint, self.retention.due())
 
     def tick(self, now: int, budget: int) -> None:
-        """Do what is due."""
+        """Do due work."""
         if now >= self._next_flush:
             self._flush(now)
         if now >= self._next_checkpoint:
@@ -111,7 +114,7 @@ class Maintenance:
         self.retention.look_again(now)
 
     def jobs(self) -> list[Job]:
-        """Work for the pool since the last call."""
+        """Return new jobs for the pool."""
         log, ahead = self._log, self._log.ahead
         start = ahead.next_segment(log.end_offset)
         if start >= 0:
@@ -131,17 +134,18 @@ class Maintenance:
 
     @property
     def busy(self) -> bool:
-        """True while the pool has work, or is about to get some: it knows the log as it was."""
+        """Whether a pool job is queued or running. Jobs refer to the current log files, so the log must not be
+        truncated until they finish."""
         return bool(self._out or self._jobs)
 
     def was_cut(self, checkpoint: Checkpoint, end: int) -> None:
-        """The log ends here now, everything is synced, and this is the checkpoint on disk."""
+        """Called after a truncation of the log to `end`: everything is synced, and this is the checkpoint on disk."""
         self.checkpoint = checkpoint
         self._flushing = None
         self._synced_from = min(self._synced_from, end)
 
     def job_done(self, job: Job, error: str) -> None:
-        """Back on the loop."""
+        """Process a finished job, on the loop."""
         self._out = [other for other in self._out if other is not job]
         if error:
             self.problem = f"could not {job.name}: {error}"
@@ -154,10 +158,10 @@ class Maintenance:
         elif isinstance(job, SyncDerived):
             self._syncing = False
             if job.sync_failed:
-                # What was not synced may be lost and never reported again: the checkpoint must not pass it.
+                # Unsynced data may be lost without another error, so the checkpoint must not advance past it.
                 self.sync_failed = True
             elif error:
-                # No descriptor was free, or no room for the checkpoint: nothing is lost, the next flush tries again.
+                # Out of descriptors or disk space. No data is lost; the next flush retries.
                 self._queues.handles.put_back(job.paths, job.folders)
                 self._next_thorough = 0
             else:
@@ -169,23 +173,24 @@ class Maintenance:
         elif isinstance(job, RemoveFiles):
             self._removing = False
             if error:
-                self._gone = job.paths + self._gone  # the next round tries again
+                self._gone = job.paths + self._gone  # the next round retries
             elif self._gone:
                 self._remove_files()
             else:
-                # Where it fails, the next round in which log files go tries again.
+                # If this fails, the next round that deletes log files retries.
                 self.problem = self._clean_derived() or self.problem
 
     def clean_derived(self) -> str:
-        """Delete what queues and index still have of log files that are gone; why it cannot be done, "" when it is.
+        """Delete files of queues and index for deleted log files. Return the reason of a failure, or "".
 
-        While log files are still to be deleted nothing is done: it follows when they are gone.
+        Does nothing while log files are pending deletion; it then follows automatically.
         """
         return "" if self._removing or self._gone else self._clean_derived()
 
     def _clean_derived(self) -> str:
-        """The oldest log files are gone, durably: now queues and index follow. A queue whose files went first would
-        begin at 0 once more, and number its messages twice, if the power failed and brought the log files back."""
+        """Delete queue and index files after the oldest log files are durably deleted. If queue files were deleted
+        first, a power failure could restore the log files, and the queue would restart at 0 and assign its offsets
+        twice."""
         begin = int(self._log.segments.min_offset)
         self._queues.deleted.forget_below(begin)
         try:
@@ -196,13 +201,13 @@ class Maintenance:
         return ""
 
     def take_problem(self) -> str:
-        """What went wrong since the last call, as a sentence; "" when nothing did."""
+        """Return the last problem since the previous call as a sentence, or ""."""
         taken = self.problem
         self.problem = ""
         return taken
 
     def close(self, drained: bool, now: int) -> None:
-        """Write and sync everything, and the checkpoint, on this thread. Raises `FileFailed`."""
+        """Write and sync everything, then the checkpoint, on this thread. Raises `FileFailed`."""
         if self._reput.sync_failed:
             self.sync_failed = True
         self._queues.close()
@@ -225,12 +230,12 @@ class Maintenance:
             self._flushing = self._noted()
             grown = self._reput.dispatched_offset - self._synced_from
             self._whole_round = now >= self._next_thorough or grown >= THOROUGH_BYTES
-            # Dispatch may have begun a round of its own, when much waited; `noted` is not true at the end of that one.
+            # Dispatch may have started its own round under memory pressure; `noted` would not be valid at its end.
             self._queues.begin_round(self._whole_round)
         noted = self._flushing
         try:
             if not self._queues.flush_some(QUEUES_AT_ONCE, self._whole_round):
-                return  # still due: the next tick goes on
+                return  # still due: the next tick continues
             self._next_flush = next_round
             self._flushing = None
             self._index.flush()
@@ -245,7 +250,8 @@ class Maintenance:
             self._sync(noted, now)
 
     def queue_write_failed(self, error: FileFailed) -> None:
-        """A queue or index file could not be written; after 30 times in a row SEND is refused, until it can be."""
+        """Process a failed write of a queue or index file. After 30 consecutive failures sends are rejected until a
+        write succeeds."""
         self.failed_flushes += 1
         self.problem = str(error)
         if isinstance(error, SyncFailed):
@@ -267,11 +273,11 @@ class Maintenance:
         self._jobs.append(SyncDerived(self._files, self._root, paths, folders, noted))
 
     def _noted(self) -> Checkpoint:
-        """What will be true of queues and index once everything dispatched so far is synced."""
+        """Return the checkpoint that is valid once everything dispatched so far is synced."""
         noted = self._log_times(self.checkpoint)
         if self._reput.last_store_timestamp > 0:
-            # Never ahead of the log: with an asynchronous flush it is dispatched first and synced later. A start would
-            # pass over files of the log of which a power cut took a part.
+            # Never ahead of the log: with an asynchronous flush, dispatch precedes the sync. A start would otherwise
+            # skip log files of which a power failure destroyed a part.
             synced, flushed_at = int(self._log.flushed_offset), int(self._log.flushed_timestamp)
             noted = replace(
                 noted,
@@ -294,7 +300,7 @@ class Maintenance:
         )
 
     def _move_checkpoint(self) -> None:
-        """The log's own time, every second, when it moved."""
+        """Write the log's times every second, if they have changed."""
         moved = self._log_times(self.checkpoint)
         if moved != self.checkpoint and not self._syncing:
             self._syncing = True
@@ -306,22 +312,22 @@ class Maintenance:
         try:
             self._clean_round(now)
         except FileFailed as error:
-            self.problem = str(error)  # the next round tries again
+            self.problem = str(error)  # the next round retries
 
     def _clean_round(self, now: int) -> None:
         before = self._log.segments.min_offset
-        # A file that a slow pool is still to make could come back after it was deleted: a log with a gap.
+        # A file that a slow pool is still creating could be recreated after its deletion, leaving a log with a gap.
         keep_from = min(self._making, default=int(self._log.segments.end_of_files))
         paths = self.retention.round(now, int(self._log.times.wall(now)), keep_from)
         self._gone += paths
         self._remove_files()
         after = int(self._log.segments.min_offset)
         if after != before:
-            # Their files stay until those of the log are gone: units that point below it are skipped by reading.
+            # Queue files are kept until the log files are deleted: reads skip units that refer below the log.
             self._queues.begin_at(after)
 
     def _remove_files(self) -> None:
-        """One job at a time, and the oldest first also after a failure: a start refuses a log with a gap."""
+        """Start one job at a time, oldest file first also after a failure, because a start rejects a log with a gap."""
         if self._gone and not self._removing:
             self._removing = True
             self._jobs.append(RemoveFiles(self._files, self._gone))

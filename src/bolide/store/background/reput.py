@@ -1,7 +1,7 @@
-"""Reput: moves what is confirmed in the log into queues and index: RocketMQ's ReputMessageService.
+"""Reput: dispatches confirmed records of the log to queues and index (RocketMQ's ReputMessageService).
 
-What was just appended waits here as `Dispatch` objects, so the log is read back only after a restart, on a slave, or
-when too much piled up. Nothing beyond the confirm offset is looked at.
+Appended records are queued here as `Dispatch` objects, so the log is read back only after a restart, on a slave, or
+after a large backlog. Records past the confirm offset are not processed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bolide.store.log.commit_log import CommitLog
 from bolide.store.queues.consume_queues import ConsumeQueues
 
 PENDING_LIMIT: Final = 65536
-"""Dispatches kept in memory; what is appended beyond is read back from the log."""
+"""Maximum number of dispatches in memory. Records appended beyond it are read back from the log."""
 _CHUNK: Final = 256 * 1024
 _MAX_SKIPS: Final = 100
 _MAX_JUMPS: Final = 64
@@ -31,7 +31,7 @@ _MAX_JUMPS: Final = 64
 
 @final
 class Skip:
-    """Bytes of the log that dispatch passed over, and why; to be logged and counted by the node."""
+    """Bytes of the log that dispatch skipped, and the reason. The node logs and counts them."""
 
     def __init__(self, physical_offset: i64, size: i64, reason: str) -> None:
         self.physical_offset: i64 = physical_offset
@@ -44,7 +44,7 @@ class Skip:
 
 @final
 class Reput:
-    """The dispatch of one store: below `dispatched_offset` queues and index know every record."""
+    """The dispatch of one store: queues and index contain every record below `dispatched_offset`."""
 
     def __init__(self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape) -> None:
         self.log = log
@@ -52,17 +52,18 @@ class Reput:
         self.index = index
         self.shape = shape
         self.jump_over_bad = True
-        """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
+        """Whether to skip records without a valid size, as on a master. A slave waits instead, because its master may
+        resend them."""
         self.copied: Callable[[str, int], None] | None = None
         """Called on a slave with the topic and the size of each record of its master's that was dispatched. A master
         counts its records when it appends them."""
         self.dispatched_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
-        """Store time of the last record dispatched; 0 before the first."""
+        """Store time of the last dispatched record; 0 before the first."""
         self.last_physical_offset: i64 = 0
         """Start of the last record dispatched."""
         self.sync_failed = False
-        """True when a sync of index files failed: the next try would succeed without saying so."""
+        """Whether a sync of index files failed: the next attempt would succeed without reporting it."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
         self._skips: list[Skip] = []
@@ -71,24 +72,24 @@ class Reput:
         self._jumps: dict[int, int] = {}
 
     def start_at(self, offset: i64) -> None:
-        """Recovery has dispatched everything below this."""
+        """Set the offset below which recovery has dispatched everything."""
         self.dispatched_offset = offset
 
     # -- from append --
 
     def offer(self, d: Dispatch) -> None:
-        """A record was just appended."""
+        """Queue the dispatch of a record that was just appended."""
         if len(self._pending) - self._head < PENDING_LIMIT:
             self._pending.append(d)
 
     def next_file(self, before: i64, after: i64) -> None:
-        """The log goes on in the next file: there is no record between these offsets."""
+        """Record that the log continues in the next file: there is no record between these offsets."""
         if len(self._jumps) >= _MAX_JUMPS:
-            self._jumps.clear()  # the blank itself tells, too
+            self._jumps.clear()  # the blank record also shows it
         self._jumps[int(before)] = int(after)
 
     def withdraw(self, physical_offset: i64) -> None:
-        """What was appended at or beyond this offset could not be written after all: forget it."""
+        """Drop records at or after this offset, which could not be written."""
         pending = self._pending
         while len(pending) > self._head and pending[-1].physical_offset >= physical_offset:
             pending.pop()
@@ -96,7 +97,8 @@ class Reput:
             del self._jumps[before]
 
     def waiting_at(self, physical_offset: i64) -> Dispatch | None:
-        """What was appended at this offset and waits here; None when no record begins there or it no longer waits."""
+        """Return the pending dispatch of the record at this offset, or None if there is no record or it is
+        dispatched."""
         pending = self._pending
         low: i64 = self._head
         high: i64 = len(pending)
@@ -112,17 +114,18 @@ class Reput:
         return None
 
     def backlog(self, confirm_offset: i64) -> i64:
-        """Bytes confirmed but not dispatched yet."""
+        """Return the number of confirmed bytes that are not dispatched."""
         return max(confirm_offset - self.dispatched_offset, 0)
 
     # -- dispatch --
 
     def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
-        """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
+        """Dispatch up to `budget` records below the confirm offset. Return the records that entered a queue, in log
+        order.
 
-        Raises `FileFailed` when a derived file cannot be written: the next call begins with the same record. What was
-        dispatched before it in this call is returned first, and the error raised by the next one. Java gives such a
-        file up after some tries, and the units with it; here dispatch waits until it can be written.
+        Raises `FileFailed` if a derived file cannot be written: the next call starts with the same record. Records
+        dispatched before it in this call are returned first, and the next call raises. Java abandons such a file after
+        some attempts, with its units; here dispatch waits until it can be written.
         """
         arrivals: list[Arrival] = []
         self.queues.make_room()
@@ -179,7 +182,7 @@ class Reput:
         return used
 
     def _apply(self, d: Dispatch, now: i64, arrivals: list[Arrival]) -> None:
-        """Put one record into its queue (with its extension), then into the index."""
+        """Add one record to its queue (with its extension), then to the index."""
         if self.queues.put(d):
             arrivals.append(
                 Arrival(
@@ -205,7 +208,7 @@ class Reput:
             )
 
     def _from_log(self, stop: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
-        """Read the log from where dispatch stands, at most to the end of that file; returns the records done."""
+        """Dispatch records from the log, at most to the end of the current file. Return the number of records."""
         log = self.log
         start = log.segments.min_offset
         if self.dispatched_offset < start:
@@ -221,7 +224,7 @@ class Reput:
             if len(data) < size <= room:
                 data = log.segments.read(at, size)
             elif room < size <= written:
-                return 0  # confirmed is only the front of this record: a replica acknowledges any number of bytes
+                return 0  # only the start of this record is confirmed: a replica acknowledges any number of bytes
         elif room < written:
             return 0
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)
@@ -236,7 +239,7 @@ class Reput:
             if self.queues.stuck:
                 return done
         if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
-            return done  # the rest of the chunk, whatever is wrong with it, opens the next one
+            return done  # the next chunk starts with the rest, whatever is wrong with it
         if scanned.status == BLANK:
             self.dispatched_offset = segment_end
         elif scanned.status == BAD_SIZED:
@@ -255,7 +258,7 @@ class Reput:
         self.dispatched_offset += size
 
     def take_skips(self) -> list[Skip]:
-        """What was passed over since the last call; beyond a hundred only the counters tell."""
+        """Return the skipped ranges since the last call, at most a hundred; the counters include all."""
         taken = self._skips
         self._skips = []
         return taken

@@ -1,4 +1,4 @@
-"""Dispatch that outlasts a file of a queue or of the index which cannot be written: it pauses and tries again."""
+"""Dispatch with retries: pauses and retries if a queue or index file cannot be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bolide.store.index.index_service import IndexService
 RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
 DISPATCH_TRIES: Final = 3
-"""Failed tries of a queue or index file after which sends are refused, because they would wait for it."""
+"""Number of failed attempts after which sends are rejected, because they would wait for the file."""
 
 
 @final
@@ -53,7 +53,7 @@ class ReputRetry:
         return arrivals
 
     def _note_failure(self, error: FileFailed, now: i64) -> None:
-        """Keep the record first in line and try again: a full disk or a lack of descriptors can pass."""
+        """Keep the record first in line and retry: a full disk or a lack of descriptors may be temporary."""
         self._failed_at = now
         self._failed += 1
         self._maintenance.problem = str(error)

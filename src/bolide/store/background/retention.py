@@ -1,7 +1,8 @@
-"""Which log files may go, and whether the disk has room: RocketMQ's CleanCommitLogService.
+"""Selects log files to delete, and checks the disk (RocketMQ's CleanCommitLogService).
 
-Files go oldest first when their time is up and it is the hour for it or the disk is filling; beyond a second ratio they
-go whether their time is up or not; beyond a third the store takes no messages until use is back at the second.
+Files are deleted oldest first once they have expired and it is the configured hour or the disk is filling up. Above a
+second ratio they are deleted even if they have not expired. Above a third ratio the store rejects messages until usage
+is back at the second.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from bolide.store.options import StoreOptions
 FIRST_ROUND_MS = 60_000
 """The first round is this long after the start."""
 LOOK_MS = 1000
-"""How often a full disk is checked."""
+"""Interval at which a full disk is checked."""
 LONGEST_LOOK_MS = 8000
-"""Longest pause after a write that met a full disk though the ratios see room: a quota, or blocks kept for root."""
+"""Maximum pause after a write to a full disk although the ratios show free space: a quota, or blocks reserved for
+root."""
 CALM_MS = 60_000
 """Failed writes further apart than this do not lengthen the pause."""
 MANUAL_ROUNDS = 20
@@ -26,17 +28,17 @@ _HOUR_MS = 3_600_000
 
 
 class DiskState(Struct, frozen=True):
-    """Used part of the disk (0.0 to 1.0), and what follows from it."""
+    """Disk usage (0.0 to 1.0), and its consequences."""
 
     use: float
     expired_may_go: bool
-    """Over diskMaxUsedSpaceRatio: expired files go whatever the hour."""
+    """Above diskMaxUsedSpaceRatio: delete expired files at any hour."""
     all_may_go: bool
-    """Over diskSpaceCleanForciblyRatio: the oldest go even if not expired."""
+    """Above diskSpaceCleanForciblyRatio: delete the oldest files even if not expired."""
 
 
 class Retention:
-    """The cleaner of one store. Times are ms since the epoch; the age of a file and the hour are the wall clock's."""
+    """The cleaner of one store. Times are ms since the epoch; the age of a file and the hour use the wall clock."""
 
     def __init__(
         self, files: Files, root: str, options: StoreOptions, flags: RunningFlags, segments: SegmentList
@@ -49,36 +51,37 @@ class Retention:
         self._hours = options.delete_hours()
         self._manual_rounds = 0
         self._over = False
-        """Disk use went over the warning ratio, and has not come back to the forcible one."""
+        """Whether disk usage has exceeded the warning ratio and not returned to the forcible one."""
         self._refused_at = 0
-        """When a write last met a full disk."""
+        """Time of the last write to a full disk."""
         self._pause = 0
         self.next_round = 0
         self._next_look = 0
 
     def configure(self, options: StoreOptions) -> None:
-        """Take over other rules from the next round on."""
+        """Apply changed rules from the next round on."""
         self._options = options
         self._hours = options.delete_hours()
 
     def start(self, now: int) -> None:
-        """Begin to count."""
+        """Start the intervals."""
         self.next_round = now + FIRST_ROUND_MS
         self._next_look = now + LOOK_MS
         self.look_at_disk()
 
     def due(self) -> int:
-        """When something is to be done."""
+        """Return when work is due next."""
         return min(self.next_round, self._next_look) if self._flags.bits & DISK_FULL else self.next_round
 
     def look_again(self, now: int) -> None:
-        """Check whether a full disk has room again, when that is due."""
+        """Check a full disk for free space, if the check is due."""
         if self._flags.bits & DISK_FULL and now >= self._next_look:
             self._next_look = now + LOOK_MS
             self.look_at_disk()
 
     def write_refused(self, now: int) -> None:
-        """A write found the disk full: take no messages until the next check, then let a write try."""
+        """Reject messages after a write has hit a full disk. The next check allows one write; the interval doubles on
+        repeated failures."""
         self._flags.set(DISK_FULL)
         soon = self._pause > 0 and now - self._refused_at < CALM_MS
         self._pause = min(2 * self._pause, LONGEST_LOOK_MS) if soon else LOOK_MS
@@ -86,14 +89,14 @@ class Retention:
         self._next_look = now + self._pause
 
     def delete_now(self, now: int) -> None:
-        """What `mqadmin deleteExpiredCommitLog` asks for: delete expired files in the next rounds whatever the hour."""
+        """Serve `mqadmin deleteExpiredCommitLog`: delete expired files in the next rounds at any hour."""
         self._manual_rounds = MANUAL_ROUNDS
         self.next_round = now
 
     def round(self, now: int, wall: int, keep_from: int) -> list[str]:
-        """One round: set or clear the flag for a full disk, and take the files that may go out of the list.
+        """Run one round: set or clear the flag for a full disk, and remove the files to delete from the list.
 
-        The paths returned are to be deleted, in this order. Files from the offset `keep_from` on stay.
+        Return their paths in the order of deletion. Files at or after the offset `keep_from` are kept.
         """
         self.next_round = now + self._options.clean_resource_interval
         self._next_look = now + LOOK_MS
@@ -108,14 +111,14 @@ class Retention:
         return self._take(min(limit, self._options.delete_file_batch_max, may_go))
 
     def look_at_disk(self) -> DiskState:
-        """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.
+        """Measure the disk. Sets DISK_FULL above the warning ratio, and clears it at or below the forcible one.
 
-        A bit that a write set is cleared unless the ratios keep it: the next write is the better test.
+        A flag set by a write is cleared unless the ratios require it: the next write is the better test.
         """
         try:
             use = self._files.disk_use(self._root)
         except FileFailed:
-            use = 0.0  # a disk that cannot be asked is not taken for a full one: writes will tell
+            use = 0.0  # an unreadable disk is not treated as full: writes will show
         options = self._options
         if use > options.warning_ratio:
             self._over = True
@@ -131,7 +134,7 @@ class Retention:
         return int(self._files.local_time(wall)[8:10]) in self._hours
 
     def _expired(self, wall: int) -> int:
-        """How many of the oldest files were last changed too long ago; the last file never counts."""
+        """Return how many of the oldest files have expired, never counting the last file."""
         keep = self._options.file_reserved_time * _HOUR_MS
         count = 0
         for start in self._segments.segment_starts()[:-1]:

@@ -1,4 +1,4 @@
-"""Replaces a small file in one step, and keeps the one before as `.bak`: settings and tables are written so."""
+"""Replaces a small file atomically, and keeps the previous one as `.bak`. Used for settings and tables."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 )
-"""What link() says on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
+"""Errors of link() on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write `data` to a new file, sync it, and put it in the place of `path`. Raise `OSError` if a step fails.
+    """Write `data` to a new file, sync it, and rename it to `path`. Raises `OSError` if a step fails.
 
-    The new name survives a power cut only once the caller has synced the folder.
+    The new name survives a power failure only once the caller has synced the folder.
     """
     fresh = path + ".tmp"
     kept = path + ".bak"
-    # Crash here: a torn .tmp, which nobody reads and the next write replaces.
+    # A crash here leaves a torn .tmp, which is never read and replaced by the next write.
     with open(fresh, "wb", opener=_private) as file:
-        # A file keeps its mode; a new one is for its owner only, because it may hold a password.
+        # A file keeps its mode. A new one is accessible only to its owner, because it may contain a password.
         os.fchmod(file.fileno(), _mode_of(path))
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    # Without this fsync the rename below could survive a power cut that the bytes do not.
+    # Without this fsync the rename could survive a power failure that the bytes do not.
     if os.path.exists(path):
         _unlink_quietly(kept + ".tmp")
         _second_name(path, kept + ".tmp")
@@ -36,7 +36,7 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _second_name(path: str, second: str) -> None:
-    """Give the file a second name: a hard link, or a copy where the file system or a rule forbids links."""
+    """Give the file a second name: a hard link, or a copy if the file system or a rule forbids links."""
     try:
         os.link(path, second)
         return
@@ -61,7 +61,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _mode_of(path: str) -> int:
-    """The permissions of a file; those of a private file when it does not exist."""
+    """Return the permissions of a file, or of a private file if it does not exist."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

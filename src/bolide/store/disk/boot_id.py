@@ -1,4 +1,4 @@
-"""The id that the system gives to each start of the machine."""
+"""The id that the operating system assigns to each boot of the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 @functools.cache
 def boot_id() -> str:
-    """Linux has a random number of each start; macOS has one, too, as a name of sysctl."""
+    """Return the id: a random number on Linux, a sysctl value on macOS, "" elsewhere."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

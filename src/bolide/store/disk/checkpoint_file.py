@@ -1,6 +1,6 @@
-"""The file `checkpoint`: what was safe on disk at the last thorough flush: RocketMQ's StoreCheckpoint.
+"""The file `checkpoint`: the state that was on disk at the last thorough flush (RocketMQ's StoreCheckpoint).
 
-It is written in place. Its 48 bytes lie in one sector, so a crash leaves the old ones or the new ones; an old
+It is overwritten in place. Its 48 bytes are in one sector, so a crash leaves the old or the new content. An old
 checkpoint only makes recovery read more of the log.
 """
 
@@ -12,7 +12,7 @@ from bolide.store.disk.overwrite import overwrite
 
 
 def load_checkpoint(files: Files, root: str) -> Checkpoint:
-    """The checkpoint of a store; all zeros when there is none, or when its file was torn while it was made."""
+    """Return the checkpoint of a store, or zeros if there is none or its creation was interrupted."""
     data = files.read_file(root + "/checkpoint")
     if data is None or len(data) < 48:
         return Checkpoint()
@@ -20,5 +20,5 @@ def load_checkpoint(files: Files, root: str) -> Checkpoint:
 
 
 def write_checkpoint(files: Files, root: str, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint, durably. The files it speaks of must have been synced before. Any thread."""
+    """Replace the checkpoint durably. The files it describes must have been synced before. Thread-safe."""
     overwrite(files, root + "/checkpoint", checkpoint.encode())

@@ -1,10 +1,10 @@
-"""Files mapped into memory, of which only those pages are touched that the kernel says are there.
+"""Files mapped into memory. Only pages that the kernel reports as resident are accessed.
 
-Part of `store.disk.files`. Reading a page of a map that is not in memory would wait for the disk, on the loop; so each
-view is preceded by mincore, and None is returned where a page is missing. A page that the kernel drops between mincore
-and the copy, some microseconds later, is read from the disk by that access. Nothing is touched beyond the length that
-the file has now, since that would end the process. Only Linux' mincore tells this of a file: there are no maps
-elsewhere.
+Part of `store.disk.files`. Reading a page that is not in memory would make the loop wait for the disk. So each view is
+preceded by mincore, and None is returned if a page is missing. A page that the kernel evicts between mincore and the
+copy, some microseconds later, is read from the disk by that access. Memory past the current length of the file is never
+accessed, because that would kill the process. Only Linux's mincore works for files, so there are no maps on other
+systems.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Final, final
 from bolide.store.disk.system_calls import is_resident_call, map_calls
 
 MOST_MAPS: Final = 256
-"""Files mapped at once: address space, and no memory beyond that of their page tables (1/512 of what is read)."""
+"""Maximum number of mapped files. They use address space, but no memory except page tables (1/512 of the bytes
+read)."""
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Length of the longest view."""
+"""Maximum length of a view."""
 _PAGE: Final = mmap.PAGESIZE
 _THERE: Final = 1
 _FIXED: Final = 0x10
@@ -42,9 +43,10 @@ class FileMaps:
         self._pages_at = _address(self._pages)
 
     def view(self, handle: int, size: int, offset: int, length: int) -> memoryview | None:
-        """A range of a file whose bytes are in memory now, to be used up at once; None when it is not, or unknown.
+        """Return a range of a file whose bytes are in memory, for immediate use, or None if they are not or it is
+        unknown.
 
-        `length` is what the file has now: a page in memory may reach beyond it.
+        `length`: current length of the file, because a resident page may extend past it.
         """
         found = self._maps.get(handle)
         mincore = self._mincore
@@ -63,7 +65,7 @@ class FileMaps:
         return view[offset:end]
 
     def view_now(self, handle: int, size: int, offset: int) -> memoryview | None:
-        """As `view`, which finds the length of the file in the same step. Where `can_view_now`; raises OSError."""
+        """Like `view`, but also determines the length of the file. Requires `can_view_now`; raises `OSError`."""
         found = self._maps.get(handle)
         resident = self._is_resident
         if found is None or resident is None:
@@ -76,32 +78,32 @@ class FileMaps:
         return view[offset : offset + size]
 
     def can_view_now(self, handle: int) -> bool:
-        """Whether `add` was called for this handle, and `view_now` may be."""
+        """Return whether `add` was called for this handle, so that `view_now` is allowed."""
         return self._is_resident is not None and handle in self._maps
 
     def knows(self, handle: int) -> bool:
-        """Whether `add` was called for this handle, or need not be."""
+        """Return whether `add` was called for this handle, or is not necessary."""
         return self._map is None or handle in self._maps
 
     def add(self, handle: int, length: int) -> None:
-        """Map a file of this length, the oldest map going where there are many."""
+        """Map a file of this length. Drops the oldest map if there are too many."""
         if len(self._maps) >= MOST_MAPS:
             del self._maps[next(iter(self._maps))]
         self._maps[handle] = self._mapped(handle, length)
 
     def forget(self, handle: int) -> None:
-        """The handle is being closed; the map ends with its last view."""
+        """Drop the map of a handle that is being closed. The map ends with its last view."""
         self._maps.pop(handle, None)
 
     def _mapped(self, handle: int, length: int) -> tuple[memoryview, int, int] | None:
         if length <= 0 or self._map is None:
             return None
         try:
-            # Owns the addresses, and gives them back when nothing uses them; an own map of a file would keep a second
-            # descriptor of it open.
+            # Owns the addresses and releases them when unused. mmap of the file itself would keep a second descriptor
+            # open.
             owner = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | _NO_RESERVE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         except (OSError, ValueError):
-            return None  # a limit of this process: reads copy, as they do where there are no maps
+            return None  # a limit of this process: reads copy, as without maps
         address = _address(owner)
         if self._map(address, length, mmap.PROT_READ, mmap.MAP_SHARED | _FIXED, handle, 0) != address:
             return None

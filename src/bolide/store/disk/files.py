@@ -60,8 +60,8 @@ class RealFiles:
         except OSError as error:
             raise call_failed("open", path, error) from error
         try:
-            # One call sets the whole length, so a crash leaves either an empty file, which loading deletes, or a
-            # file of the right size: never one of a size that loading would refuse.
+            # One call sets the whole length. So a crash leaves either an empty file, which loading deletes, or a file
+            # of the right size, but never one of a size that loading would reject.
             if create and size > 0 and os.fstat(fd).st_size == 0:
                 os.ftruncate(fd, size)
         except OSError as error:
@@ -114,7 +114,7 @@ class RealFiles:
             return self._read_nowait(handle, size, offset, self._nowait)
         except OSError as error:
             if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                self._nowait = 0  # this file system cannot tell: all reads count as warm from now on
+                self._nowait = 0  # this file system does not support it: treat all later reads as warm
                 return self.read_at(handle, size, offset)
             raise call_failed("read", self._paths.get(handle, "?"), error) from error
 
@@ -151,7 +151,7 @@ class RealFiles:
             size -= done
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
-        # An own descriptor: the handle of the loop may be closed or its number reused while this thread reads.
+        # A separate descriptor: the handle of the loop may be closed or its number reused while this thread reads.
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -210,8 +210,8 @@ class RealFiles:
             os.close(fd)
 
     def reserve(self, handle: int, offset: int, size: int) -> None:
-        # Never posix_fallocate: where a file system cannot reserve, the C library writes a zero into each block
-        # that reads as zero, over what another thread has written there meanwhile.
+        # Never posix_fallocate: if a file system cannot allocate, the C library writes a zero into each block that
+        # reads as zero, which could overwrite bytes that another thread has written there in the meantime.
         fallocate = fallocate_call()
         if fallocate is None:
             return
@@ -361,10 +361,10 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _read_nowait(handle: int, size: int, offset: int, flags: int) -> bytes | None:
-    """Bytes of a file, fewer at its end; None when they are not in memory, which the flags ask to be told.
+    """Return bytes of a file, fewer at its end, or None if they are not in memory (as requested by the flags).
 
-    `preadv` alone knows the flags, and wants a buffer that can be written. A BytesIO lends its bytes as one, and gives
-    them away uncopied when no view is left: what is in the page cache is copied here, and only here.
+    Only `preadv` accepts the flags, and it needs a writable buffer. A BytesIO provides its memory as one, and returns
+    it uncopied when no view is left. So bytes are copied from the page cache exactly once.
     """
     buffer = BytesIO(bytes(size))
     have = 0
@@ -383,7 +383,7 @@ def _read_nowait(handle: int, size: int, offset: int, flags: int) -> bytes | Non
 
 
 def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memoryview]:
-    """What is left of the buffers once their first `done` bytes are written."""
+    """Return the remaining buffers after their first `done` bytes are written."""
     for index, buffer in enumerate(buffers):
         if done < len(buffer):
             return [memoryview(buffer)[done:], *buffers[index + 1 :]]
@@ -392,7 +392,8 @@ def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memor
 
 
 def _make_folders(path: str) -> None:
-    """Make a folder and its missing parents for this user and group only; `os.makedirs` opens parents to everybody."""
+    """Create a folder and its missing parents for this user and group only; `os.makedirs` makes parents
+    world-accessible."""
     missing: list[str] = []
     while path and not os.path.isdir(path):
         missing.append(path)
@@ -409,7 +410,7 @@ def _make_folders(path: str) -> None:
 
 
 def _device(folder: str) -> int:
-    """The file system a folder is on; -1 when it is gone: its topic was deleted meanwhile."""
+    """Return the file system of a folder, or -1 if it is missing because its topic was deleted."""
     try:
         return os.stat(folder).st_dev
     except FileNotFoundError:

@@ -12,10 +12,10 @@ def check_format(files: Files, root: str) -> int:
 
 
 def stamp_format(files: Files, root: str) -> None:
-    """Check the format of a store and raise its stamp to this build's. Raises as `check_format`, and `FileFailed`.
+    """Check the format of a store and raise its stamp to this build's. Raises like `check_format`, and `FileFailed`.
 
-    The caller must not have changed anything yet. After a power failure the old stamp is there or the new one, whole;
-    with the old one, nothing of the new format was written.
+    The caller must not have changed anything yet. A power failure leaves the complete old or new stamp; with the old
+    one, no file of the new format was written.
     """
     if check_format(files, root) < FORMAT:
         files.write_file(f"{root}/{NAME}", stamp())

@@ -23,14 +23,14 @@ class HandleCache:
         self.limit = limit
         self._open: dict[str, int] = {}
         self._pins: dict[int, int] = {}
-        """How many other threads use a handle."""
+        """Number of other threads that use a handle."""
         self._late: dict[int, bool] = {}
         """Handles that their last `unpin` closes: closed earlier, the number could already be another file's."""
         self._unsynced: dict[str, bool] = {}
         self._unsynced_dirs: dict[str, bool] = {}
 
     def get(self, path: str, size: int = -1) -> int:
-        """The handle of a file; `size` >= 0 creates it, sparse and of that length, when it is missing."""
+        """Return the handle of a file. With `size` >= 0 a missing file is created, sparse and of that length."""
         handle = self._open.pop(path, -1)
         if handle < 0:
             while len(self._open) >= self.limit and self._close_oldest():
@@ -40,7 +40,7 @@ class HandleCache:
         return handle
 
     def read(self, path: str, size: i64, offset: i64) -> bytes:
-        """Bytes of a file, fewer at its end. Waits for the disk, or raises `ColdRead`: see `Reads`."""
+        """Return bytes of a file, fewer at its end. Blocks on the disk, or raises `ColdRead` (see `Reads`)."""
         handle = self.get(path)
         if self.reads.patient:
             return self.files.read_at(handle, size, offset)
@@ -49,19 +49,19 @@ class HandleCache:
     def _close_oldest(self) -> bool:
         for path in self._open:
             if self._open[path] not in self._pins:
-                # Closing loses nothing: what was written is the kernel's, and `_unsynced` still names the path.
+                # Closing loses no data: the kernel has the written bytes, and `_unsynced` still contains the path.
                 self.files.close(self._open.pop(path))
                 return True
         return False
 
     def pin(self, path: str) -> int:
-        """The handle of a file, kept open until `unpin`: for the thread that syncs it."""
+        """Return the handle of a file, kept open until `unpin`, for the thread that syncs it."""
         handle = self.get(path)
         self._pins[handle] = self._pins.get(handle, 0) + 1
         return handle
 
     def unpin(self, handle: int) -> None:
-        """End one use; a file without uses may be closed, and is closed now if it was dropped meanwhile."""
+        """End one use. An unused file may be closed, and is closed now if it was dropped in the meantime."""
         left = self._pins.get(handle, 0) - 1
         if left > 0:
             self._pins[handle] = left
@@ -77,32 +77,32 @@ class HandleCache:
             self.files.close(handle)
 
     def drop(self, path: str) -> None:
-        """Close the file, for it is about to be deleted; nothing of it needs a sync any more."""
+        """Close a file that is about to be deleted. It no longer needs a sync."""
         handle = self._open.pop(path, -1)
         self._unsynced.pop(path, False)
         if handle >= 0:
             self._close(handle)
 
     def drop_handle(self, path: str) -> None:
-        """Close the file, which stays: what it needs of syncing is still remembered."""
+        """Close the handle of a file that is not deleted. A pending sync stays registered."""
         handle = self._open.pop(path, -1)
         if handle >= 0:
             self._close(handle)
 
     def wrote(self, path: str) -> None:
-        """Remember that the file has bytes that a power cut would lose."""
+        """Record that the file has bytes that a power failure would lose."""
         self._unsynced[path] = True
 
     def renamed(self, folder: str) -> None:
-        """Remember that names in the folder were made or removed and a power cut would undo that."""
+        """Record that names in the folder were created or removed, which a power failure would undo."""
         self._unsynced_dirs[folder] = True
 
     def synced(self, path: str) -> None:
-        """The file has been synced by someone else."""
+        """Record that the file was synced elsewhere."""
         self._unsynced.pop(path, False)
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """The paths of files and of folders that need a sync now; from here on they count as synced."""
+        """Return the paths of files and folders that need a sync now, and mark them as synced."""
         paths = list(self._unsynced)
         folders = list(self._unsynced_dirs)
         self._unsynced.clear()
@@ -110,14 +110,14 @@ class HandleCache:
         return paths, folders
 
     def put_back(self, paths: list[str], folders: list[str]) -> None:
-        """What `take_unsynced` returned was not synced; nothing is lost, it still needs a sync."""
+        """Mark files and folders from `take_unsynced` as unsynced again, because their sync did not happen."""
         for path in paths:
             self._unsynced[path] = True
         for folder in folders:
             self._unsynced_dirs[folder] = True
 
     def close(self) -> None:
-        """Close every handle; used once, at the end of the store, when no other thread uses one any more."""
+        """Close every handle. Call once, at the end of the store, when no other thread uses them."""
         for handle in [*self._open.values(), *self._late]:
             self.files.close(handle)
         self._open.clear()

@@ -1,7 +1,7 @@
-"""Slow work of the store that needs no state of it: the node runs each job in a pool, then tells the store.
+"""Slow work of the store that needs none of its state: the node runs each job in a pool, then notifies the store.
 
-A job gets everything it needs when it is made, and touches only files by their path with descriptors of its own, so
-no handle of the loop can be closed under it.
+A job gets all its inputs on creation, and accesses files only by path with separate descriptors, so that no handle of
+the loop can be closed while it is in use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bolide.store.disk.overwrite import overwrite
 from bolide.store.disk.segments import make_segment
 
 MANY: Final = 256
-"""Files and folders from which on their file systems are synced as a whole."""
+"""Number of files and folders from which their file systems are synced completely."""
 
 
 class Job(Protocol):
@@ -25,16 +25,16 @@ class Job(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for messages."""
+        """Description for messages."""
         ...
 
     def run(self) -> None:
-        """Do it. Raises `FileFailed`."""
+        """Run the job. Raises `FileFailed`."""
         ...
 
 
 class MakeSegment:
-    """Makes a log file ahead of need, with the blocks of its beginning reserved."""
+    """Creates a log file ahead of use, with allocated blocks at its start."""
 
     name = "make a log file"
 
@@ -45,10 +45,10 @@ class MakeSegment:
         self._size = size
         self._reserve = reserve
         self.sync_failed = False
-        """True when the file exists and cannot be trusted: a second sync would succeed anyway."""
+        """Whether the file exists but cannot be trusted: a second sync would succeed anyway."""
 
     def run(self) -> None:
-        """Make the file; one that exists is made whole."""
+        """Create the file, or complete an existing one."""
         try:
             make_segment(self._files, None, self._path, self._size, self._reserve)
         except SyncFailed:
@@ -57,7 +57,7 @@ class MakeSegment:
 
 
 class ReserveBlocks:
-    """Gives the next stretch of the log's file real blocks, while the writer may be at work in the same file."""
+    """Allocates blocks for the next range of a log file, possibly while the writer uses the same file."""
 
     name = "reserve disk blocks for the log"
 
@@ -68,7 +68,7 @@ class ReserveBlocks:
         self._size = size
 
     def run(self) -> None:
-        """Reserve blocks; writes and syncs nothing. A deleted file is no error."""
+        """Allocate blocks. Writes and syncs nothing. Ignores a deleted file."""
         if self._files.size(self._path) < 0:
             return
         handle = self._files.open(self._path)
@@ -88,14 +88,14 @@ class RemoveFiles:
         self.paths = paths
 
     def run(self) -> None:
-        """Delete them one by one, so that a crash in between can never leave a log with a gap."""
+        """Delete them one by one, so that a crash in between never leaves a log with a gap."""
         for path in self.paths:
             self._files.remove(path)
             self._files.sync_dir(posixpath.dirname(path))
 
 
 class SyncDerived:
-    """Syncs what was written to queues and index, then moves the checkpoint."""
+    """Syncs written queue and index files, then advances the checkpoint."""
 
     name = "sync queues and index"
 
@@ -106,10 +106,10 @@ class SyncDerived:
         self.folders = folders
         self.checkpoint = checkpoint
         self.sync_failed = False
-        """True when what was written may be lost; after any other failure the same can be tried again."""
+        """Whether written bytes may be lost; after any other failure a retry is possible."""
 
     def run(self) -> None:
-        """Sync all, and only then write the checkpoint, which promises just that."""
+        """Sync all files, then write the checkpoint, which guarantees that they are synced."""
         try:
             sync_files(self._files, self.paths, self.folders)
         except SyncFailed:
@@ -119,7 +119,7 @@ class SyncDerived:
 
 
 class SyncTimer:
-    """Makes the timer's files safe in their order: the log, the wheel that names its units, and the checkpoint."""
+    """Syncs the timer's files in order: the log, the wheel that refers to its units, and the checkpoint."""
 
     name = "sync the timer's files"
 
@@ -144,7 +144,7 @@ class SyncTimer:
         self._metrics = metrics
 
     def run(self) -> None:
-        """A crash between two steps leaves the checkpoint before, and files that go at least as far as it says."""
+        """A crash between two steps leaves the previous checkpoint, and files at least as new as it describes."""
         sync_files(self._files, self._paths, self._folders)
         if self._changes:
             self._write_wheel(self._root + "/timerwheel")
@@ -170,7 +170,7 @@ class SyncTimer:
 
 
 def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
-    """Sync files and folders by their paths, with handles of its own; one that is gone is no error."""
+    """Sync files and folders by path, with separate handles. Ignores missing ones."""
     if len(paths) + len(folders) >= MANY and files.sync_file_systems({posixpath.dirname(path) for path in paths}):
         return
     for path in paths:
@@ -178,7 +178,7 @@ def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
             handle = files.open(path)
         except FileFailed:
             if files.size(path) < 0:
-                continue  # its topic was deleted, or its time was up, meanwhile
+                continue  # deleted with its topic or expired in the meantime
             raise
         try:
             files.datasync(handle)
@@ -189,7 +189,7 @@ def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
 
 
 class WriteCheckpoint:
-    """Writes the checkpoint alone: the log's own times move every second."""
+    """Writes only the checkpoint, because the log's times change every second."""
 
     name = "write the checkpoint"
 
@@ -199,5 +199,5 @@ class WriteCheckpoint:
         self.checkpoint = checkpoint
 
     def run(self) -> None:
-        """Write it."""
+        """Write the checkpoint."""
         write_checkpoint(self._files, self._root, self.checkpoint)

@@ -1,4 +1,4 @@
-"""Who uses a store folder, and how it was left: RocketMQ's files `lock` and `abort`."""
+"""Lock of a store folder, and its run marker: RocketMQ's files `lock` and `abort`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _OURS = "bolide"
 
 
 class RunMark(Struct, frozen=True):
-    """What our broker writes into `abort` after its process id; RocketMQ's brokers never read the file."""
+    """Additional content of `abort` after the process id, written by Bolide. RocketMQ's brokers never read the file."""
 
     boot_id: str
-    """The id of the machine's start and of the store's device at that time: while it is the same, the page cache lost
-    nothing."""
+    """Id of the host's boot and of the store's device at that time: while it is unchanged, the page cache has lost no
+    data."""
     run_id: int
-    """The number of its run: what the checkpoint says of the log is valid for this run only."""
+    """Number of the run: the checkpoint's information about the log is valid for this run only."""
     sync_flush: bool
-    """Queues then hold only what was on disk in the log before."""
+    """Whether queues contain only records that were already on disk in the log."""
 
 
 def lock_store(files: Files, root: str) -> int:
-    """Make the folder and take its lock, as Java's broker does; raises `FileLocked` when somebody has it."""
+    """Create the folder and lock it like Java's broker. Raises `FileLocked` if it is in use."""
     made: list[str] = []
     path = root
     while posixpath.basename(path) and posixpath.basename(path) not in files.list_dir(posixpath.dirname(path) or "."):
@@ -32,18 +32,18 @@ def lock_store(files: Files, root: str) -> int:
         path = posixpath.dirname(path)
     files.make_dir(root)
     for path in made:
-        # A power cut could otherwise take the folder's own name, and with it every synced file inside.
+        # A power failure could otherwise remove the folder's name, and with it every synced file inside.
         files.sync_dir(posixpath.dirname(path) or ".")
     return files.lock(root + "/lock")
 
 
 def was_killed(files: Files, root: str) -> bool:
-    """True when the one who used the store before did not close it."""
+    """Return whether the store was not closed cleanly (file `abort` exists)."""
     return files.size(root + "/abort") >= 0
 
 
 def read_mark(files: Files, root: str) -> RunMark | None:
-    """The mark of the broker that was killed; None when that was RocketMQ's, or the mark is missing or torn."""
+    """Return the marker of a killed broker, or None if it was RocketMQ's, or the marker is missing or torn."""
     lines = (files.read_file(root + "/abort") or b"").decode("ascii", "replace").splitlines()
     words = lines[1].split(" ") if len(lines) > 1 else []
     if len(words) != 4 or words[0] != _OURS or not words[2].isdigit() or words[3] not in ("SYNC", "ASYNC"):
@@ -52,23 +52,25 @@ def read_mark(files: Files, root: str) -> RunMark | None:
 
 
 def mark_running(files: Files, root: str, mark: RunMark) -> None:
-    """Write the mark that only a clean close removes: the process id, as in Java, and what we add."""
+    """Write the run marker that only a clean close removes: the process id, as in Java, and Bolide's additions."""
     how = "SYNC" if mark.sync_flush else "ASYNC"
     text = f"{files.process_id()}\n{_OURS} {mark.boot_id} {mark.run_id} {how}\n".encode()
     handle = files.open(root + "/abort", True)
     try:
         files.truncate(handle, 0)
         files.write_at(handle, [text], 0)
-        # Power cut before: the mark of the last run, or none that can be read; the log is as that run left it.
+        # A power failure before this leaves the marker of the last run, or an unreadable one; the log is as that run
+        # left it.
         files.datasync(handle)
     finally:
         files.close(handle)
-    # Power cut before this line: no mark, and nothing was stored since the last clean close either. After it: the
-    # next start recovers as after a crash. Without the sync the mark could be lost while messages were kept.
+    # A power failure before this line leaves no marker, but no message was stored since the last clean close either.
+    # After it, the next start recovers as after a crash. Without the sync, the marker could be lost although messages
+    # were stored.
     files.sync_dir(root)
 
 
 def mark_closed(files: Files, root: str) -> None:
-    """Take the mark away; everything must have been synced. A crash before leaves it, and costs a longer start."""
+    """Remove `abort` after everything is synced. A crash before this line only makes the next start longer."""
     files.remove(root + "/abort")
     files.sync_dir(root)

@@ -8,13 +8,13 @@ from bolide.store.disk.files import Files
 def overwrite(files: Files, path: str, data: bytes) -> None:
     """Write `data` at the start of a file and sync it. Creates a missing file and syncs its folder.
 
-    A loss of power may leave a mixture of both contents. Any thread. Raises `FileFailed`.
+    A power failure may leave a mixture of both contents. Thread-safe. Raises `FileFailed`.
     """
     fresh = files.size(path) < len(data)
     handle = files.open(path, fresh, len(data))
     try:
         files.write_at(handle, [data], 0)
-        # Power cut before this: the old content. After it: the new one.
+        # A power failure before this leaves the old content, after it the new content.
         files.datasync(handle)
     finally:
         files.close(handle)

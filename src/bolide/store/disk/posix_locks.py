@@ -1,4 +1,4 @@
-"""Locks on files, by lockf: the lock that Java's broker takes on the folder of a store."""
+"""File locks with lockf, as Java's broker locks the folder of a store."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Final
 
 from bolide.store.disk.file_contract import FileLocked, call_failed
 
-LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
+LOCK_BYTES: Final = b"lock"  # content of the lock file, as in Java's broker
 
 
 class PosixLocks:
     """The locks of one `RealFiles`, by descriptor."""
 
-    _locked: Final[set[str]] = set()  # POSIX locks do not exclude within a process, so it keeps its own list
+    _locked: Final[set[str]] = set()  # POSIX locks do not exclude within a process, so this list does
 
     def __init__(self) -> None:
         self._locks: dict[int, str] = {}
 
     def lock(self, path: str, mode: int) -> int:
-        """Lock the first byte of a file, which is created with `mode`; return its descriptor.
+        """Lock the first byte of a file, which is created with `mode`. Return its descriptor.
 
-        Raise `FileLocked` if this process or another one holds the lock, and `FileFailed` if a call fails.
+        Raises `FileLocked` if this process or another one holds the lock, and `FileFailed` if a call fails.
         """
         key = os.path.realpath(path)
         if key in PosixLocks._locked:
-            raise FileLocked(f"{path} is locked by this process already; close the other store first")
+            raise FileLocked(f"{path} is already locked by this process; close the other store first")
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
         except OSError as error:
@@ -47,7 +47,7 @@ class PosixLocks:
         return fd
 
     def unlock(self, handle: int) -> None:
-        """Release the lock and close its descriptor. Raise `FileFailed` if the call fails."""
+        """Release the lock and close its descriptor. Raises `FileFailed` if the call fails."""
         PosixLocks._locked.discard(self._locks.pop(handle, ""))
         try:
             os.close(handle)  # closing the descriptor gives the lock back

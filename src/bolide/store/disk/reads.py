@@ -1,10 +1,9 @@
-"""Reads of the loop that must not wait for the disk: what is not in memory is fetched by a thread and read again.
+"""Reads of the loop that must not wait for the disk: a thread fetches missing bytes, and the read is repeated.
 
-Between `begin` and `end` a read of the store's files gives bytes that are in memory or were fetched for this request
-before. For other bytes it raises `ColdRead`, or, if the reader can continue without them, gives none and notes what is
-missing. The reader then starts over once the missing bytes are there, so it must change nothing before its last read.
-Outside `begin` and `end` a read waits for the disk: when the store opens and closes, and in its own upkeep.
-
+Between `begin` and `end`, a read of the store's files returns bytes that are in memory or were fetched for this request
+before. For other bytes it raises `ColdRead`, or, if the reader can continue without them, returns none and records the
+missing range. The reader then restarts once the bytes are fetched, so it must change nothing before its last read.
+Outside `begin` and `end` a read waits for the disk: when the store opens and closes, and in its maintenance.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from bolide.store.disk.files import FileFailed, Files
 
 PAGE: Final = 4096
 WINDOW: Final = 16 * 1024
-"""Least bytes fetched around what is missing: the next read is often beside it."""
+"""Minimum number of bytes fetched around a missing range, because the next read is often adjacent."""
 MAX_MISSING: Final = 256
-"""Most places noted at once; a request that misses more notes the others the next time."""
+"""Maximum number of recorded ranges. A request that misses more records the others in its next run."""
 
 
 @mypyc_attr(native_class=False)
@@ -30,19 +29,19 @@ class ColdRead(Exception):
 
 @final
 class Fetched:
-    """What was fetched for one request, and is kept until it is answered."""
+    """Bytes fetched for one request, kept until its response is sent."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[tuple[Extent, bytes, str]]] = {}
         self.size: i64 = 0
 
     def add(self, extent: Extent, data: bytes, error: str = "") -> None:
-        """Keep what an extent holds, or why it could not be read."""
+        """Add the content of an extent, or the reason why it could not be read."""
         self._pieces.setdefault(extent.path, []).append((extent, data, error))
         self.size += len(data) + PAGE
 
     def find(self, path: str, size: i64, offset: i64) -> bytes | None:
-        """Bytes of a file, fewer at its end; None when they were not fetched. Raises `FileFailed`."""
+        """Return bytes of a file, fewer at its end, or None if they were not fetched. Raises `FileFailed`."""
         pieces = self._pieces.get(path)
         if pieces is None:
             return None
@@ -58,7 +57,7 @@ class Fetched:
 
 @final
 class Reads:
-    """How one store's files are read."""
+    """Read mode of one store's files."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -69,14 +68,15 @@ class Reads:
         self._missing: list[Extent] = []
 
     def begin(self, fetched: Fetched, gather: bool) -> None:
-        """Do not wait for the disk until `end`. With `gather` a read that misses gives no bytes, and others follow."""
+        """Do not wait for the disk until `end`. With `gather` a read that misses returns no bytes, and further reads
+        follow."""
         self.patient = False
         self._fetched = fetched
         self._gather = gather
         self._missing = []
 
     def end(self) -> list[Extent]:
-        """Reads may wait again; what was missing."""
+        """Allow reads to wait again. Return the missing extents."""
         self.patient = True
         self._fetched = self._nothing
         missing = self._missing
@@ -84,7 +84,7 @@ class Reads:
         return missing
 
     def read(self, handle: int, path: str, size: i64, offset: i64) -> bytes:
-        """Bytes of a file that is open. Raises `ColdRead` and `FileFailed`."""
+        """Return bytes of an open file. Raises `ColdRead` and `FileFailed`."""
         data = self.files.read_warm(handle, int(size), int(offset))
         if data is None:
             data = self._fetched.find(path, size, offset)

@@ -1,9 +1,8 @@
-"""Fixed-size files that together are one stream of bytes: commit log, consume queue, queue extension.
+"""Files of fixed size that form one stream of bytes: commit log, consume queue, queue extension.
 
 The rules are RocketMQ's MappedFileQueue: a file is named after the offset of its first byte (20 digits), has its full
-length from the start, and bytes nobody wrote yet are zeros. How far the stream is really filled is not stored here:
-the reader of the content (commit log, consume queue) finds out in recovery and remembers it.
-
+length from the start, and unwritten bytes are zeros. The end of the written part is not stored here: the reader of the
+content (commit log, consume queue) determines it in recovery.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ __all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "ma
 
 NAME_DIGITS: Final = 20
 RESERVE_FIRST: Final = 4 * 1024 * 1024
-"""Bytes of a new log file that get real blocks at once, when it is made while a message waits for it."""
+"""Bytes of a new log file that get blocks immediately, if it is created while a message waits for it."""
 
 
 def segment_name(start: int) -> str:
-    """The file name of the segment that begins at this offset."""
+    """Return the file name of the segment that starts at this offset."""
     return str(int(start)).zfill(NAME_DIGITS)
 
 
@@ -41,10 +40,10 @@ class Segment:
 
 @final
 class SegmentList:
-    """The files of one folder as one stream of bytes. Offsets are those of the stream.
+    """The files of one folder as one stream of bytes. Offsets are offsets in the stream.
 
-    `reserve` gives the beginning of new files real blocks (commit log), else they are sparse (queues). All calls raise
-    `FileFailed`.
+    `reserve` allocates blocks at the start of new files (commit log); otherwise they are sparse (queues). All calls
+    raise `FileFailed`.
     """
 
     def __init__(
@@ -64,41 +63,41 @@ class SegmentList:
 
     @property
     def min_offset(self) -> i64:
-        """Where the oldest file begins; 0 when there is none."""
+        """Start of the oldest file, or 0 if there is none."""
         return self._segments[0].start if self._segments else 0
 
     @property
     def end_of_files(self) -> i64:
-        """Where the newest file ends; 0 when there is none."""
+        """End of the newest file, or 0 if there is none."""
         return self._segments[-1].start + self.segment_size if self._segments else 0
 
     def is_empty(self) -> bool:
-        """True when there is no file at all."""
+        """Return whether there is no file."""
         return not self._segments
 
     def segment_starts(self) -> list[int]:
-        """Where each file begins, oldest first."""
+        """Return the start offset of each file, oldest first."""
         return [int(segment.start) for segment in self._segments]
 
     def path_at(self, offset: i64) -> str:
-        """The file that holds this offset; "" when none does."""
+        """Return the path of the file that contains this offset, or ""."""
         segment = self._at(offset)
         return segment.path if segment is not None else ""
 
     def path_for(self, offset: i64) -> str:
-        """The path the file with this offset has, or will have."""
+        """Return the current or future path of the file with this offset."""
         return self.folder + "/" + segment_name(offset - offset % self.segment_size)
 
     def extent(self, offset: i64, size: i64) -> Extent:
-        """The range as an `Extent`, for loading it into memory elsewhere; within one segment."""
+        """Return the range within one segment as an `Extent`, for loading it into memory elsewhere."""
         return Extent(self.path_for(offset), offset % self.segment_size, size)
 
     def load(self, derived: bool = False) -> list[str]:
-        """Find the files. Returns the names of derived files that were thrown away because they do not fit.
+        """Find the files. Return the paths of derived files that were deleted because they do not fit.
 
-        A newest file of length 0 is a creation that a crash interrupted: it is deleted. Any other wrong length, or
-        a gap between files, refuses a log (`StoreDamaged`); of a derived stream the files from there on are deleted,
-        for dispatch makes them again.
+        A newest file of length 0 is an interrupted creation: it is deleted. Any other wrong length, or a gap between
+        files, is an error for a log (`StoreDamaged`). For a derived stream, the files after it are deleted, because
+        dispatch recreates them.
         """
         names = [name for name in self.files.list_dir(self.folder) if len(name) == NAME_DIGITS and name.isdigit()]
         self._segments = []
@@ -108,7 +107,7 @@ class SegmentList:
             path = self.folder + "/" + name
             size = self.files.size(path)
             if size < 0:
-                continue  # a folder with a number for a name is not ours
+                continue  # a folder named by a number does not belong to the store
             if size == 0 and index == len(names) - 1:
                 self.files.remove(path)
                 continue
@@ -125,18 +124,19 @@ class SegmentList:
                 dropped.append(path)
             else:
                 self._segments.append(Segment(start, path))
-        # Newest first, so that a crash in between leaves a stream that is shorter, never one with a gap.
+        # Newest first, so that a crash in between leaves a shorter stream, never one with a gap.
         for path in reversed(dropped):
             self._remove(path)
         return dropped
 
     def sync_names(self) -> None:
-        """Make certain which files there are, on this thread."""
+        """Sync the names of the files, on this thread."""
         self.files.sync_dir(self.folder)
 
     def sync_later(self) -> None:
-        """The process that made these files may have died before it synced their names, their folders' and what it
-        wrote or wiped in the newest. Nobody else would: what a start finds as it should be is not written again."""
+        """Mark files for a sync: the process that created them may have died before it synced their names, their
+        folders' names, and bytes it wrote or wiped in the newest. Recovery does not rewrite correct content, so nothing
+        else would sync it."""
         if self._segments:
             self.handles.wrote(self._segments[-1].path)
             parent = posixpath.dirname(self.folder)
@@ -146,7 +146,7 @@ class SegmentList:
     # -- writing --
 
     def write(self, offset: i64, buffers: list[bytes]) -> None:
-        """Write the buffers one after the other at `offset`; they must end within the segment they begin in."""
+        """Write the buffers contiguously at `offset`. They must end within the segment in which they start."""
         total: i64 = 0
         for buffer in buffers:
             total += len(buffer)
@@ -158,22 +158,23 @@ class SegmentList:
             segment = self._add(offset)
         path = segment.path
         self.files.write_at(self.handles.get(path), buffers, within)
-        # Process crash from here on: the kernel has the bytes. Power cut: they are certain only after `datasync_to`.
+        # After a process crash here, the kernel has the bytes. After a power failure they are certain only after
+        # `datasync_to`.
         self.handles.wrote(path)
 
     def create_at(self, offset: i64) -> None:
-        """Make sure the segment of this offset exists (and those between it and the newest one)."""
+        """Create the segment of this offset if it is missing, and segments between it and the newest one."""
         while self._at(offset) is None:
             self._add(offset)
 
     def adopt(self, start: i64) -> None:
-        """Take up the file that was made ahead and begins where the newest one ends."""
+        """Add the file that was created ahead of use and starts at the end of the newest one."""
         if not self._segments or start == self.end_of_files:
             self._folder_made = True
             self._segments.append(Segment(start, self.folder + "/" + segment_name(start)))
 
     def _add(self, offset: i64) -> Segment | None:
-        """Create the next file towards `offset`; returns it when it is the one that holds the offset."""
+        """Create the next file towards `offset`. Return it if it contains the offset."""
         start = self.end_of_files if self._segments else offset - offset % self.segment_size
         if offset < start:
             raise ValueError(f"offset {offset} of {self.folder} is below its first file; the file was deleted")
@@ -195,7 +196,7 @@ class SegmentList:
     # -- reading --
 
     def read(self, offset: i64, size: i64) -> bytes:
-        """Up to `size` bytes; fewer only where the files begin or end. May wait for the disk."""
+        """Return up to `size` bytes; fewer only where the files start or end. May block on the disk."""
         segment = self._at(offset)
         if segment is None or size <= 0:
             return b""
@@ -216,7 +217,7 @@ class SegmentList:
         return b"".join(parts)
 
     def read_warm(self, offset: i64, size: i64) -> bytes | None:
-        """As `read` when all of it is in memory, else None: then load `extent(offset, size)` first."""
+        """Like `read` if all bytes are in memory, else None: then load `extent(offset, size)` first."""
         segment = self._at(offset)
         if segment is None or size <= 0:
             return b""
@@ -239,7 +240,7 @@ class SegmentList:
         return b"".join(parts)
 
     def view_warm(self, offset: i64, size: i64) -> memoryview | None:
-        """A view of what `read_warm` reads, to be copied from at once; None where there is none: then ask that."""
+        """Return a view for `read_warm`, to be copied immediately, or None: then call `read_warm`."""
         segment = self._at(offset)
         if segment is None:
             return None
@@ -249,7 +250,7 @@ class SegmentList:
         return self.files.view_warm(self.handles.get(segment.path), size, within)
 
     def next_data(self, offset: i64) -> i64:
-        """The first offset from this one on, within its file, that may hold more than zeros; -1 when there is none."""
+        """Return the first offset at or after this one, within its file, that may contain non-zero bytes, or -1."""
         segment = self._at(offset)
         if segment is None:
             return -1
@@ -259,7 +260,7 @@ class SegmentList:
     # -- syncing and deleting --
 
     def datasync_to(self, offset: i64, since: i64 = 0) -> None:
-        """Make the bytes in [since, offset) survive a power cut, on this thread (start and end of the store)."""
+        """Sync the bytes in [since, offset) on this thread (start and end of the store)."""
         for segment in self._segments:
             if segment.start < offset and segment.start + self.segment_size > since:
                 self.files.datasync(self.handles.get(segment.path))
@@ -267,9 +268,9 @@ class SegmentList:
         self.files.sync_dir(self.folder)
 
     def truncate_to(self, offset: i64) -> list[str]:
-        """Delete the files that begin at or beyond `offset`, newest first, so that no gap can ever be seen.
+        """Delete the files that start at or after `offset`, newest first, so that a crash never leaves a gap.
 
-        The file that holds `offset` keeps its bytes: its owner remembers where the stream ends now.
+        The file that contains `offset` keeps its bytes: the caller records the new end of the stream.
         """
         removed: list[str] = []
         while self._segments and self._segments[-1].start >= offset:
@@ -281,7 +282,7 @@ class SegmentList:
     def delete_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
         """Delete the oldest files that end at or before `offset`, at most `limit`, never the last one.
 
-        Returns the deleted paths.
+        Return the deleted paths.
         """
         removed = self.detach_before(offset, limit)
         for path in removed:
@@ -289,9 +290,10 @@ class SegmentList:
         return removed
 
     def detach_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
-        """As `delete_before`, but the files only leave the list: the caller removes them, oldest first, elsewhere.
+        """Like `delete_before`, but only remove the files from the list: the caller deletes them elsewhere, oldest
+        first.
 
-        Crash before they are removed: the next start finds them again, and they expire again.
+        After a crash before they are deleted, the next start finds them, and they expire again.
         """
         gone: list[str] = []
         while len(self._segments) > 1 and limit > len(gone):
@@ -304,7 +306,7 @@ class SegmentList:
         return gone
 
     def destroy(self) -> None:
-        """Delete all files and the folder: the topic is gone."""
+        """Delete all files and the folder, because the topic was deleted."""
         while self._segments:
             self._remove(self._segments.pop().path)
         self.files.remove(self.folder)
@@ -318,8 +320,8 @@ class SegmentList:
     def _remove(self, path: str) -> None:
         self.handles.drop(path)
         self.files.remove(path)
-        # One name at a time is made certain: else a power cut could bring an older file back without the one after
-        # it, and the next start would meet a gap.
+        # Sync each name separately: otherwise a power failure could restore an older file without its successor, and
+        # the next start would find a gap.
         self.files.sync_dir(self.folder)
 
     def _at(self, offset: i64) -> Segment | None:
@@ -333,12 +335,13 @@ class SegmentList:
 
 
 def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:
-    """Create a segment file of zeros, sparse but for the first `reserve` bytes. With these its name is certain, too.
+    """Create a segment file of zeros, sparse except for the first `reserve` bytes. If they are given, its name is
+    synced as well.
 
-    Without `handles` this is the pool, and the writer may make the same file meanwhile and write to it: what the pool
-    makes has no name before it is whole. Crash of process or power in the middle: an empty newest file, which `load`
-    deletes, or a whole file of zeros, which recovery takes for the end of the stream. After `SyncFailed` the file must
-    not be used: see `MessageStore`.
+    Without `handles` this runs in the pool, and the writer may create the same file at the same time and write to it: a
+    file created by the pool has no name until it is complete. A crash or power failure in between leaves an empty
+    newest file, which `load` deletes, or a complete file of zeros, which recovery treats as the end of the stream.
+    After `SyncFailed` the file must not be used: see `MessageStore`.
     """
     if reserve <= 0:
         if handles is not None:
@@ -349,7 +352,7 @@ def make_segment(files: Files, handles: HandleCache | None, path: str, size: int
         handle = files.open(path, True, size)
         try:
             if handles is not None:
-                files.reserve_new(handle, reserve)  # the writer itself: nobody else writes there
+                files.reserve_new(handle, reserve)  # no other thread writes there
             else:
                 files.reserve(handle, 0, reserve)
             files.datasync(handle)
@@ -359,7 +362,7 @@ def make_segment(files: Files, handles: HandleCache | None, path: str, size: int
 
 
 def _made_unnamed(files: Files, folder: str, path: str, size: int, reserve: int) -> bool:
-    """Make the file without a name, then name it; False where that cannot be, or the name is taken by then."""
+    """Create the file without a name, then name it. Return False if unsupported, or if the name exists by then."""
     handle = files.open_unnamed(folder)
     if handle < 0:
         return False

@@ -1,4 +1,4 @@
-"""System calls that Python has no function for, or a slow one; None where the system lacks one."""
+"""System calls that Python lacks or implements slowly. None if the system does not support them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 @functools.cache
 def syncfs_call() -> Callable[[int], int] | None:
-    """Linux' syncfs; before 5.8 it did not report write errors, so it cannot be relied on."""
+    """Return Linux's syncfs. Before 5.8 it did not report write errors, so it is not used there."""
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     if sys.platform != "linux" or release is None or (int(release[1]), int(release[2])) < (5, 8):
         return None
@@ -22,7 +22,7 @@ def syncfs_call() -> Callable[[int], int] | None:
 
 @functools.cache
 def fallocate_call() -> Callable[[int, int, int, int], int] | None:
-    """Linux' own fallocate, which the C library does not emulate; None elsewhere."""
+    """Return Linux's fallocate, which the C library does not emulate, or None on other systems."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)
@@ -36,7 +36,8 @@ def fallocate_call() -> Callable[[int, int, int, int], int] | None:
 
 @functools.cache
 def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], Callable[[int, int, int], int]] | None:
-    """Linux' mmap, to map a file at a given address, and mincore; None elsewhere: only Linux' mincore knows files."""
+    """Return Linux's mmap, to map a file at a given address, and mincore. None on other systems, whose mincore does not
+    support files."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)
@@ -53,7 +54,7 @@ def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], C
 
 @functools.cache
 def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
-    """preadv2 in one step; None where the native kernel was not built."""
+    """Return preadv2 in one step, or None without the native kernel."""
     try:
         from bolide.store.disk.page_kernel import READS_NOWAIT, read_nowait
     except ImportError:
@@ -63,7 +64,7 @@ def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
 
 @functools.cache
 def is_resident_call() -> Callable[[int, int, int, int, int], bool] | None:
-    """lseek and mincore in one step; None where the native kernel was not built."""
+    """Return lseek and mincore in one step, or None without the native kernel."""
     try:
         from bolide.store.disk.page_kernel import TELLS_PAGES, is_resident
     except ImportError:

@@ -1,8 +1,8 @@
-"""One IndexFile: hash slots in memory while it is being written, entries appended: RocketMQ's IndexFile, byte for byte.
+"""One IndexFile: hash slots, kept in memory during writing, and appended entries. The bytes equal RocketMQ's IndexFile.
 
-In Java the slots live in the mapped file and each entry touches a random page of it. Here they are an int32 vector;
-entries go out in sequential writes, slots when the file is full or the store closes. A crash therefore loses slots;
-`salvage` makes them again from the entries, each of which holds its hash and its predecessor.
+Java keeps the slots in the mapped file, and each entry writes a random page of it. Here they are an int32 vector;
+entries are written sequentially, slots when the file is full or the store closes. A crash therefore loses slots;
+`salvage` rebuilds them from the entries, each of which contains its hash and its predecessor.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bolide.store.disk.files import Files
 from bolide.store.disk.segments import HandleCache
 
 ENTRIES_LIMIT: Final = 64 * 1024
-"""Bytes of entries that may wait in memory."""
+"""Maximum number of bytes of entries buffered in memory."""
 READ_STEPS: Final = 256
-"""What reading a record counts as, in entries that a query looks at."""
+"""Cost of reading one record, in entries that a query may read."""
 StoreTime: TypeAlias = Callable[[int], int]
-"""Returns the store time (ms) of the record at a physical offset, -1 if there is none."""
+"""Returns the store time (ms) of the record at a physical offset, -1 if no record is there."""
 _CHUNK_SLOTS: Final = 256 * 1024
 _WINDOW: Final = 3276 * ENTRY_SIZE
 _SWAP: Final = sys.byteorder == "little"
@@ -60,25 +60,25 @@ class IndexFile:
         """Number of the next entry; entry 0 is never used."""
         self.dirty = False
         self._begun = True
-        """False while the times of the first entry are not in the header: `salvage` needs them for all others."""
+        """False until the header contains the times of the first entry; `salvage` needs them for all other entries."""
         self._entries_at: i64 = entry_start(slots)
         self._waiting = BytesWriter()
         self._waiting_from: i64 = self.index_count
         self._table: vec[i32] = vec[i32]()
         self.in_memory = False
-        """True while the slots are in memory: the file has been written to since it was opened."""
+        """True if the slots are in memory because the file has been written since it was opened."""
         self._size: i64 = index_file_size(slots, entries)
 
     # -- writing --
 
     def is_full(self) -> bool:
-        """True when no more entry fits: the next one needs a new file."""
+        """Whether the file is full, so that the next entry needs a new file."""
         return self.index_count >= self.entries
 
     def put(self, hashed: i64, physical_offset: i64, store_timestamp: i64) -> bool:
-        """Add an entry for a key hash (`key_hash`), in memory; False when the file is full.
+        """Add an entry for a key hash (`key_hash`) in memory; return False if the file is full.
 
-        It raises only where the slots cannot be read, with nothing changed. What waits is written by `settle`.
+        Raises `FileFailed` if the slots cannot be read; nothing has changed then. `settle` writes buffered entries.
         """
         count = self.index_count
         if count >= self.entries:
@@ -107,7 +107,7 @@ class IndexFile:
         return True
 
     def settle(self) -> None:
-        """Write what must not wait any longer: the first header, and entries when there are many."""
+        """Write the first header if it is missing, and the buffered entries if there are many."""
         if len(self._waiting) >= ENTRIES_LIMIT:
             self.write_entries()
         elif not self._begun:
@@ -118,7 +118,7 @@ class IndexFile:
         self._begun = True
 
     def create(self) -> None:
-        """Make the file, sparse and of its full length, with the header as it stands."""
+        """Create the file, sparse and with its full length, and write the current header."""
         self.handles.get(self.path, int(self._size))
         self._write(self._header(), 0)
         self._empty_slots()
@@ -140,7 +140,8 @@ class IndexFile:
         if data:
             if not self._begun:
                 self._begin()
-            # Crash here: entries beyond the header's count, which nobody reads and the next ones overwrite.
+            # A crash here leaves entries beyond the header's count. Nothing reads them, and later entries overwrite
+            # them.
             self._write(data, self._entries_at + self._waiting_from * ENTRY_SIZE)
             self._waiting = BytesWriter()
             self._waiting_from = self.index_count
@@ -153,11 +154,12 @@ class IndexFile:
             self.dirty = False
 
     def finish(self, release: bool) -> None:
-        """Write everything, slots too; with `release` the slots leave the memory, for the file is full or closed."""
+        """Write entries, slots and header. With `release`, free the slots in memory because the file is full or
+        closed."""
         self.write_entries()
         self._write_slots()
-        # Slots before the header: a crash in between leaves a header that knows fewer entries than the slots name,
-        # and such slots count as empty.
+        # Write the slots before the header. After a crash in between, the header counts fewer entries than the slots
+        # name; such slots count as empty.
         self._write(self._header(), 0)
         self.dirty = False
         if release:
@@ -179,7 +181,7 @@ class IndexFile:
         self.handles.wrote(self.path)
 
     def _read_slots(self) -> None:
-        """Take the slots of an existing file into memory, to go on writing it."""
+        """Read the slots of an existing file into memory to continue writing it."""
         table = vec[i32](capacity=self.slots)
         at: i64 = 0
         while at < self.slots:
@@ -209,10 +211,10 @@ class IndexFile:
         view.release()
 
     def salvage(self, before: i64) -> bool:
-        """Make slots and header again from the entries of records below `before`; False when there are none.
+        """Rebuild slots and header from the entries of records below `before`; return False if there are none.
 
-        Stops at the first entry that does not fit: offsets fall, or its predecessor is not the newest of its slot.
-        All entries behind are wiped, or they would be taken for real by a later salvage.
+        Stops at the first invalid entry: its offset is lower than the previous one, or its predecessor is not the
+        newest entry of its slot. Later entries are zeroed; otherwise a later salvage would accept them.
         """
         self.write_entries()
         known = self.index_count
@@ -222,23 +224,23 @@ class IndexFile:
         self.index_count = self._waiting_from = count
         if count != known:
             _, offset, seconds, _ = self._entry(count - 1)
-            # What comes before a record that is dropped is whole, and not to be put again.
+            # All entries of the records before a dropped record exist; these records must not be added again.
             self.end_physical_offset = offset + 1 if self._entry(count)[1] >= before else offset
             self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
         self._wipe_rest()
         return True
 
     def drop_last(self) -> bool:
-        """Drop the entries of the newest record, of which a crash may have taken some; False when none is left.
+        """Drop the entries of the newest record, some of which a crash may have lost; return False if none is left.
 
-        Right after `salvage`. The record is put again when recovery reads it; those before it are not.
+        Call it right after `salvage`. Recovery adds only this record again, not earlier ones.
         """
         count = self.index_count
         last = self._entry(count - 1)[1]
         while count > 1:
             hashed, offset, seconds, previous = self._entry(count - 1)
             if offset != last:
-                # One more than that record's offset: what is indexed whole is not to be indexed again.
+                # One more than that record's offset, because a fully indexed record must not be added again.
                 self.end_physical_offset = offset + 1
                 self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
                 break
@@ -251,7 +253,7 @@ class IndexFile:
         return count > 1
 
     def newest_record(self) -> tuple[i64, i64]:
-        """Physical offset of the newest record in the file, and how many entries are its; -1 when there is none."""
+        """Return the physical offset of the newest record in the file (-1 if none) and the number of its entries."""
         count = self.index_count
         last: i64 = self._entry(count - 1)[1] if count > 1 else -1
         while count > 1 and self._entry(count - 1)[1] == last:
@@ -269,7 +271,7 @@ class IndexFile:
         self.handles.wrote(self.path)
 
     def _count_entries(self, before: i64) -> i64:
-        """Number behind the last entry that fits; fills the slots, and counts those in use."""
+        """Return the number after the last valid entry. Fills the slots and counts used ones."""
         self._empty_slots()
         self.slot_count = 0
         number: i64 = 1
@@ -306,19 +308,20 @@ class IndexFile:
     # -- reading --
 
     def overlaps(self, begin: i64, end: i64) -> bool:
-        """True when entries may have times within [begin, end]; Java's isTimeMatched."""
+        """Whether the file may contain entries with times within [begin, end]; Java's isTimeMatched."""
         first, last = self.begin_timestamp, self.end_timestamp
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
     def find(
         self, hashed: i64, max_count: i64, begin: i64, end: i64, found: list[int], steps: i64, stored: StoreTime | None
     ) -> i64:
-        """Append physical offsets of entries with this hash and a time within [begin, end] ms, newest first.
+        """Append to `found` the physical offsets of entries with this hash and a time within [begin, end] ms, newest
+        first.
 
-        Entries contain whole seconds. `stored` returns the store time in ms of a record, for those whose second is in
-        the range only in part; a call counts as `READ_STEPS` steps. None takes the second, as RocketMQ does. Stops at
-        `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries of the chain; returns
-        the steps left. A chain that does not descend (a damaged file) ends there.
+        Entries contain whole seconds. If only a part of an entry's second is in the range, `stored` returns the store
+        time of its record in ms; such a call counts as `READ_STEPS` steps. With None the second is compared, as in
+        RocketMQ. Stops at `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries;
+        returns the remaining steps. A damaged chain, whose numbers do not decrease, ends at the first such entry.
         """
         number = self._head(hashed % self.slots)
         count = self.index_count
@@ -366,15 +369,15 @@ class IndexFile:
 
 
 def slot_at(slot: i64) -> i64:
-    """Byte of the file at which a slot lies."""
+    """Return the position of a slot in the file, in bytes."""
     return HEADER_SIZE + slot * SLOT_SIZE
 
 
 def entry_start(slots: i64) -> i64:
-    """Byte of the file at which entry 0 lies."""
+    """Return the position of entry 0 in the file, in bytes."""
     return HEADER_SIZE + slots * SLOT_SIZE
 
 
 def read_header(files: Files, path: str, handles: HandleCache) -> IndexHeader:
-    """The header of an index file on disk; raises LayoutError when the file is shorter than one."""
+    """Return the header of an index file on disk; raises LayoutError if the file is shorter than a header."""
     return decode_index_header(files.read_at(handles.get(path), HEADER_SIZE, 0))

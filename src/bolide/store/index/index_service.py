@@ -1,7 +1,7 @@
-"""The index: which records have a key, over all index files: RocketMQ's IndexService.
+"""The index over all index files, which finds records by key: RocketMQ's IndexService.
 
-A file is named after its creation time (17 digits, local time). Files fill one after the other; a new one takes its
-first times and offsets from the end of the one before.
+A file is named after its creation time (17 digits, local time). When a file is full, the next one begins with the end
+times and offsets of the previous one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME_DIGITS: Final = 17
 MAX_QUERY: Final = 64
 """Java's maxMsgsNumBatch: no query returns more offsets."""
 MAX_STEPS: Final = 1 << 20
-"""Entries one query may look at; beyond, it answers what it has. Java would hold its thread for all of them."""
+"""Maximum number of entries read by one query, which then returns what it has found. Java reads all of them."""
 _PREFIXES: Final = 4096
 
 
@@ -43,9 +43,10 @@ class IndexService:
         self.handles = handles
         self.enabled = shape.index_enabled
         self.skipped: i64 = 0
-        """Records whose entries were there already, or lie before the newest one: Java skips them too."""
+        """Number of records skipped because they were indexed already or lie before the newest one; Java skips them
+        too."""
         self.index_msg_timestamp: i64 = 0
-        """End time of the last full file that is certain on disk: the checkpoint's third field."""
+        """End time of the last full file that is synced: the checkpoint's third field."""
         self._slots: i64 = shape.index_slots
         self._entries: i64 = shape.index_entries
         self._tags = shape.tags_in_index
@@ -54,20 +55,20 @@ class IndexService:
         self._full: list[IndexFile] = []
         self._prefixes: dict[str, i64] = {}
         self._begun_at: i64 = -1
-        """Physical offset of a record of which only the first `_begun` entries could be put; -1 = there is none."""
+        """Physical offset of a record of which only the first `_begun` entries could be added; -1 = no such record."""
         self._begun: i64 = 0
         self._entry: i64 = 0
-        """Entries of the current record that were reached."""
+        """Number of entries of the current record processed so far."""
 
     # -- start and end --
 
     def load(self, abnormal: bool, index_msg_timestamp: int) -> list[str]:
-        """Find the files. Returns the paths of those that were deleted.
+        """Open the files and return the paths of deleted ones.
 
-        Files of another length than the shape says, or without a header, are deleted: dispatch makes new ones. After
-        a crash, Java deletes every file that ends later than the checkpoint says, and with it the entries of records
-        that recovery will not read again. Here such a file is made good from its entries, and only what cannot be is
-        deleted; `last_update_physical_offset` then tells from where records have to be put again.
+        Files without a header or with another length than the shape says are deleted; dispatch creates new ones. After
+        a crash, Java deletes every file that ends later than the checkpoint says, and so loses the entries of records
+        that recovery does not read again. Here such a file is rebuilt from its entries and deleted only if that fails;
+        `last_update_physical_offset` then tells from where records must be added again.
         """
         self.index_msg_timestamp = index_msg_timestamp
         self._files = []
@@ -76,7 +77,7 @@ class IndexService:
             if len(name) != NAME_DIGITS or not name.isdigit():
                 continue
             file = self._open(self.folder + "/" + name)
-            # After a crash no file is kept after one that lost its entries: it would hide the records to be put again.
+            # After a crash, keep no file after a deleted one: it would hide the records that must be added again.
             if file is not None and not (abnormal and removed):
                 self._files.append(file)
             else:
@@ -85,9 +86,10 @@ class IndexService:
         if abnormal:
             removed += self._make_good()
             if self._files and self._files[-1].is_full():
-                # The file after it is gone, and with it perhaps the other entries of a record that began in this one.
+                # The next file is gone, and it may have contained further entries of a record that begins in this
+                # file.
                 self._begun_at, self._begun = self._files[-1].newest_record()
-            # Who made the files may have died before it synced them, and what it dropped from the newest.
+            # The process that created the files, or dropped entries of the newest one, may have died before a sync.
             self.handles.renamed(self.folder)
             if self._files:
                 self.handles.wrote(self._files[-1].path)
@@ -95,7 +97,7 @@ class IndexService:
         return removed
 
     def _make_good(self) -> list[str]:
-        """After a crash: keep what is certain, or can be proven from the entries; the paths of the files deleted."""
+        """After a crash, keep synced files and those rebuilt from their entries; return the paths of deleted files."""
         removed: list[str] = []
         good = 0
         for file in self._files:
@@ -108,7 +110,7 @@ class IndexService:
                 file.finish(True)
                 self._full.append(file)
             good += 1
-        # Files after one that lost entries would hide the records that are to be put again.
+        # Files after one that lost entries would hide the records that must be added again.
         while len(self._files) > good:
             removed.append(self._remove(len(self._files) - 1))
         while self._files and not self._is_certain(self._files[-1]):
@@ -118,7 +120,7 @@ class IndexService:
                 last.salvage(1 << 62)
             if last.drop_last():
                 break
-            # Its one record began in the file before, which therefore drops it, too.
+            # Its only record begins in the previous file, which therefore drops it too.
             removed.append(self._remove(len(self._files) - 1))
         return removed
 
@@ -143,9 +145,9 @@ class IndexService:
     # -- writing --
 
     def put(self, d: Dispatch, now: i64) -> None:
-        """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store).
+        """Add an entry for each key of a record: unique key, keys, and tags (not in a 4.9 store).
 
-        When it raises, put the same record again: entries it already has are not added a second time.
+        Raises `FileFailed`; call it again with the same record then. Entries that exist are not added twice.
         """
         if not self.enabled:
             return
@@ -218,8 +220,8 @@ class IndexService:
             last.finish(True)
             if last not in self._full:
                 self._full.append(last)
-            # Names become certain in order: a power cut that kept a later file and lost an earlier one would leave a
-            # hole which nobody fills, since dispatch begins again behind the last entry.
+            # Sync names in order: a power failure that kept a later file but lost an earlier one would leave a
+            # permanent gap, because dispatch continues after the last entry.
             self.files.sync_dir(self.folder)
             header = IndexHeader(
                 last.end_timestamp, last.end_timestamp, last.end_physical_offset, last.end_physical_offset, 0, 1
@@ -243,7 +245,7 @@ class IndexService:
         return file
 
     def flush(self) -> None:
-        """Write waiting entries and headers; files that became full are synced, and the checkpoint may name them."""
+        """Write buffered entries and headers, and sync files that became full; the checkpoint may name these then."""
         if self._last is not None:
             self._last.flush()
         self._sync_full()
@@ -252,12 +254,13 @@ class IndexService:
         for file in self._full:
             self.files.datasync(self.handles.get(file.path))
             self.handles.synced(file.path)
-            # Only now: a checkpoint that names a file of which a power cut took the slots would keep it for good.
+            # Only after the sync: if the checkpoint named a file whose slots a power failure lost, the file would be
+            # kept.
             self.index_msg_timestamp = file.end_timestamp
         self._full = []
 
     def truncate(self, physical_offset: int) -> None:
-        """The log ends here: entries of records at or beyond are dropped, or they would hide the records to come."""
+        """Drop the entries of records at or beyond the new end of the log; otherwise they would hide new records."""
         if physical_offset <= self._begun_at:
             self._begun_at = -1  # its entries go, too
         count = len(self._files)
@@ -269,7 +272,7 @@ class IndexService:
                 return
             self._remove(len(self._files) - 1)
         if len(self._files) < count and self._last is not None and self._last.is_full():
-            # Its newest record may be put again; what follows would go into a file of its own.
+            # Its newest record may be added again; further entries of that record would go into a new file.
             self._begun_at, self._begun = self._last.newest_record()
 
     def destroy(self) -> None:
@@ -278,7 +281,7 @@ class IndexService:
             self._remove(len(self._files) - 1)
 
     def delete_before(self, min_physical_offset: int) -> list[str]:
-        """Delete the oldest files all of whose entries lie below the log's first byte; the last file stays."""
+        """Delete the oldest files whose entries all lie below the log's first byte, but never the last file."""
         removed: list[str] = []
         while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
             removed.append(self._remove(0))
@@ -293,7 +296,7 @@ class IndexService:
         return file.path
 
     def _delete(self, path: str) -> None:
-        # Crash before or after: an index file more or less, of which the next start says again whether it is good.
+        # A crash before or after leaves one index file more or less; the next start checks it again.
         self.handles.drop(path)
         self.files.remove(path)
         self.handles.renamed(self.folder)
@@ -310,11 +313,12 @@ class IndexService:
         index_type: str = "",
         stored: StoreTime | None = None,
     ) -> list[int]:
-        """Physical offsets, ascending, of records that may have this key and a store time within [begin, end] (ms).
+        """Return physical offsets, ascending, of records that may have this key and a store time within [begin, end]
+        (ms).
 
-        `index_type` "T" looks the key up among the tags. Hashes collide: the caller must check topic and key. The index
-        contains whole seconds: `stored` tells the milliseconds, without it the time is rounded down as in RocketMQ.
-        Entries put a moment ago are found. May wait for the disk.
+        `index_type` "T" searches tags. Hashes collide, so the caller must check topic and key. The index contains whole
+        seconds: `stored` returns the milliseconds; without it times are rounded down, as in RocketMQ. Buffered entries
+        are found too. May read from disk.
         """
         text = "T#" + key if index_type == "T" else key
         hashed = key_hash(continue_hash(self._prefix(topic), text))
@@ -333,12 +337,12 @@ class IndexService:
 
     @property
     def last_update_timestamp(self) -> int:
-        """Store time of the newest entry, for the answer to a query; 0 when there is none."""
+        """Store time of the newest entry, for the response to a query, or 0 if there is none."""
         return self._last.end_timestamp if self._last is not None else 0
 
     @property
     def last_update_physical_offset(self) -> int:
-        """Physical offset of the newest entry, for the answer to a query; 0 when there is none."""
+        """Physical offset of the newest entry, for the response to a query, or 0 if there is none."""
         return self._last.end_physical_offset if self._last is not None else 0
 
     def index_files(self) -> list[IndexFile]:

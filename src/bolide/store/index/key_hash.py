@@ -6,7 +6,8 @@ from mypy_extensions import i64
 
 
 def continue_hash(start: i64, text: str) -> i64:
-    """Java's String.hashCode of ``prefix + text`` as an unsigned 32-bit number; `start` is that of the prefix."""
+    """Return Java's String.hashCode of ``prefix + text`` as an unsigned 32-bit number; `start` is the hash of the
+    prefix."""
     h: i64 = start
     n: i64 = len(text)
     i: i64 = 0
@@ -22,7 +23,8 @@ def continue_hash(start: i64, text: str) -> i64:
 
 
 def key_hash(unsigned: i64) -> i64:
-    """The hash that an entry holds: the absolute value of the signed number, 0 for the one that has none."""
+    """Return the hash stored in an entry: the absolute value of the signed number, 0 for the minimum, which has
+    none."""
     if unsigned < 0x80000000:
         return unsigned
     return 0 if unsigned == 0x80000000 else 0x100000000 - unsigned

@@ -1,4 +1,4 @@
-"""Where a message went: the result of `MessageStore.append`."""
+"""Result of `MessageStore.append`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Appended:
-    """Where a message went: all of it known at once, certain only when the log is confirmed to `end_offset`."""
+    """Position of an appended message. It is certain only when the log is confirmed up to `end_offset`."""
 
     def __init__(self, *, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
         self.physical_offset = physical_offset
@@ -17,5 +17,5 @@ class Appended:
 
     @property
     def end_offset(self) -> int:
-        """Physical offset of the byte after the record: what `Parked` waits for."""
+        """Physical offset after the record, which `Parked` waits for."""
         return self.physical_offset + self.size

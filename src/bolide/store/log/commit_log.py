@@ -1,8 +1,7 @@
-"""The commit log: records appended into a batch, the batch written by one call, the writes synced as a group.
+"""The commit log: records are appended to a batch, each batch is one write, and writes are synced as a group.
 
-Format and rules are RocketMQ's CommitLog. Three offsets follow each other: `flushed_offset` <= `written_offset` <=
-`end_offset`. What lies below the first survives a power cut, below the second a crash of the process, and what lies
-above that is only in this object.
+Format and rules are RocketMQ's CommitLog. `flushed_offset` <= `written_offset` <= `end_offset`: bytes below the first
+survive a power failure, bytes below the second survive a process crash, and later bytes exist only in this object.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from bolide.store.log.times import StoreTimes
 from bolide.store.options import StoreOptions
 
 RECORD_ALLOWANCE: Final = 64 * 1024
-"""A record may be this much longer than maxMessageSize."""
+"""Maximum size of a record beyond maxMessageSize."""
 MAX_AHEAD_MS: Final = 1000
-"""Store times do not go back while they are ahead of the wall clock by no more than this."""
+"""Maximum lead of store times over the wall clock up to which they do not go back."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
 @final
 class CommitLog:
     """The log of one store. Offsets are physical offsets, timestamps ms since the epoch. `now` never jumps (see
-    `store.log.times`), while the store time of a record is the wall clock's."""
+    `store.log.times`); the store time of a record is the wall clock's."""
 
     def __init__(
         self, files: Files, folder: str, shape: StoreShape, options: StoreOptions, handles: HandleCache
@@ -61,8 +60,8 @@ class CommitLog:
         self.last_store_timestamp: i64 = 0
         self.times = StoreTimes()
         self.check_from: i64 = 0
-        """Where a record begins, with at least as much of the log after it as the next start is to check, if there is
-        so much; `next_check_from` will be this later. A clean stop notes both."""
+        """Start of a record that is followed by at least the bytes that the next start must check, if the log is that
+        long. `next_check_from` is its next value. A clean stop stores both."""
         self.next_check_from: i64 = 0
         self.memory_from: i64 = 0
         """Offset above which the page cache contains the log as this process wrote it; see `checks_below`."""
@@ -80,7 +79,8 @@ class CommitLog:
         self._batch = BytesWriter()
         self._batch_start: i64 = 0
         self._before: list[bytes] = []
-        """What comes before `_batch` in the next write: long bodies are not copied, and what precedes them."""
+        """Parts that precede `_batch` in the next write: long bodies, which are not copied, and the bytes before
+        them."""
         self._full: list[tuple[int, list[bytes]]] = []
         self._failed_write = FailedWrite(self.segments)
         self._syncing: list[tuple[str, int]] = []
@@ -88,9 +88,9 @@ class CommitLog:
         self._flush_rules = FlushRules(options)
 
     def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0, check_next: i64 = -1) -> None:
-        """Set all three offsets to the end that recovery found and made certain, and where it began to check.
+        """Set all three offsets to the synced end that recovery determined, and the offset where it started to check.
 
-        `check_next` is where the start after a clean stop may begin to check; -1 means at the end.
+        `check_next`: offset from which the start after a clean stop may check; -1: the end.
         """
         self.check_from = check_from
         self.next_check_from = check_next if check_next >= 0 else end
@@ -102,9 +102,9 @@ class CommitLog:
     # -- appending --
 
     def check(self, message: BrokerMessage) -> i64:
-        """The size of the record of this message: the one place that limits its parts.
+        """Return the size of the record of this message. The only place that limits its parts.
 
-        Raises `MessageIllegal` when one is too long.
+        Raises `MessageIllegal` if a part is too long.
         """
         body_length: i64 = len(message.body)
         if body_length > self.max_message_size:
@@ -133,9 +133,9 @@ class CommitLog:
         return size
 
     def make_room(self, size: i64) -> None:
-        """Begin the next file when `size` bytes and a blank do not fit into this one.
+        """Start the next file if `size` bytes and a blank record do not fit into the current one.
 
-        Raises `DiskFull` or `FileFailed`, with nothing changed, when the next file cannot be made.
+        Raises `DiskFull` or `FileFailed` without changes if the next file cannot be created.
         """
         within = self.end_offset % self.segment_size
         remaining = self.segment_size - within
@@ -150,9 +150,9 @@ class CommitLog:
             raise MessageIllegal(f"a batch of {size} bytes does not fit into a log file: send smaller batches")
         start = self.end_offset + remaining
         self.ahead.enter(start)
-        # Crash of process or power around the blank: without it the next start reads zeros here, takes this for the
-        # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
-        # of its records covers the sync of everything before them, the blank included.
+        # After a crash or power failure around the blank record, the next start reads zeros here, treats this as the
+        # end of the log and deletes the next file. No record of that file can have been confirmed, because that
+        # requires a sync of everything before it, including the blank record.
         self._batch.write(encode_blank(remaining))
         self._full.append((int(self._batch_start), self._pieces()))
         self._batch = BytesWriter()
@@ -160,7 +160,7 @@ class CommitLog:
         self._batch_start = self.end_offset = start
 
     def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
-        """Encode one checked message, for which room was made, at the end of the batch."""
+        """Encode a checked message, for which there is room, at the end of the batch."""
         store_timestamp = self.last_store_timestamp = self.store_time(now)
         physical_offset = self.end_offset
         if self.append_crc:
@@ -197,25 +197,27 @@ class CommitLog:
         return d
 
     def store_time(self, now: i64) -> i64:
-        """The store time of a record that is appended now."""
+        """Return the store time of a record that is appended now."""
         wall = now + self.times.offset
         if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
             return wall
         return self.last_store_timestamp
 
     def room(self) -> i64:
-        """Bytes of records that fit into the file in use; 0 when `make_room` has to look, or records have a CRC."""
+        """Return how many bytes of records fit into the current file; 0 if `make_room` must run, or if records have a
+        CRC."""
         within = self.end_offset % self.segment_size
         return 0 if within == 0 or self.append_crc else self.segment_size - within - BLANK_SIZE
 
     def append_encoded(self, records: bytes, store_timestamp: i64) -> None:
-        """Add records encoded for this place with this store time; they fit into `room`."""
+        """Append records encoded for this offset with this store time. They fit into `room`."""
         self._batch.write(records)
         self.last_store_timestamp = store_timestamp
         self.end_offset += len(records)
 
     def _append_with_crc(self, message: BrokerMessage, queue_offset: i64) -> int:
-        """enabledAppendPropCRC: the last 20 bytes of the properties hold a CRC of the record before them."""
+        """Append a record with enabledAppendPropCRC: the last 20 bytes of its properties contain a CRC of the bytes
+        before."""
         properties = message.encoded_properties
         if properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
@@ -238,10 +240,10 @@ class CommitLog:
     # -- writing --
 
     def write_pending(self) -> None:
-        """Hand everything appended since the last call to the kernel: one write, two when a file became full.
+        """Pass all bytes appended since the last call to the kernel, in one write, or two if a file became full.
 
-        Raises `DiskFull` or `FileFailed`; then `end_offset` is back at `written_offset` and the records after it are
-        lost, so the requests that wait for them must be told.
+        Raises `DiskFull` or `FileFailed`. Then `end_offset` is reset to `written_offset`, later records are lost, and
+        requests that wait for them must fail.
         """
         if self.end_offset == self.written_offset:
             return
@@ -251,12 +253,12 @@ class CommitLog:
             for start, pieces in self._full:
                 self.written_offset = self._write(start, pieces)
                 if self.written_offset % self.segment_size != 0:
-                    # The blank says that the rest of the file holds nothing.
+                    # The blank record marks the rest of the file as empty.
                     self.written_offset += self.segment_size - self.written_offset % self.segment_size
             pieces = self._pieces()
             if pieces:
-                # Process crash before this line: the batch is lost, and nobody was told it is safe. Power cut after
-                # it: any part of the batch may be there; recovery keeps the whole records at its front.
+                # A process crash before this line loses the batch, of which nothing was acknowledged. After a power
+                # failure any part of the batch may exist; recovery keeps the complete records at its start.
                 self._write(self._batch_start, pieces)
             self.written_offset = self.end_offset
             if self._batch_start - self.next_check_from >= self._check_size:
@@ -268,11 +270,11 @@ class CommitLog:
         self._next_batch()
 
     def ends_at(self, end: i64) -> None:
-        """The log was written beside the batch, which is empty: it ends here now."""
+        """Set the end of the log after bytes were written without the batch, which is empty."""
         self.end_offset = self.written_offset = self._batch_start = end
 
     def _write(self, start: i64, pieces: list[bytes]) -> i64:
-        """Hand these bytes of the log to the kernel; returns where they end."""
+        """Pass these bytes of the log to the kernel. Return their end."""
         self.segments.write(start, pieces)
         for piece in pieces:
             self.tail.add(start, piece)
@@ -280,7 +282,7 @@ class CommitLog:
         return start
 
     def _pieces(self) -> list[bytes]:
-        """What the next write is made of."""
+        """Return the parts of the next write."""
         data = self._batch.getvalue()
         return [*self._before, data] if data else self._before
 
@@ -294,26 +296,26 @@ class CommitLog:
             self._batch.truncate(0)
 
     def give_up_pending(self) -> None:
-        """Forget what was appended since the last `write_pending`; it is not written."""
+        """Drop the records appended since the last `write_pending`."""
         if self.end_offset != self.written_offset:
             self._undo()
 
     def _undo(self) -> None:
-        """Forget what could not be written, and wipe what of it may have reached the file."""
+        """Drop the records that could not be written, and wipe their bytes from the file."""
         lost = self.end_offset
         self.end_offset = self.written_offset
         failed = self._failed_write
-        if failed.end <= self.end_offset:  # else nothing was written over what an earlier write left
+        if failed.end <= self.end_offset:  # otherwise nothing was written over the remains of an earlier write
             segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
             failed.note(self._starts_from(self.end_offset), min(lost, segment_end))
         self._next_batch()
         try:
             failed.wipe(self.written_offset)
         except FileFailed:
-            return  # the disk takes nothing at all: the next write tries again first
+            return  # the disk rejects all writes; the next write retries this first
 
     def _starts_from(self, offset: i64) -> list[int]:
-        """Where the records begin that were to be written in one go from this offset on."""
+        """Return the start offsets of the records of the write that started at this offset."""
         data = b"".join(self._pieces()) if self._batch_start == offset else b""
         for start, pieces in self._full:
             if start == offset:
@@ -328,17 +330,17 @@ class CommitLog:
     # -- syncing --
 
     def due(self, now: i64) -> i64:
-        """When `flush_target` is to be asked next by the clock, ms since the epoch; -1 when only writes matter."""
+        """Return when to call `flush_target` next (ms since the epoch), or -1 if only a write can make a flush due."""
         if self.sync_flush or self.written_offset == self.flushed_offset:
             return -1
         return self._flush_rules.due()
 
     def flush_soon(self) -> None:
-        """Let the next look of the asynchronous flush take whatever there is: somebody waits for it."""
+        """Include everything in the next asynchronous flush, because a caller waits for it."""
         self._flush_rules.flush_soon()
 
     def flush_target(self, now: i64) -> i64:
-        """The offset to sync to now, -1 for none: because nothing is dirty, too little is, or a sync is under way."""
+        """Return the offset to sync up to now, or -1 if nothing or too little is dirty, or a sync is in progress."""
         if self._syncing or self.written_offset == self.flushed_offset:
             return -1
         if not self.sync_flush and not self._flush_rules.wanted(self.flushed_offset, self.written_offset, now):
@@ -355,15 +357,16 @@ class CommitLog:
         return target
 
     def sync(self) -> None:
-        """Make what `flush_target` named survive a power cut. The one method for another thread.
+        """Sync the log up to the offset of `flush_target`. The only method for another thread.
 
-        Raises `FileFailed`: then nothing written since the last good sync can be trusted, and it is never retried.
+        Raises `FileFailed`. Then no byte written since the last successful sync can be trusted, and the sync is never
+        retried.
         """
         for _path, handle in self._syncing:
             self.files.datasync(handle)
 
     def synced(self, target: i64, done: bool) -> None:
-        """Back on the loop: the sync to `target` is done, or failed."""
+        """Called on the loop after the sync up to `target` has finished or failed."""
         for path, handle in self._syncing:
             self.handles.unpin(handle)
             if done and path:
@@ -374,7 +377,7 @@ class CommitLog:
             self.flushed_timestamp = self._sync_timestamp
 
     def sync_all(self) -> None:
-        """Sync everything written, on this thread: the end of the store. Raises `FileFailed`."""
+        """Sync all written bytes on this thread, at the end of the store. Raises `FileFailed`."""
         if self.flushed_offset < self.written_offset:
             self.segments.datasync_to(self.written_offset, self.flushed_offset)
             self.flushed_offset = self.written_offset
@@ -398,12 +401,12 @@ class CommitLog:
             self.memory_from = self.written_offset
 
     def view(self, offset: i64, size: i64) -> memoryview | None:
-        """A view of bytes that are in memory, to be copied from at once; None where there is none: then read them."""
+        """Return a view of bytes in memory, to be copied immediately, or None: then read them."""
         view = self.tail.view(offset, size)
         return view if view is not None else self.segments.view_warm(offset, size)
 
     def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes:
-        """The bytes of the record at an offset, b"" when none can be there. May wait for the disk."""
+        """Return the bytes of the record at an offset, or b"" if there cannot be one. May block on the disk."""
         if physical_offset < self.segments.min_offset or physical_offset + BLANK_SIZE > self.written_offset:
             return b""
         if size <= 0:

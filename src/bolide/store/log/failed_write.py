@@ -16,13 +16,13 @@ class FailedWrite:
 
     def __init__(self, segments: SegmentList) -> None:
         self.end: i64 = 0
-        """Where the remains end; 0 when there are none."""
+        """End of the remains, or 0 if there are none."""
         self._segments = segments
         self._starts: list[int] = []
-        """Where records begin in them, in ascending order."""
+        """Start offsets of records in the remains, ascending."""
 
     def note(self, starts: list[int], end: i64) -> None:
-        """A write of records that begin at `starts` and end at `end` failed."""
+        """Record a failed write of records that start at `starts` and end at `end`."""
         self._starts = starts
         self.end = end
 
@@ -30,9 +30,9 @@ class FailedWrite:
         """Zero the file from the end of the log to the end of the remains. Raise `FileFailed` if that fails."""
         size: i64 = self.end - written_offset
         if size > 0 and self._segments.path_at(written_offset) != "":
-            # Crash before this: whole records of a failed write may come back at the next start. They were answered
-            # with an error, which promises nothing, so they are duplicates of a retried send at worst. The last record
-            # goes first: a disk that fails in between must not leave good records after bad bytes, which are damage.
+            # A crash before this may restore complete records of a failed write at the next start. Their sends failed,
+            # which guarantees nothing, so they are at worst duplicates of a retried send. The last record is wiped
+            # first: if the disk fails in between, no good record may follow bad bytes, because that is damage.
             while self._starts:
                 self._segments.write(self._starts[-1], [bytes(BLANK_SIZE)])
                 self._starts.pop()

@@ -1,7 +1,7 @@
-"""Files of the log that exist, and blocks that are reserved, before the writer gets there: AllocateMappedFileService.
+"""Creates log files and allocates blocks ahead of the writer (AllocateMappedFileService).
 
-Blocks are reserved well ahead of the writer, so that a full disk shows there and not at a message; and in steps, so
-that a store with three messages does not take a gigabyte. The pool does the work; here is what it is to do.
+Blocks are allocated well ahead, so that a full disk is detected there and not at a message; and in steps, so that a
+store with three messages does not use a gigabyte. The pool does the work; this module decides what is due.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from mypy_extensions import i64
 from bolide.store.disk.segments import RESERVE_FIRST, Extent, SegmentList
 
 RESERVE_STEP: Final = 64 * 1024 * 1024
-"""Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
+"""Maximum number of bytes allocated in one step. Steps start at `RESERVE_FIRST` and double."""
 
 
 @final
 class FilesAhead:
-    """The files ahead of one log. Offsets are physical offsets; `end` is where the log ends."""
+    """Files ahead of one log. Offsets are physical offsets; `end` is the end of the log."""
 
     def __init__(self, segments: SegmentList) -> None:
         self._segments = segments
@@ -32,24 +32,24 @@ class FilesAhead:
         """Once the log ends beyond this, the next blocks are reserved."""
 
     def start_at(self, end: i64) -> None:
-        """The log ends here, and nothing is known of what lies ahead."""
+        """Set the end of the log, with unknown files and blocks ahead of it."""
         self._reserved = self._step_at = end
         self._ready = self._asked = -1
 
     def enter(self, start: i64) -> None:
-        """The log continues in the file that begins here. Raises `DiskFull` or `FileFailed`."""
+        """Continue the log in the file that starts here. Raises `DiskFull` or `FileFailed`."""
         if self._ready == start:
             self._segments.adopt(start)
             self._ready = -1
             self._reserve_to(start + self.first_blocks())
         else:
-            # The pool was late, or was never asked: a few ms on the loop. If it works on the same file, both do the
-            # same, and neither changes a byte.
+            # The pool was late or never started: this takes a few ms on the loop. If both create the same file, they do
+            # the same, and neither changes a byte.
             self._segments.create_at(start)
             self._reserve_to(start + min(RESERVE_FIRST, self._segment_size))
 
     def next_segment(self, end: i64) -> i64:
-        """The start of the file that should be made ahead now, -1 for none; asked for once each."""
+        """Return the start of the file to create ahead now, or -1. Each is returned once."""
         within = end % self._segment_size
         start = end - within + self._segment_size
         if within * 2 < self._segment_size or self._asked == start or self._ready == start:
@@ -58,16 +58,17 @@ class FilesAhead:
         return start
 
     def segment_ready(self, start: i64, done: bool) -> None:
-        """The file that begins at `start` exists with its blocks; or could not be made: then it is when needed."""
+        """Record that the file at `start` exists with its blocks, or that its creation failed: then it is created when
+        needed."""
         if done and start >= self._segments.end_of_files:
             self._ready = start
 
     def first_blocks(self) -> i64:
-        """Bytes of a file made ahead that get real blocks with it."""
+        """Return how many bytes of a new file ahead of use get blocks."""
         return min(RESERVE_STEP, self._segment_size)
 
     def next_blocks(self, end: i64) -> Extent | None:
-        """The stretch of the current file that should get real blocks now; each is returned once."""
+        """Return the range of the current file that should get blocks now. Each is returned once."""
         if end <= self._step_at:
             return None
         at: i64 = max(self._reserved, end)
@@ -82,7 +83,7 @@ class FilesAhead:
         return Extent(path, at % self._segment_size, size)
 
     def blocks_refused(self, end: i64) -> None:
-        """A stretch could not be reserved: the writer finds the disk full itself if it gets there."""
+        """Record that a range could not be allocated: the writer detects a full disk if it gets there."""
         self._step = RESERVE_FIRST
         self._reserved = end
         self._step_at = end + RESERVE_FIRST

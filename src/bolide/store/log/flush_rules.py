@@ -10,7 +10,7 @@ from bolide.store.options import StoreOptions
 
 PAGE: Final = 4096
 EARLY_PAGES: Final = 4
-"""Dirty pages after which an async flush does not wait for its interval, when the setting is 0."""
+"""Number of dirty pages from which an async flush does not wait for its interval, if the setting is 0."""
 
 
 @final
@@ -34,7 +34,7 @@ class FlushRules:
         return self._last_look + self._interval
 
     def flush_soon(self) -> None:
-        """Let the next look take whatever there is."""
+        """Include everything in the next flush."""
         self._last_thorough = 0
 
     def wanted(self, flushed_offset: i64, written_offset: i64, now: i64) -> bool:

@@ -1,4 +1,4 @@
-"""The newest bytes of the log, kept as they were handed to the kernel: readers at its end need no call to get them."""
+"""Cache of the newest bytes of the log, as written to the kernel: readers at its end need no system call."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final, final
 from mypy_extensions import i64
 
 _OVERHEAD: Final = 64
-"""Bytes that a piece takes beside its own."""
+"""Bytes of memory per piece in addition to its content."""
 _JOINED: Final = 64 * 1024
-"""Longest range that is put together from several pieces."""
+"""Maximum range that is joined from several pieces."""
 _FORGOTTEN: Final = 256
-"""Pieces that are forgotten before the lists are made shorter."""
+"""Number of dropped pieces after which the lists are shortened."""
 
 
 @final
 class LogTail:
-    """Of one log. Offsets are physical offsets; at most `limit` bytes are kept."""
+    """In-memory cache of the newest `limit` bytes of a log. Offsets are physical."""
 
     def __init__(self, limit: i64) -> None:
         self.size: i64 = 0
@@ -34,7 +34,7 @@ class LogTail:
         return self._starts[self._first] if self._first < len(self._starts) else -1
 
     def add(self, start: i64, data: bytes) -> None:
-        """The kernel has taken these bytes of the log."""
+        """Add bytes that the kernel has accepted."""
         if start != self._end:
             self.clear()
         size: i64 = len(data)
@@ -55,7 +55,7 @@ class LogTail:
             self._first = 0
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all bytes."""
         self._starts = []
         self._pieces = []
         self._first = 0
@@ -63,7 +63,7 @@ class LogTail:
         self.size = 0
 
     def view(self, begin: i64, size: i64) -> memoryview | None:
-        """A range of the log; None when a part of it is not kept here."""
+        """Return a range of the log, or None if a part is not in the cache."""
         end = begin + size
         first = self._first
         starts = self._starts

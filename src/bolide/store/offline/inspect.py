@@ -1,6 +1,7 @@
-"""What lies in a store folder: segments, records by topic and queue, units, index files, checkpoint, how it stopped.
+"""Reports the content of a store folder: segments, records by topic and queue, units, index files, checkpoint, run
+marker.
 
-`inspect_store` reads and reports; it judges nothing (`verify` does). Plain dataclasses, for a table or for JSON.
+`inspect_store` only reads and reports; `verify` checks. Uses plain dataclasses, for a table or for JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class LogSummary:
 
 @dataclass
 class QueueSummary:
-    """One queue: what the log holds for it, and what its own files hold. Offsets are queue offsets."""
+    """One queue: its records in the log, and the content of its files. Offsets are queue offsets."""
 
     topic: str
     queue_id: int
@@ -71,9 +72,9 @@ class StoreSummary:
 
     root: str
     format: int
-    """The number in `store-format`; 0 without the file."""
+    """The number in `store-format`, or 0 without the file."""
     abort: bool
-    """True when the marker of a running broker is there: it runs, or it did not stop cleanly."""
+    """Whether the run marker exists: a broker is running or did not stop cleanly."""
     checkpoint: Checkpoint | None
     log: LogSummary
     queues: list[QueueSummary] = field(default_factory=list)
@@ -82,10 +83,11 @@ class StoreSummary:
 
 
 def shape_of(files: Files, root: str, options: ShapeOptions | None, lost_log: bool = False) -> StoreShape:
-    """The shape by which to read a folder: of its broker's settings, or of its files' sizes and RocketMQ's defaults.
+    """Return the shape for reading a folder: from its broker's settings, or from the sizes of its files and RocketMQ's
+    defaults.
 
-    Raises NoStore when the folder has no CommitLog, or when its files contradict the shape, and `StoreTooNew`. With
-    `lost_log` a folder without a CommitLog is accepted if it has queues or a checkpoint.
+    Raises `NoStore` if the folder has no CommitLog or its files contradict the shape, and `StoreTooNew`. With
+    `lost_log`, a folder without a CommitLog is accepted if it has queues or a checkpoint.
     """
     check_format(files, root)  # first: a newer format may have other sizes
     log = segment_files(files, f"{root}/commitlog")
@@ -125,7 +127,7 @@ def _shape_of_files(files: Files, root: str, log_size: int) -> StoreShape:
 
 
 def queue_folders(files: Files, root: str, folder: str = "consumequeue") -> list[tuple[str, int, str]]:
-    """Topic, queue id and path of each queue folder."""
+    """Return topic, queue id and path of each queue folder."""
     found = []
     for topic in files.list_dir(f"{root}/{folder}"):
         numbers = [int(name) for name in files.list_dir(f"{root}/{folder}/{topic}") if name.isdecimal()]
@@ -134,7 +136,7 @@ def queue_folders(files: Files, root: str, folder: str = "consumequeue") -> list
 
 
 def read_checkpoint(files: Files, root: str) -> Checkpoint | None:
-    """The checkpoint, or None when there is none; raises LayoutError when it is too short."""
+    """Return the checkpoint, or None if there is none. Raises `LayoutError` if it is too short."""
     data = files.read_file(f"{root}/checkpoint")
     return None if data is None else decode_checkpoint(data)
 
@@ -163,7 +165,7 @@ def inspect_store(files: Files, root: str, shape: StoreShape) -> StoreSummary:
 
 
 def index_summary(files: Files, root: str, name: str) -> IndexSummary:
-    """What the header of one index file says."""
+    """Return the header of one index file."""
     header = decode_index_header(read_whole(files, f"{root}/index/{name}", HEADER_SIZE))
     return IndexSummary(
         name=name,

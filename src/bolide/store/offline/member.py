@@ -1,7 +1,7 @@
-"""Recognize the store of a replica that has a controller, and move its identity aside.
+"""Recognize the store of a replica in controller mode, and move its identity aside.
 
-Other replicas have the messages that such a store has lost. After its damage is filled or truncated, its set would take
-it for a complete replica. So it joins as a new replica and copies the log after its own valid part.
+Other replicas have the messages that such a store has lost. After its damage is filled or truncated, its set would
+treat it as a complete replica. So it joins as a new replica and copies the log after its valid part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MemberPaths(NamedTuple):
 
 
 def identity_words(files: Files, paths: MemberPaths) -> list[str] | None:
-    """Return cluster, broker name and replica ID of an identity, [] if it is damaged, or None if there is none."""
+    """Return cluster, broker name and replica id of an identity, [] if it is damaged, or None if there is none."""
     data = files.read_file(paths.identity)
     if data is None:
         return None
@@ -38,9 +38,9 @@ def identity_words(files: Files, paths: MemberPaths) -> list[str] | None:
 
 
 def replica_of(files: Files, paths: MemberPaths) -> str:
-    """Return `replica ID of SET`, or "" if the store is not a replica's.
+    """Return `replica ID of SET`, or "" if the store does not belong to a replica.
 
-    A damaged identity makes it a replica's store. So do epochs without an identity: an interrupted repair moved it.
+    A damaged identity also marks a replica's store. So do epochs without an identity: an interrupted repair moved it.
     """
     words = identity_words(files, paths)
     if words is None:
@@ -66,7 +66,7 @@ def set_identity_aside(files: Files, paths: MemberPaths, folder: str) -> None:
 
 
 def set_aside(files: Files, paths: list[str], folder: str) -> None:
-    """Move the existing ones of these files and folders into `folder`, durably. Raises `FileFailed`."""
+    """Move the existing ones of these files and folders to `folder`, durably. Raises `FileFailed`."""
     parents: dict[str, None] = {}
     for path in paths:
         parent, _, name = path.rpartition("/")

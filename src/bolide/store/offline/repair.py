@@ -1,9 +1,9 @@
-"""`bolide store repair`: repairs a store whose log is damaged, so that it starts again. First a plan, then the work.
+"""`bolide store repair`: repairs a store with a damaged log, so that it starts again. Plans first, then executes.
 
-A record that cannot be read leaves a hole. Later queue offsets must not move, so its place in its queue is kept: a
-record that says what happened fills the hole, with the topic, queue and queue offset that are missing among the other
-records (or that its own head still names). When none is missing, the filler is a record that enters no queue. Both are
-whole records for RocketMQ as well. What is overwritten or cut is first copied into a folder beside the log, and synced.
+An unreadable record leaves a hole. Later queue offsets must not move, so its queue offset is kept: a filler record that
+describes the damage gets the topic, queue and queue offset that are missing among the other records (or that its head
+still contains). If none is missing, the filler enters no queue. Both kinds are valid records for RocketMQ as well.
+Bytes to overwrite or truncate are first copied to a folder next to the log, and synced.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Slot = tuple[str, int, int]
 
 @dataclass
 class Hole:
-    """`size` bytes from a physical offset on that hold no whole record, and the messages that were there."""
+    """`size` bytes from a physical offset on without a whole record, and the messages that were there."""
 
     physical_offset: int
     size: int
@@ -77,19 +77,19 @@ class Hole:
 
 @dataclass
 class Plan:
-    """What is wrong with a store, and what would be done."""
+    """What is wrong with a store, and the planned repair."""
 
     root: str
     log_end: int
-    """The good records from the start of the log end here."""
+    """End of the valid records at the start of the log."""
     reason: str = ""
-    """Why the store does not start; "" when nothing is to be repaired."""
+    """Reason why the store does not start; "" if no repair is necessary."""
     followers: int = 0
-    """Good records after the damage."""
+    """Number of valid records after the damage."""
     holes: list[Hole] = field(default_factory=list)
-    """To be filled; empty when the log is to be cut."""
+    """Holes to fill; empty if the log is to be truncated."""
     cut_bytes: int = 0
-    """Bytes after `log_end` to be truncated, up to the last one that is not zero."""
+    """Number of bytes to truncate after `log_end`, up to the last one that is not zero."""
     no_log: bool = False
     """The log has no file, or a replica's log has no valid record: set aside everything derived from the log."""
     member: str = ""
@@ -97,13 +97,13 @@ class Plan:
 
 
 class Repair:
-    """Repairs one store folder that no broker serves.
+    """Repairs one store folder that no broker uses.
 
-    Raises `FileLocked`, `FileFailed`, `StoreDamaged` and LayoutError.
+    Raises `FileLocked`, `FileFailed`, `StoreDamaged` and `LayoutError`.
     """
 
     def __init__(self, files: Files, root: str, shape: StoreShape, member: MemberPaths | None = None) -> None:
-        """`member` says where broker.conf has the identity of a replica."""
+        """`member`: paths of a replica's identity according to broker.conf."""
         self._files = files
         self._root = root
         self._shape = shape
@@ -115,14 +115,14 @@ class Repair:
         self._lock = files.lock(f"{root}/lock")
 
     def close(self) -> None:
-        """Give files and lock back."""
+        """Close files and release the lock."""
         self._handles.close()
         self._files.unlock(self._lock)
 
     # -- the plan --
 
     def plan(self, cut: bool, last_copy: bool = False) -> Plan:
-        """Look at the whole log; nothing is changed. A replica's `last_copy` of a log is repaired in place."""
+        """Scan the whole log without changes. With `last_copy`, a replica's log is repaired in place."""
         check_format(self._files, self._root)
         member = "" if last_copy else replica_of(self._files, self._paths)
         self._log.load()
@@ -139,7 +139,7 @@ class Repair:
         if not starts:
             if traces.reached <= 0:
                 return Plan(self._root, 0)
-            reason = f"no file of the log is there, but other files say that it reached {traces.reached}"
+            reason = f"the log has no file, but other files show that it reached {traces.reached}"
             return Plan(self._root, 0, reason, no_log=True, member=member)
         self._survey.whole_until = whole_until(traces, int(self._log.end_of_files))
         found = self._found = self._survey.read(starts, -1, -1)
@@ -187,7 +187,8 @@ class Repair:
         return holes
 
     def _find_slots(self, holes: list[Hole], runs: list[Run]) -> None:
-        """The messages that were in the holes: what a head still names, and gaps in the numbers of the others."""
+        """Find the messages that were in the holes: those that a head still names, and gaps in the other queue
+        offsets."""
         expected: dict[tuple[str, int], int] = {}
         seen: dict[tuple[str, int], int] = {}
         whole_log = self._log.min_offset == 0
@@ -231,7 +232,7 @@ class Repair:
         return (d.topic, int(d.queue_id), int(d.queue_offset)) if in_queue(d) else None
 
     def _records(self, runs: list[Run]) -> Iterator[Dispatch]:
-        """Every good record, in order; those of one chunk are in memory at a time."""
+        """Yield every valid record, in order. The records of one chunk are in memory at a time."""
         size = int(self._log.segment_size)
         spans = [(start, min(start + size, self._found.end)) for start in self._log.segment_starts()]
         for begin, end in [*spans, *((run.begin, run.end) for run in runs)]:
@@ -248,7 +249,7 @@ class Repair:
                 at, want = at + int(scanned.end), CHUNK
 
     def _queues_end(self) -> int:
-        """The highest end of a record that a queue file names; -1 when there is none. Reads the last file of each."""
+        """Return the highest end of a record that a queue file refers to, or -1. Reads the last files of each queue."""
         highest = -1
         for _, _, path in queue_folders(self._files, self._root):
             for file in segment_files(self._files, path)[-2:]:
@@ -264,12 +265,12 @@ class Repair:
     # -- the work --
 
     def carry_out(self, plan: Plan, now: int) -> str:
-        """Do what the plan says; the folder that holds what was there before."""
+        """Execute the plan. Return the folder with the original bytes."""
         folder = f"{self._root}/repair-{self._files.local_time(now)}"
         self._files.make_dir(folder)
         self._files.sync_dir(self._root)
-        # Crash from here on: the copies are whole before the first byte of the log changes, and a plan made again
-        # finds what is left to do. `abort` makes the next start dispatch from before the first change.
+        # After a crash from here on, the copies are complete before the first byte of the log changes, and a new plan
+        # finds the remaining work. `abort` makes the next start dispatch from before the first change.
         if plan.no_log:
             self._set_aside(plan, folder)
             return folder
@@ -309,7 +310,7 @@ class Repair:
             self._files.datasync(self._handles.get(path))
 
     def _mark(self, plan: Plan) -> None:
-        """Let the next start make queues and index again from before the first change on."""
+        """Make the next start rebuild queues and index from before the first change."""
         clean = not was_killed(self._files, self._root)
         old = load_checkpoint(self._files, self._root)
         before = plan.log_end - 1
@@ -333,7 +334,8 @@ class Repair:
         if self._shape.index_enabled:
             index = IndexService(self._files, self._root, self._shape, self._handles)
             index.load(False, fresh.index_msg_timestamp)
-            index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
+            # a start keeps entries of lost records; without files it rebuilds the index from the whole log
+            index.destroy()
             self._files.sync_dir(f"{self._root}/index")
 
     def _set_aside(self, plan: Plan, folder: str) -> None:
@@ -353,7 +355,7 @@ def _used(hole: Hole) -> int:
 
 
 def _filling(hole: Hole) -> bytes:
-    """The bytes that take the place of a hole: one record a message that was there, and fillers."""
+    """Return the bytes that replace a hole: one record per lost message, and fillers."""
     if hole.to_end_of_file:
         return encode_blank(hole.size) + bytes(hole.size - BLANK_SIZE)
     w = BytesWriter()

@@ -1,7 +1,7 @@
-"""`bolide store truncate`: truncates the log of a stopped replica, so that it can follow its master again.
+"""`bolide store truncate`: truncates the log of a stopped replica, so that it can replicate from its master again.
 
-A replica never truncates confirmed bytes by itself, so this is an operator's decision. The truncated bytes are kept in
-a folder in the store, as with `store repair`.
+A replica never truncates confirmed bytes automatically, so this is an operator's decision. The truncated bytes are kept
+in a folder in the store, as with `store repair`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TruncationPlan(Plan):
     """Truncate the log at `log_end`; with `no_log` move the whole log aside."""
 
     replica: str = ""
-    """The id, broker name and cluster in the file `brokerIdentity`; "" if it is missing."""
+    """Replica id, broker name and cluster in the file `brokerIdentity`; "" if it is missing."""
     confirmed_bytes: int = 0
     """Number of truncated bytes that the set is known to have confirmed."""
 
@@ -56,7 +56,7 @@ class Truncation(Repair):
         return next((end for start in reversed(starts) if (end := self._survey.last_data(start)) > start), starts[0])
 
     def _record_at(self, offset: int) -> int:
-        """Return where the record that contains this offset begins, or the end of the valid records before it."""
+        """Return the start of the record that contains this offset, or the end of the valid records before it."""
         size = int(self._log.segment_size)
         at, want = offset - offset % size, CHUNK
         while at < offset:

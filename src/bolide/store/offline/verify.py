@@ -1,8 +1,8 @@
-"""Is a store whole: every record, every queue unit, every index entry, each checked against the others.
+"""Verifies a store: every record, every queue unit and every index entry, each checked against the others.
 
-The log is read once, in order. Each record's unit is looked up in its queue, each unit so found is marked, and what
-stays unmarked points to nothing; the index, whose entries are in log order, is merged with it. Memory: one
-byte a unit, one int32 an index slot, one chunk of the log.
+The log is read once, in order. Each record's unit is looked up in its queue and marked; unmarked units refer to no
+record. The index, whose entries are in log order, is merged with the log. Memory: one byte per unit, one int32 per
+index slot, one chunk of the log.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from bolide.store.offline.walk import End, Problem, SegmentFile, segment_files, 
 
 _PENDING = 200_000
 _MAX_NOTES = 100
-"""Records held back so that each queue's units are read in long stretches."""
+"""Maximum number of buffered records, so that each queue's units are read in long ranges."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as RocketMQ would have left it: the file, the byte in it, one sentence."""
+    """An inconsistency that RocketMQ would not leave: the file, the byte in it, one sentence."""
 
     path: str
     position: int
@@ -40,7 +40,8 @@ class Finding:
 
 @dataclass
 class Verdict:
-    """What `verify_store` found. `notes` are worth knowing and no fault: what a start of the broker mends by itself."""
+    """Result of `verify_store`. `notes` are informational: problems that a start of the broker repairs
+    automatically."""
 
     records: int = 0
     units: int = 0
@@ -51,12 +52,12 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        """True when nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
 
 def verify_store(files: Files, root: str, shape: StoreShape) -> Verdict:
-    """Check a store folder that no broker serves; never changes it. Raises `StoreTooNew`."""
+    """Check a store folder that no broker uses, without changing it. Raises `StoreTooNew`."""
     check_format(files, root)
     verdict = Verdict()
     running = files.size(f"{root}/abort") >= 0
@@ -148,7 +149,7 @@ class _LogCheck:
                 self._records(file, step.physical_offset, step.dispatches)
 
     def finish(self, running: bool) -> None:
-        """Settle what is pending and ask the queues and the index what they have too much or too little."""
+        """Process pending records, and collect surplus and missing entries from queues and index."""
         self._flush()
         for key, queue in sorted(self._queues.items()):
             queue.finish(self._first_offset, self.end_offset)
@@ -208,7 +209,7 @@ class _LogCheck:
             self._flush()
 
     def _placeless(self, d: Dispatch) -> None:
-        """No queue of the store can have it, and a broker skips it."""
+        """Note a record that no queue of the store can contain. A broker also skips it."""
         if len(self._verdict.notes) < _MAX_NOTES:
             sentence = f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r}"
             self._verdict.notes.append(f"{sentence} with queue {d.queue_id} cannot name a folder")
@@ -228,7 +229,8 @@ class _LogCheck:
             if file.start + file.size > self.end_offset:
                 self.end_offset = file.start + file.size
         elif not empty and not last:
-            # A file without a blank ends the log; a broker keeps one empty file ahead, so that alone is no fault.
+            # A file without a blank record ends the log. A broker keeps one empty file ahead, so that alone is not an
+            # error.
             self._ended = True
 
     def _flush(self) -> None:

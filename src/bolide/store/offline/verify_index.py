@@ -1,7 +1,7 @@
-"""The index files against the keys of the log's records, and their chains against themselves. Part of `verify`.
+"""Checks the index files against the keys of the log's records, and their chains. Part of `verify`.
 
 Entries are in log order, so both are read in parallel. A record that was dispatched twice (after a crash) has its
-entries twice in a row, as Java's broker writes them, which is not a fault.
+entries twice in a row, as Java's broker writes them. This is not an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IndexCheck:
         self.findings: list[tuple[str, int, str]] = []
         """File, byte in it, sentence."""
         self.missing: list[int] = []
-        """Physical offsets of records whose keys are not there."""
+        """Physical offsets of records whose keys are missing."""
         self.missing_tail = 0
         self.notes: list[str] = []
         self._files = files
@@ -51,7 +51,7 @@ class IndexCheck:
         self._last = -1
 
     def expect(self, d: Dispatch) -> None:
-        """The next record of the log."""
+        """Process the next record of the log."""
         if not self._shape.index_enabled or not in_index(d) or d.physical_offset < self._begin:
             return
         keys = index_keys(d.topic, d.uniq_key, d.keys, d.tags, True)
@@ -78,7 +78,7 @@ class IndexCheck:
             self.findings.append((group[2], group[3], sentence))
 
     def finish(self, log_start: int, log_end: int) -> None:
-        """Judge the entries that no record asked for."""
+        """Check the entries that match no record."""
         while self._group is not None:
             self._alone.append((self._group[0], self._group[2], self._group[3]))
             self._group = next(self._groups, None)
@@ -97,7 +97,7 @@ class IndexCheck:
         self.missing_tail = sum(physical_offset > self._last for physical_offset in self.missing)
 
     def _read_groups(self) -> Iterator[tuple[int, list[int], str, int]]:
-        """Physical offset, key hashes, file and byte of the entries of one record after the other."""
+        """Yield physical offset, key hashes, file and byte of the entries of each record."""
         held: tuple[int, list[int], str, int] | None = None
         for name in self._files.list_dir(self._folder):
             path = f"{self._folder}/{name}"
@@ -115,7 +115,7 @@ class IndexCheck:
             yield held
 
     def _read_file(self, path: str) -> Iterator[tuple[int, int, int]]:
-        """Entries of one file; its chains, slots and counts are checked on the way."""
+        """Yield the entries of one file, and check its chains, slots and counts."""
         slots = self._shape.index_slots
         size, wanted = self._files.size(path), index_file_size(slots, self._shape.index_entries)
         if size < wanted:
@@ -158,6 +158,6 @@ class IndexCheck:
 
 
 def _repeats(found: list[int], wanted: list[int]) -> bool:
-    """True when `found` is `wanted` once or several times over."""
+    """Return whether `found` is `wanted` repeated one or more times."""
     times, rest = divmod(len(found), max(1, len(wanted)))
     return bool(wanted) and rest == 0 and times > 0 and found == wanted * times

@@ -1,4 +1,4 @@
-"""One queue's files against the records that the log has for it. Part of `verify`."""
+"""Checks one queue's files against its records in the log. Part of `verify`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bolide.store.offline.walk import SegmentFile, read_whole, segment_files
 
 
 class QueueCheck:
-    """Marks the unit of each record; `finish` tells which units no record asked for."""
+    """Marks the unit of each record. `finish` reports the units without a record."""
 
     def __init__(self, files: Files, path: str, ext_path: str, shape: StoreShape) -> None:
         self.path = path
@@ -23,7 +23,7 @@ class QueueCheck:
         self.missing: list[int] = []
         """Physical offsets of records without a unit."""
         self.missing_tail = 0
-        """How many of these come last, after every record that has one."""
+        """Number of these that follow the last record with a unit."""
         self._files = files
         self._shape = shape
         self._segments = segment_files(files, path)
@@ -34,7 +34,7 @@ class QueueCheck:
         self._marks = bytearray(sum(file.size for file in self._segments) // UNIT_SIZE)
 
     def expect(self, dispatches: list[Dispatch]) -> None:
-        """Look up the units of these records, which come in the order of the log."""
+        """Look up the units of these records, in log order."""
         held = (-1, b"")
         size = self._shape.consume_queue_segment_size
         by_start = {file.start: file for file in self._segments}
@@ -54,7 +54,7 @@ class QueueCheck:
             self._compare(d, start + at, unit)
 
     def finish(self, log_start: int, log_end: int) -> None:
-        """Judge the units that no record asked for; those of records deleted since are no fault."""
+        """Check the units without a record. Units of records deleted since are not an error."""
         for file in self._segments:
             data = self._read(file)
             for at in range(0, len(data) - UNIT_SIZE + 1, UNIT_SIZE):

@@ -1,6 +1,6 @@
-"""Reading a store that nobody serves: its files by name, and its log record by record, whatever state it is in.
+"""Reads a store that no broker uses: its files by name, and its log record by record, in any state.
 
-Used by `inspect` and `verify`. Nothing is written, no lock is taken; memory is one chunk of the log.
+Used by `inspect` and `verify`. Writes nothing and takes no lock. Memory: one chunk of the log.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from bolide.store.disk.files import Files
 CHUNK: Final = 8 * 1024 * 1024
 _RECORDS: Final = 65_536
 _OVERLAP: Final = 5 * 1024 * 1024
-"""Above the longest record of a default broker: what a chunk keeps of the one before while it looks for a start."""
+"""More than the longest record of a default broker: bytes of a chunk that are read again while searching for a
+start."""
 
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """One file of a list of segments: `start` is the byte of the stream with which it begins."""
+    """One file of a list of segments. `start`: offset of its first byte in the stream."""
 
     path: str
     start: int
@@ -42,7 +43,7 @@ class SegmentFile:
 
 @dataclass(frozen=True)
 class Records:
-    """Good records, one after the other from a physical offset on."""
+    """Contiguous valid records, starting at a physical offset."""
 
     physical_offset: int
     dispatches: list[Dispatch]
@@ -50,7 +51,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Problem:
-    """`size` bytes of the log from a physical offset on that are not as they should be."""
+    """`size` invalid bytes of the log, starting at a physical offset."""
 
     physical_offset: int
     size: int
@@ -59,14 +60,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class End:
-    """The end of a segment's records; `blank` if it is the filler, after which the log continues in the next file."""
+    """End of a segment's records. `blank`: whether it is a blank record, after which the log continues in the next
+    file."""
 
     physical_offset: int
     blank: bool
 
 
 def segment_files(files: Files, folder: str) -> list[SegmentFile]:
-    """The segment files of a folder, by start; names that are no 20 digits are left out."""
+    """Return the segment files of a folder, by start. Names that are not 20 digits are omitted."""
     found = []
     for name in files.list_dir(folder):
         path = f"{folder}/{name}"
@@ -76,12 +78,12 @@ def segment_files(files: Files, folder: str) -> list[SegmentFile]:
 
 
 def strange_names(files: Files, folder: str) -> list[str]:
-    """Names in a folder of segments that are not segments."""
+    """Return names in a folder of segments that are not segments."""
     return [name for name in files.list_dir(folder) if len(name) != 20 or not name.isdecimal()]
 
 
 def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
-    """A range of a file; raises LayoutError when the file ends before."""
+    """Return a range of a file. Raises `LayoutError` if the file ends before."""
     handle = files.open(path)
     try:
         data = files.read_at(handle, size, offset)
@@ -95,7 +97,8 @@ def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
 def walk_segment(
     files: Files, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int = CHUNK
 ) -> Iterator[Records | Problem | End]:
-    """The records of one CommitLog file in order, what is wrong between, and the end; reads `chunk` bytes at a time."""
+    """Yield the records of one CommitLog file in order, invalid ranges in between, and the end. Reads `chunk` bytes at
+    a time."""
     handle = files.open(file.path)
     try:
         yield from _walk(files, handle, file, shape, check_crc, chunk)
@@ -122,7 +125,7 @@ def _walk(
             yield End(file.start + at, blank=True)
             return
         if scanned.end and more:
-            # A chunk may end within a record: look again from its start.
+            # A chunk may end within a record: read again from the start of the record.
             continue
         rest = data[scanned.end :]
         needed = int.from_bytes(rest[:4], "big", signed=True)
@@ -154,7 +157,7 @@ def _walk(
 
 
 def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
-    """Byte of the file at which the next provable record begins; -1 when there is none."""
+    """Return the byte of the file at which the next provable record starts, or -1."""
     while at < file.size:
         data = files.read_at(handle, min(CHUNK, file.size - at), at)
         found = find_record(data, 0, file.start + at)
@@ -167,7 +170,7 @@ def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
 
 
 def _any_byte(files: Files, handle: int, file: SegmentFile, at: int) -> bool:
-    """True when something else than zeros follows."""
+    """Return whether non-zero bytes follow."""
     while at < file.size:
         data = files.read_at(handle, min(CHUNK, file.size - at), at)
         if not data:

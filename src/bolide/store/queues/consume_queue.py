@@ -1,9 +1,9 @@
-"""ConsumeQueue: where in the log the messages of one queue lie, a unit of 20 bytes each: RocketMQ's ConsumeQueue.
+"""ConsumeQueue: positions of one queue's messages in the log, one unit of 20 bytes per message (RocketMQ's
+ConsumeQueue).
 
-Unit N of a queue is at byte N*20 of its stream of files. New units wait in a small tail in memory, are read from there,
-and go to the (sparse) files in one write by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail.
-Everything here is derived from the log: what a crash loses is put again by recovery, which starts before the last
-thorough flush.
+Unit N of a queue is at byte N*20 of its stream of files. New units are kept and read in a small tail in memory, and are
+written to the (sparse) files by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail. All content
+is derived from the log: recovery, which starts before the last thorough flush, adds units lost in a crash again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bolide.store.queues.intact_span import IntactSpan
 from bolide.store.queues.unit_files import NO_ADDRESS, UnitFiles
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
-"""Bytes of one queue's tail from which it is written at once."""
+"""Size in bytes from which a queue's tail is written immediately."""
 
 
 @final
 class UnitBacklog:
-    """How many units wait in the tails of all queues that share this object."""
+    """Number of units in the tails of all queues that share this object."""
 
     def __init__(self) -> None:
         self.units: i64 = 0
@@ -34,7 +34,7 @@ class UnitBacklog:
 
 @final
 class ConsumeQueue:
-    """One queue. Queue offsets count units, physical offsets are bytes of the log. All calls raise `FileFailed`."""
+    """One queue. Queue offsets count units; physical offsets are bytes of the log. All calls raise `FileFailed`."""
 
     def __init__(
         self,
@@ -55,22 +55,22 @@ class ConsumeQueue:
         self.min_offset: i64 = 0
         """First unit whose record is still in the log."""
         self.max_offset: i64 = 0
-        """Units written, so the next queue offset."""
+        """Number of units, which is the next queue offset."""
         self.max_physical_offset: i64 = -1
-        """End of the last record put: records that end at or before it are duplicates. -1 = none yet."""
+        """End of the last added record; -1 if there is none. Records that end at or before it are duplicates."""
         self.intact = IntactSpan()
         self.duplicates: i64 = 0
         self.gaps: i64 = 0
-        """Units that came with a queue offset beyond the end, and were put at the end all the same."""
+        """Number of units with a queue offset past the end. They were appended at the end anyway."""
         self.dirty = False
-        """True when `flush` has something to write; `ConsumeQueues` keeps the list."""
+        """Whether `flush` has bytes to write. `ConsumeQueues` keeps the list."""
         self._waiting: UnitBacklog = waiting if waiting is not None else UnitBacklog()
         self._tail: BytesWriter | None = None
         self._tail_at: i64 = 0
         self._seen: bytes = b""
 
     def load(self) -> None:
-        """Find the files; those that do not fit are deleted, for dispatch makes them again. Then call `recover`."""
+        """Find the files. Files that do not fit are deleted, because dispatch recreates them. Call `recover` next."""
         self.segments.load(True)
         if self.ext is not None:
             self.ext.load()
@@ -80,18 +80,18 @@ class ConsumeQueue:
     def put(
         self, physical_offset: i64, size: i64, tags_code: i64, queue_offset: i64, store_timestamp: i64, bitmap: bytes
     ) -> bool:
-        """Append the unit of a record; False when it is there already. When it raises, nothing has changed."""
+        """Append the unit of a record. Return False if it exists already. If it raises, nothing has changed."""
         if physical_offset + size <= self.max_physical_offset:
             self.duplicates += 1
             return False
         if queue_offset != self.max_offset:
             if self.min_offset >= self.max_offset and queue_offset > self.max_offset:
-                # Nothing that the queue holds is in the log any more, and neither is what it lacks: a power cut took
-                # units whose records had been deleted by their age. Those that follow keep their numbers.
+                # The log no longer has the records of this queue, nor the records of the missing units: a power failure
+                # destroyed units of expired records. Later units keep their queue offsets.
                 self._fill_pre_blank(queue_offset)
             elif queue_offset > self.max_offset:
                 self.gaps += 1
-            elif queue_offset != 0:  # Java looks no closer at offset 0, and puts such a record at the end
+            elif queue_offset != 0:  # Java does not check offset 0, and appends such a record at the end
                 self.duplicates += 1
                 return False
         code = tags_code
@@ -111,16 +111,17 @@ class ConsumeQueue:
         return True
 
     def begins_again(self, physical_offset: i64) -> bool:
-        """True for a record whose number was given out here before, and which was stored after all of this queue's."""
+        """Return whether the record reuses an offset of this queue although it is newer than all its records: the topic
+        was deleted and created again."""
         return 0 <= self.max_physical_offset <= physical_offset
 
     def is_full(self) -> bool:
-        """True when the tail is to be written now."""
+        """Return whether the tail must be written now."""
         w = self._tail
         return w is not None and len(w) >= TAIL_LIMIT
 
     def _fill_pre_blank(self, queue_offset: i64) -> None:
-        """The first unit of this queue is not its unit 0: fill its file up to there with units that mean nothing."""
+        """The first unit of this queue is not unit 0: fill its file up to there with pre-blank units."""
         if self.segments.is_empty():
             self.max_offset = queue_offset - queue_offset % self.units_per_file
         at = self.max_offset
@@ -133,14 +134,14 @@ class ConsumeQueue:
         self.max_offset = self._tail_at = self.min_offset = queue_offset
 
     def flush(self) -> None:
-        """Write the tail to the files (the kernel's from then on; syncing is the store's, through its handles)."""
+        """Write the tail to the files. The store syncs them later through its handles."""
         self.write_tail()
         self.dirty = False
 
     def write_tail(self) -> None:
-        """Write the tail to the files; the queue stays in the list of those to flush."""
+        """Write the tail to the files. The queue remains in the list of queues to flush."""
         if self.ext is not None:
-            self.ext.flush()  # first: a unit in the files must not point to an extension that is not
+            self.ext.flush()  # first: a unit in the files must not refer to an unwritten extension
         w = self._tail
         if w is None:
             return
@@ -163,9 +164,10 @@ class ConsumeQueue:
     # -- reading --
 
     def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
-        """Up to `count` whole units from an offset on, not beyond the end or the file; None when they are cold.
+        """Return up to `count` complete units starting at an offset, not past the end or the file; None if they are
+        cold.
 
-        With `wait` it reads what is cold from the disk.
+        With `wait`, read cold units from the disk.
         """
         stop: i64 = min(queue_offset + count, self.max_offset, self.next_file(queue_offset))
         if queue_offset >= self._tail_at:
@@ -186,12 +188,13 @@ class ConsumeQueue:
         return self._seen[(first - self._tail_at) * UNIT_SIZE : (stop - self._tail_at) * UNIT_SIZE]
 
     def extent(self, queue_offset: i64, count: i64) -> Extent:
-        """Where these units lie in their file, for loading them into memory elsewhere."""
+        """Return the range of these units in their file, for loading it into memory elsewhere."""
         stop: i64 = min(queue_offset + count, self._tail_at, self.next_file(queue_offset))
         return self.segments.extent(queue_offset * UNIT_SIZE, (stop - queue_offset) * UNIT_SIZE)
 
     def unit(self, queue_offset: i64) -> tuple[int, int, int] | None:
-        """Physical offset, size and tags code (or ext address) of one unit; None when there is none. May wait."""
+        """Return physical offset, size and tags code (or ext address) of one unit, or None if there is none. May
+        block."""
         if queue_offset < 0 or queue_offset >= self.max_offset:
             return None
         if queue_offset >= self._tail_at:
@@ -203,20 +206,20 @@ class ConsumeQueue:
         return read_i64_be(data, 0), read_i32_be(data, 8), read_i64_be(data, 12)
 
     def file_start(self, queue_offset: i64) -> i64:
-        """Queue offset of the first unit of the file that holds this one."""
+        """Return the queue offset of the first unit in the file of this one."""
         return queue_offset - queue_offset % self.units_per_file
 
     def next_file(self, queue_offset: i64) -> i64:
-        """Queue offset of the first unit of the file after the one that holds this unit."""
+        """Return the queue offset of the first unit in the file after the file of this unit."""
         return queue_offset - queue_offset % self.units_per_file + self.units_per_file
 
     # -- recovery --
 
     def recover(self, clean: bool = False) -> None:
-        """Find the end: from the third file from the end, the first invalid unit. What lies beyond is dropped.
+        """Find the end: the first invalid unit, searching from the third file from the end. Later units are dropped.
 
-        After a crash (`clean` False) the rest of the last file is wiped: units that survived behind a hole would
-        be taken for real by a later recovery, when new ones have filled the hole.
+        After a crash (`clean` False) the rest of the last file is wiped: a later recovery would accept units that
+        survived behind a hole, once new units have filled the hole.
         """
         files = UnitFiles(self.segments)
         end = files.find_end()
@@ -243,22 +246,22 @@ class ConsumeQueue:
         self._seen = b""
 
     def truncate(self, physical_offset: i64) -> None:
-        """Drop the units of records at or beyond a physical offset: the log ends there."""
+        """Drop the units of records at or after a physical offset, the new end of the log."""
         self.flush()
         old = self.max_offset
         end = UnitFiles(self.segments).end_below(old, physical_offset)
         self.segments.truncate_to(end * UNIT_SIZE)
         if self.segments.is_empty():
             end = 0
-        # Wiped, or the next recovery would take the old units for real. Crash before: it drops them once more.
+        # Wiped, because the next recovery would accept the old units. After a crash before this, it drops them again.
         stop: i64 = min(old * UNIT_SIZE, self.segments.end_of_files)
         if stop > end * UNIT_SIZE:
             self.segments.write(end * UNIT_SIZE, [bytes(stop - end * UNIT_SIZE)])
         self._set_end(end)
         last = self.unit(end - 1)
         if last is None:
-            # Units that retention deleted may be of records that are there: their files leave the disk later. Recovery
-            # puts them again.
+            # Units deleted by retention may belong to existing records, because log files are deleted later. Recovery
+            # adds them again.
             self.max_physical_offset = -1
         elif last[1] == PRE_BLANK_SIZE:
             self.max_physical_offset = physical_offset
@@ -274,7 +277,7 @@ class ConsumeQueue:
     # -- the oldest end --
 
     def delete_before(self, physical_offset: i64) -> list[str]:
-        """Delete leading files all of whose records lie below the log's first one, then correct `min_offset`."""
+        """Delete leading files whose records are all below the log's start, then update `min_offset`."""
         removed: list[str] = []
         while True:
             first = self.segments.min_offset // UNIT_SIZE
@@ -289,7 +292,7 @@ class ConsumeQueue:
         return removed
 
     def correct_min_offset(self, physical_offset: i64) -> None:
-        """Set `min_offset` to the first unit whose record is at or beyond the log's first byte (else to the end)."""
+        """Set `min_offset` to the first unit whose record is at or after the start of the log, or to the end."""
         low = max(self.min_offset, self.segments.min_offset // UNIT_SIZE)
         high = self.max_offset
         if low > high:
@@ -297,7 +300,7 @@ class ConsumeQueue:
         while low < high:
             middle = (low + high) // 2
             unit = self.unit(middle)
-            # Pre-blank units point to byte 0, which is in the log of a young store, but they are no messages.
+            # Pre-blank units refer to byte 0, which is in the log of a young store, but they are not messages.
             if unit is not None and unit[0] >= physical_offset and unit[1] != PRE_BLANK_SIZE:
                 high = middle
             else:
@@ -309,7 +312,7 @@ class ConsumeQueue:
                 self.ext.delete_before(unit[2])
 
     def destroy(self) -> None:
-        """Delete all files and the folder: the topic is gone, or the log is."""
+        """Delete all files and the folder, because the topic or the log was deleted."""
         self.dirty = False
         self.segments.destroy()
         if self.ext is not None:

@@ -1,8 +1,9 @@
-"""ConsumeQueueExt: the extension units of one queue (tags code, store time, filter bitmap): RocketMQ's ConsumeQueueExt.
+"""ConsumeQueueExt: extension units of one queue (tags code, store time, filter bitmap), as in RocketMQ's
+ConsumeQueueExt.
 
-A unit never crosses a file: when it does not fit with 4 bytes to spare, ``int16 -1`` ends the file and the unit opens
-the next one. The queue unit points here by an address (`layout.ext_unit`). What is not yet in the files waits in a
-small tail in memory and is read from there.
+A unit never crosses a file: if it does not fit with 4 bytes to spare, ``int16 -1`` ends the file and the unit starts
+the next one. The queue unit refers to it by an address (`layout.ext_unit`). Unwritten units are kept and read in a
+small tail in memory.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from bolide.store.disk.files import Files
 from bolide.store.disk.segments import Extent, HandleCache, SegmentList
 
 TAIL_LIMIT: Final = 16 * 1024
-"""Bytes of one queue's extension units that may wait in memory."""
+"""Maximum bytes of one queue's extension units in memory."""
 _CHUNK: Final = 64 * 1024
 
 
 @final
 class ConsumeQueueExt:
-    """The extension files of one queue. All calls raise `FileFailed`; addresses are those of `layout.ext_unit`."""
+    """The extension files of one queue. All calls raise `FileFailed`; addresses as in `layout.ext_unit`."""
 
     def __init__(self, files: Files, folder: str, segment_size: i64, handles: HandleCache) -> None:
         self.segments = SegmentList(files, folder, int(segment_size), handles)
@@ -48,12 +49,12 @@ class ConsumeQueueExt:
         self._seen: bytes = b""
 
     def load(self) -> None:
-        """Find the files; those that do not fit are deleted, for dispatch makes them again."""
+        """Find the files. Files that do not fit are deleted, because dispatch recreates them."""
         self.segments.load(True)
         self.end = self._tail_at = self.segments.min_offset
 
     def put(self, tags_code: i64, store_timestamp: i64, bitmap: bytes) -> i64:
-        """Append a unit; its address, or `tags_code` itself when a unit of that size has none."""
+        """Append a unit. Return its address, or `tags_code` if a unit of that size has no address."""
         size: i64 = MIN_UNIT_SIZE + len(bitmap)
         if not has_address(self.end, size):
             return tags_code
@@ -79,7 +80,7 @@ class ConsumeQueueExt:
         self._tail_at = self.end
 
     def flush(self) -> None:
-        """Write the tail to its file (the kernel's from then on; syncing is the store's, through its handles)."""
+        """Write the tail to its file. The store syncs it later through its handles."""
         w = self._tail
         if w is None:
             return
@@ -91,7 +92,8 @@ class ConsumeQueueExt:
         self._seen = b""
 
     def unit(self, address: i64) -> ExtUnit | None:
-        """The unit at an address; None when the address points nowhere. May wait for the disk. Raises LayoutError."""
+        """Return the unit at an address, or None if the address is invalid. May block on the disk. Raises
+        `LayoutError`."""
         offset: i64 = ext_offset(address)
         if not is_ext_address(address) or offset < self.segments.min_offset or offset + MIN_UNIT_SIZE > self.end:
             return None
@@ -106,26 +108,26 @@ class ConsumeQueueExt:
         return read_ext_unit(self.segments.read(offset, size), 0)
 
     def is_warm(self, address: i64) -> bool:
-        """False when reading the unit at this address would have to wait for the disk."""
+        """Return False if reading the unit at this address would wait for the disk."""
         offset: i64 = ext_offset(address)
         return offset >= self._tail_at or self.segments.read_warm(offset, self._span(offset)) is not None
 
     def extent(self, address: i64) -> Extent:
-        """Where the unit at this address lies, for loading it into memory elsewhere."""
+        """Return the range of the unit at this address, for loading it into memory elsewhere."""
         offset: i64 = ext_offset(address)
         return self.segments.extent(offset, self._span(offset))
 
     def _span(self, offset: i64) -> i64:
-        """Bytes to read for a unit whose size is not known: a page's worth, within the file."""
+        """Return how many bytes to read for a unit of unknown size: a page within the file."""
         return min(4096, self.segment_size - offset % self.segment_size)
 
     # -- recovery --
 
     def recover(self) -> None:
-        """Walk all files unit by unit and set the end after the last unit of the newest one.
+        """Walk all files unit by unit, and set the end after the last unit of the newest file.
 
-        A file whose units end early is taken as ended there, and the next one is read: Java does the same, for the
-        queue's own units say later which of these are real (`truncate_behind`).
+        A file whose units end early is treated as ended there, and the next one is read, as in Java: the queue's units
+        later show which of these are valid (`truncate_behind`).
         """
         end: i64 = self.segments.min_offset
         for start in self.segments.segment_starts():
@@ -133,7 +135,7 @@ class ConsumeQueueExt:
         self._reset(end)
 
     def _walk(self, start: i64) -> i64:
-        """Bytes of whole units at the beginning of the file that starts here."""
+        """Return the bytes of complete units at the start of the file that starts here."""
         at: i64 = 0
         have = b""
         base: i64 = 0
@@ -149,8 +151,8 @@ class ConsumeQueueExt:
             at += size
 
     def truncate_behind(self, address: i64) -> None:
-        """Keep the unit at this address as the last one; a tags code that is not an address changes nothing, and
-        neither does an address that is damaged: what is kept too much is never asked for."""
+        """Keep the unit at this address as the last one. Does nothing for a tags code that is not an address, or for a
+        damaged address: extra units are never read."""
         if not is_ext_address(address):
             return
         try:
@@ -163,7 +165,7 @@ class ConsumeQueueExt:
         self._cut(offset + unit.size)
 
     def clear(self) -> None:
-        """Drop all units: no unit of the queue points here."""
+        """Drop all units, because no unit of the queue refers to them."""
         self._cut(self.segments.min_offset)
 
     def _cut(self, end: i64) -> None:
@@ -191,6 +193,6 @@ class ConsumeQueueExt:
             self.segments.delete_before(ext_offset(address))
 
     def destroy(self) -> None:
-        """Delete everything: the topic is gone."""
+        """Delete all files, because the topic was deleted."""
         self.segments.destroy()
         self._reset(0)

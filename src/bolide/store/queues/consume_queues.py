@@ -1,6 +1,6 @@
-"""All consume queues of a store, by topic and queue id: RocketMQ's ConsumeQueueStore.
+"""All consume queues of a store, by topic and queue id (RocketMQ's ConsumeQueueStore).
 
-A queue comes into being when its first record is dispatched, or when its folder is found at start.
+A queue is created when its first record is dispatched, or when its folder is found at startup.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from bolide.store.queues.deleted_topics import DeletedTopics
 
 _MAX_REFUSALS: Final = 100
 FEW: Final = 512
-"""Most queues that a round of flushing writes all of."""
+"""Maximum number of queues that a flush round writes completely."""
 OLDEST: Final = 128
-"""Of more queues a round writes these. The others wait, because each costs a write and usually an open and a close, and
-what waits longer is written with more; recovery begins at the last thorough flush anyway, which writes all."""
+"""Number of queues written in a round if there are more. The others wait: each write usually also costs an open and a
+close, and later writes contain more units. Recovery starts at the last thorough flush, which writes all queues."""
 MAX_WAITING: Final = 64 * 1024 * 1024
-"""Bytes that all queues together may keep in memory, before dispatch writes the oldest."""
+"""Maximum bytes of all queues in memory before dispatch writes the oldest."""
 QUEUE_COST: Final = 400
-"""Bytes of memory of a tail, beside its units."""
+"""Bytes of memory of a tail in addition to its units."""
 AT_ONCE: Final = 1024
-"""Queues written in one turn when they keep too much."""
+"""Number of queues written in one turn if they exceed the memory limit."""
 
 
 @final
 class ConsumeQueues:
-    """The table of queues. `calc_bitmap` gives the filter bitmap (bytes) of a record where the setting asks for it."""
+    """The table of queues. `calc_bitmap` returns the filter bitmap (bytes) of a record if the setting enables it."""
 
     def __init__(
         self,
@@ -58,30 +58,31 @@ class ConsumeQueues:
         self._table: dict[str, dict[int, ConsumeQueue]] = {}
         self._dirty: list[ConsumeQueue] = []
         self._round: list[ConsumeQueue] = []
-        """Those of `_dirty` that the flush under way has not come to."""
+        """Queues of `_dirty` that the current flush has not written yet."""
         self.deleted = DeletedTopics(files, root)
-        """Topics whose older records get no unit any more."""
+        """Topics whose older records get no units."""
         self.stuck: list[ConsumeQueue] = []
-        """Queues whose full tail could not be written. While there is one, nothing more may be put."""
+        """Queues whose full tail could not be written. While there is one, no units may be added."""
         self._waiting = UnitBacklog()
         self.light_count: i64 = 0
-        """Light queues (LMQ) there are."""
+        """Number of light queues (LMQ)."""
         self._restarted: set[str] = set()
         self.refused_records: i64 = 0
-        """Records whose topic or queue cannot name a file: they get no unit, and nothing else is affected."""
+        """Number of records whose topic or queue is not a valid file name. They get no unit; other records are not
+        affected."""
         self._refusals: list[str] = []
 
     # -- start and end --
 
     def load(self) -> None:
-        """Find the queues of the folder. Call `recover` next."""
+        """Find the queues in the folder. Call `recover` next."""
         for topic in self.files.list_dir(self.folder):
             for name in self.files.list_dir(self.folder + "/" + topic):
                 if name.isdigit() and str(int(name)) == name:
                     self.find_or_create(topic, int(name)).load()
 
     def recover(self, clean: bool = False) -> int:
-        """Find the end of every queue; the highest physical end over all of them, -1 when there is no unit."""
+        """Find the end of every queue. Return the highest physical end of all, or -1 if there is no unit."""
         highest: i64 = -1
         for queue in self.all_queues():
             queue.recover(clean)
@@ -90,7 +91,7 @@ class ConsumeQueues:
         return highest
 
     def max_physical_offset(self) -> int:
-        """The highest end of a record that has a unit; -1 when there is none."""
+        """Return the highest end of a record with a unit, or -1 if there is none."""
         highest: i64 = -1
         for queue in self.all_queues():
             if queue.max_physical_offset > highest:
@@ -98,30 +99,30 @@ class ConsumeQueues:
         return highest
 
     def truncate(self, physical_offset: int) -> None:
-        """Drop the units of all records at or beyond a physical offset; queues that end before stay untouched."""
+        """Drop the units of all records at or after a physical offset. Queues that end before are not changed."""
         for queue in self.all_queues():
-            # -1: the last files hold no unit, so nobody has looked where the queue really ends.
+            # -1: the last files contain no unit, so the real end of the queue is unknown.
             if queue.max_physical_offset > physical_offset or queue.max_physical_offset < 0:
                 queue.truncate(physical_offset)
 
     def destroy_all(self) -> None:
-        """Delete all queues: there is no log at all."""
+        """Delete all queues, because there is no log."""
         for topic in list(self._table):
             self.delete_topic(topic)
 
     def drop_deleted(self) -> None:
-        """Delete what a crash left of the queues of deleted topics: those that end below their mark."""
+        """Delete queues of deleted topics that a crash left: those that end below their tombstone."""
         for topic, offset in list(self.deleted.marks.items()):
             self._drop_older(topic, offset)
 
     def close(self) -> None:
-        """Write everything that waits; the store syncs and closes the handles, which it shares."""
+        """Write all tails. The store syncs and closes the shared handles."""
         self.flush(True)
 
     # -- work --
 
     def put(self, d: Dispatch) -> bool:
-        """Put a record into its queue; False when it belongs to none (half, rolled back) or is there already."""
+        """Add a record to its queue. Return False if it belongs to none (half, rolled back) or was added before."""
         if not in_queue(d):
             return False
         if d.multi is not None:
@@ -136,8 +137,8 @@ class ConsumeQueues:
                 return False
             queue = self.find_or_create(d.topic, d.queue_id)
         elif d.queue_offset < queue.max_offset and queue.begins_again(d.physical_offset):
-            # The topic was deleted and made again, on the master of this slave, or by a broker that leaves no mark of
-            # it. Java takes such records for duplicates, and has none of the new topic's messages.
+            # The topic was deleted and recreated, on the master of this slave, or by a broker that writes no tombstone.
+            # Java treats such records as duplicates, and loses all messages of the new topic.
             self._delete_queue(d.topic, d.queue_id)
             self._restarted.add(d.topic)
             queue = self.find_or_create(d.topic, d.queue_id)
@@ -161,7 +162,8 @@ class ConsumeQueues:
                 self.stuck.append(queue)
 
     def make_room(self) -> None:
-        """Write what must be written before more is put. Raises `FileFailed`: then put nothing, and try again later."""
+        """Flush queues until the limit of unwritten units allows more. Raises `FileFailed`; the caller must then add no
+        units and retry later."""
         while self.stuck:
             self.stuck[-1].write_tail()
             self.stuck.pop()
@@ -178,21 +180,21 @@ class ConsumeQueues:
             )
 
     def take_restarted(self) -> set[str]:
-        """Topics of which a queue began again since the last call."""
+        """Return the topics with a restarted queue since the last call."""
         taken = self._restarted
         self._restarted = set()
         return taken
 
     def take_refusals(self) -> list[str]:
-        """What was refused since the last call; beyond a hundred only the counter goes up."""
+        """Return the rejected records since the last call, at most a hundred; the counter includes all."""
         taken = self._refusals
         self._refusals = []
         return taken
 
     def _put_multi(self, d: Dispatch, multi: list[MultiQueue]) -> None:
-        """Put a record into its light queues; those that have it already are left as they are.
+        """Add a record to its light queues. Queues that already have it are not changed.
 
-        Crash between two of them, or before the record's own queue: recovery puts it into all of them again.
+        After a crash between two of them, or before the record's main queue, recovery adds it to all of them again.
         """
         for light in multi:
             if self.deleted.marks and self.deleted.covers(light.topic, int(d.physical_offset)):
@@ -204,18 +206,18 @@ class ConsumeQueues:
                 self._added(queue)
 
     def flush(self, thorough: bool = False, now: int = 0) -> None:
-        """Write every waiting unit to its file.
+        """Write all tails to their files.
 
-        Nothing is synced here: the written files are listed by `HandleCache.take_unsynced`, which the store hands
-        to its pool after a thorough flush, and only then moves the checkpoint.
+        Nothing is synced here: `HandleCache.take_unsynced` lists the written files, which the store passes to its pool
+        after a thorough flush. Only then does the checkpoint advance.
         """
         while not self.flush_some(len(self._dirty) + len(self._round)) or self._dirty:
             pass
 
     def flush_some(self, most: int, whole: bool = True) -> bool:
-        """Write the waiting units of up to `most` queues; True when the round is through.
+        """Write the tails of up to `most` queues. Return whether the round has ended.
 
-        What comes in meanwhile is the next round's, so that ten thousand queues make no long pause.
+        Units added in the meantime belong to the next round, so that ten thousand queues cause no long pause.
         """
         if not self._round:
             self.begin_round(whole)
@@ -228,8 +230,8 @@ class ConsumeQueues:
         return not waiting
 
     def begin_round(self, whole: bool) -> None:
-        """A `whole` round has all queues that wait by now, also those of a round that is not through; another one has
-        the oldest few."""
+        """Start a round. A `whole` round contains all dirty queues, including those of an unfinished round; another
+        round contains the oldest few."""
         if whole or len(self._dirty) + len(self._round) <= FEW:
             self._round = self._dirty + self._round if self._round else self._dirty
             self._dirty = []
@@ -238,12 +240,12 @@ class ConsumeQueues:
             self._dirty = self._dirty[OLDEST:]
 
     def begin_at(self, min_physical_offset: int) -> None:
-        """The log begins here now: move each queue's `min_offset`."""
+        """Update each queue's `min_offset` to the new start of the log."""
         for queue in self.all_queues():
             queue.correct_min_offset(min_physical_offset)
 
     def delete_before(self, min_physical_offset: int) -> list[str]:
-        """The log begins here now: delete files of older records, and move each queue's `min_offset`."""
+        """Delete files of records below the new start of the log, and update each queue's `min_offset`."""
         removed: list[str] = []
         for queue in self.all_queues():
             removed += queue.delete_before(min_physical_offset)
@@ -252,12 +254,12 @@ class ConsumeQueues:
     # -- the table --
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, or None when nothing was ever put into it."""
+        """Return the queue, or None if it never had a unit."""
         by_id = self._table.get(topic)
         return by_id.get(queue_id) if by_id is not None else None
 
     def find_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue; a new one has no file until its first unit is flushed."""
+        """Return the queue, or create it. A new one has no file until its first unit is flushed."""
         by_id = self._table.get(topic)
         if by_id is None:
             by_id = self._table[topic] = {}
@@ -267,7 +269,8 @@ class ConsumeQueues:
                 self.light_count += 1
             ext: ConsumeQueueExt | None = None
             place = f"/{topic}/{queue_id}"
-            if self._ext and not is_lmq(topic):  # a light queue has plain tags codes: RocketMQ writes no extension
+            # RocketMQ writes no extension for a light queue, so its units contain tags codes
+            if self._ext and not is_lmq(topic):
                 ext = ConsumeQueueExt(self.files, self.ext_folder + place, self._ext_segment_size, self.handles)
             queue = by_id[queue_id] = ConsumeQueue(
                 self.files, self.folder + place, topic, queue_id, self._segment_size, self.handles, ext, self._waiting
@@ -275,20 +278,20 @@ class ConsumeQueues:
         return queue
 
     def topics(self) -> list[str]:
-        """Topics that have a queue."""
+        """Return the topics that have a queue."""
         return list(self._table)
 
     def queue_ids(self, topic: str) -> list[int]:
-        """Queue ids of a topic that have a queue, ascending."""
+        """Return the queue ids of a topic, ascending."""
         by_id = self._table.get(topic)
         return sorted(by_id) if by_id is not None else []
 
     def all_queues(self) -> list[ConsumeQueue]:
-        """Every queue."""
+        """Return all queues."""
         return [queue for by_id in self._table.values() for queue in by_id.values()]
 
     def delete_topic(self, topic: str) -> None:
-        """Delete the queues of a topic and their files; its records stay in the log until retention takes them."""
+        """Delete the queues of a topic and their files. Its records remain in the log until retention deletes them."""
         if topic not in self._table:
             return
         for queue_id in list(self._table[topic]):
@@ -299,24 +302,24 @@ class ConsumeQueues:
             self.files.remove(self.ext_folder + "/" + topic)
 
     def delete_older(self, topic: str, physical_offset: int) -> bool:
-        """Delete what of a topic was stored before its deletion at this offset of the master's log, as
-        `MessageStore.delete_topic` does on the master; queues that began again since are kept. False when that is done
-        already. The log must reach this offset. Raises `FileFailed`, with nothing deleted."""
+        """Delete messages of a topic stored before its deletion at this offset of the master's log, like
+        `MessageStore.delete_topic` on the master. Queues restarted since are kept. Return False if that was done
+        before. The log must reach this offset. Raises `FileFailed` without changes."""
         if physical_offset <= self.deleted.marks.get(topic, 0):
             return False
-        self.deleted.add(topic, physical_offset)  # crash here: a start drops the queues
+        self.deleted.add(topic, physical_offset)  # after a crash here, a start drops the queues
         self._drop_older(topic, physical_offset)
         return True
 
     def _drop_older(self, topic: str, physical_offset: int) -> None:
-        """Delete the queues that end before their topic's mark. A queue has messages of one life of its topic only: it
-        begins again with the first of another."""
+        """Delete the queues that end before their topic's tombstone. A queue contains messages of one incarnation of
+        its topic only, and restarts with the first message of another."""
         ends = {queue_id: queue.max_physical_offset for queue_id, queue in self._table.get(topic, {}).items()}
         if all(end <= physical_offset for end in ends.values()):
             self.delete_topic(topic)
             return
         for queue_id, end in ends.items():
-            if 0 <= end <= physical_offset:  # -1: nobody has looked where the queue really ends
+            if 0 <= end <= physical_offset:  # -1: the real end of the queue is unknown
                 self._delete_queue(topic, queue_id)
 
     def _delete_queue(self, topic: str, queue_id: int) -> None:

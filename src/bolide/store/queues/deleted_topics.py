@@ -1,7 +1,7 @@
-"""Deleted topics: marks that outlive a crash, so that recovery does not dispatch their old records again.
+"""Deleted topics: durable tombstones, so that recovery does not dispatch their old records again.
 
-A mark is on disk before anything else of a deletion happens, and before a message of a new topic of the same name gets
-a queue offset. Marks are removed when the log no longer reaches below them.
+A tombstone is on disk before any other step of a deletion, and before a message of a new topic with the same name gets
+a queue offset. Tombstones are removed when the log no longer reaches below them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from bolide.store.disk.files import FileFailed, Files
 from bolide.store.errors import StoreDamaged
 
 SPARE_LINES: Final = 64
-"""Lines that are out of date beyond as many as there are marks: with more the file is written again as a whole."""
+"""Number of outdated lines, in addition to the number of tombstones, above which the file is rewritten."""
 
 
 @final
 class DeletedTopics:
-    """The marks of one store: records of `topic` below `marks[topic]` are deleted."""
+    """Tombstones of one store: records of `topic` below `marks[topic]` are deleted."""
 
     def __init__(self, files: Files, root: str) -> None:
         self.marks: dict[str, int] = {}
@@ -34,7 +34,7 @@ class DeletedTopics:
         self._changed = False
 
     def load(self) -> None:
-        """Read the file. Raises `StoreDamaged`."""
+        """Load the file. Raises `StoreDamaged`."""
         data = self._files.read_file(self._path)
         if data is None:
             return
@@ -46,13 +46,14 @@ class DeletedTopics:
         self._lines = data.count(b"\n")
 
     def covers(self, topic: str, physical_offset: int) -> bool:
-        """True when the topic was deleted after this record was stored."""
+        """Return whether the topic was deleted after this record was stored."""
         return physical_offset < self.marks.get(topic, 0)
 
     def start(self, log_start: int, log_end: int) -> None:
-        """Forget marks below the log, and lower those beyond its end, where new records go. Raises `FileFailed`.
+        """Drop tombstones below the log, and lower those past its end, where new records are stored. Raises
+        `FileFailed`.
 
-        A power cut with asynchronous flush can lose the end of the log, and leave a mark that was made after it.
+        A power failure with asynchronous flush can lose the end of the log, but keep a tombstone written after it.
         """
         kept = {topic: min(offset, log_end) for topic, offset in self.marks.items() if min(offset, log_end) > log_start}
         if kept != self.marks:
@@ -61,14 +62,14 @@ class DeletedTopics:
             self.save()
 
     def lower(self, log_end: int) -> None:
-        """What was appended from here on was taken back: new records at these offsets are not deleted."""
+        """Lower marks above `log_end` to it: those records were rolled back, and new records will get their offsets."""
         for topic, offset in self.marks.items():
             if offset > log_end:
                 self.marks[topic] = log_end
                 self._changed = True
 
     def save(self) -> None:
-        """Write the marks that were lowered; nothing may be appended before. Raises `FileFailed`."""
+        """Write lowered tombstones. Append no record before that. Raises `FileFailed`."""
         if not self._changed:
             return
         self._write(self.marks)
@@ -81,17 +82,18 @@ class DeletedTopics:
         self._changed = False
 
     def forget_below(self, log_start: int) -> None:
-        """The log files below this offset are gone, durably: so are the records that marks up to there cover.
+        """Drop tombstones up to the new start of the log: their records are durably deleted.
 
-        The file keeps the lines until the next mark is made; they cover nothing.
+        The file keeps the lines until the next tombstone is written; they have no effect.
         """
         if any(offset <= log_start for offset in self.marks.values()):
             self.marks = {topic: offset for topic, offset in self.marks.items() if offset > log_start}
 
     def add(self, topic: str, physical_offset: int) -> None:
-        """Mark a topic, durably. Raises `FileFailed`: then the topic lives on, and so do its messages.
+        """Add a tombstone durably. Raises `FileFailed`; then the topic and its messages are not deleted.
 
-        Crash of process or power before the sync: the line is there, or torn, or not; the deletion was not answered.
+        After a crash or power failure before the sync, the line is complete, torn or missing; the deletion was not
+        acknowledged.
         """
         self.save()
         line = mark_line(topic, physical_offset)
@@ -102,7 +104,7 @@ class DeletedTopics:
             else:
                 self._append(line)
         except FileFailed:
-            self._changed = True  # the line may be there all the same: it must be gone before the next message
+            self._changed = True  # the line may exist anyway, and must be removed before the next message
             raise
         self.marks.pop(topic, 0)
         self.marks[topic] = physical_offset

@@ -1,7 +1,7 @@
-"""The queue offsets that the next messages get: RocketMQ's QueueOffsetOperator.
+"""The next queue offsets (RocketMQ's QueueOffsetOperator).
 
-A number is given when a message is appended and taken back when it could not be written after all. What nobody has
-asked for since the start is the end of its queue, for recovery has dispatched everything.
+An offset is assigned when a message is appended, and released if it could not be written. The offset of a queue that
+was not used since the start is the end of the queue, because recovery has dispatched everything.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bolide.store.queues.consume_queues import ConsumeQueues
 
 @final
 class QueueNumbers:
-    """The next queue offset of every queue that was asked for."""
+    """The next offset of every queue used since the start."""
 
     def __init__(self, queues: ConsumeQueues) -> None:
         self._queues = queues
         self._next: dict[str, dict[int, int]] = {}
 
     def peek(self, topic: str, queue_id: int) -> i64:
-        """The offset the next message will get."""
+        """Return the offset of the next message."""
         by_id = self._next.get(topic)
         known = by_id.get(queue_id, -1) if by_id is not None else -1
         if known >= 0:
@@ -34,7 +34,7 @@ class QueueNumbers:
         return queue.max_offset if queue is not None else 0
 
     def take(self, topic: str, queue_id: int) -> i64:
-        """The offset of a message that is appended now."""
+        """Assign the offset of a message that is appended now."""
         by_id = self._next.get(topic)
         if by_id is None:
             by_id = self._next[topic] = {}
@@ -44,45 +44,46 @@ class QueueNumbers:
         return queue_offset
 
     def give_back(self, topic: str, queue_id: int, queue_offset: i64) -> None:
-        """The message with this offset was not written: the last one first."""
+        """Release the queue offset of a message that was not written. Call in reverse order of `take`."""
         by_id = self._next.get(topic)
-        if by_id is not None:  # the topic may have been deleted meanwhile
+        if by_id is not None:  # the topic may have been deleted in the meantime
             by_id[queue_id] = int(queue_offset)
 
     def take_back(self, dispatches: list[Dispatch], written: i64) -> None:
-        """Free the queue offsets of the records that start at or beyond `written`: they were not written."""
+        """Release the queue offsets of records at or after `written`, which were not written."""
         deleted = self._queues.deleted
         for d in reversed(dispatches):
             if d.physical_offset < written or not in_queue(d):
                 continue
             at = int(d.physical_offset)
-            if d.multi is not None:  # each by itself: any of these topics may have been deleted in this turn
+            if d.multi is not None:  # each separately, because any of these topics may have been deleted in this turn
                 self.free([light for light in d.multi if not deleted.covers(light.topic, at)])
             if not deleted.covers(d.topic, at):
                 self.give_back(d.topic, int(d.queue_id), d.queue_offset)
 
     def known(self, topic: str) -> dict[int, int]:
-        """The offset that the next message gets in each queue of a topic that one was appended to since the start."""
+        """Return the next offset of each queue of a topic that was appended to since the start."""
         return self._next.get(topic, {})
 
     def knows(self, topic: str) -> bool:
-        """True when a message of this topic was appended since the start."""
+        """Return whether a message of this topic was appended since the start."""
         return topic in self._next
 
     def forget(self, topic: str) -> None:
-        """The topic's queues are gone."""
+        """Drop the offsets of a deleted topic."""
         self._next.pop(topic, None)
 
     def forget_all(self) -> None:
-        """The log was cut: each queue's next number is its end."""
+        """Reset all offsets to the ends of their queues after a truncation of the log."""
         self._next = {}
 
     # -- light queues --
 
     def number(self, message: BrokerMessage, given: list[MultiQueue]) -> list[MultiQueue] | None:
-        """The offsets of a message in its light queues, None when it has none; they become part of its properties.
+        """Assign the offsets of a message in its light queues and store them in its properties. Return None if it has
+        none.
 
-        They are added to `given`, too, so that they can be taken back.
+        They are also added to `given`, so that they can be released.
         """
         names = message.light_queues
         if names is None:
@@ -96,6 +97,6 @@ class QueueNumbers:
         return queues
 
     def free(self, queues: list[MultiQueue]) -> None:
-        """Take numbers in light queues back."""
+        """Release offsets in light queues."""
         for queue in reversed(queues):
             self.give_back(queue.topic, LMQ_QUEUE_ID, queue.queue_offset)

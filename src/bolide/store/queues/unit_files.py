@@ -1,4 +1,4 @@
-"""The units in the files of one queue: finds the last valid one, after a crash or when the log is cut."""
+"""Searches the units in the files of one queue: the last valid one after a crash, or the new end after a truncation."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _WIPE_CHUNK: Final = 64 * _PAGE
 
 @final
 class UnitFiles:
-    """Queue offsets count units, physical offsets are bytes of the log. All calls raise `FileFailed`."""
+    """Queue offsets count units; physical offsets are bytes of the log. All calls raise `FileFailed`."""
 
     def __init__(self, segments: SegmentList) -> None:
         self.physical_end: i64 = -1
-        """End of the record of the last valid unit that `find_end` read; -1 when there is none."""
+        """End of the record of the last valid unit that `find_end` read, or -1."""
         self.ext_address: i64 = NO_ADDRESS
-        """The highest ext address that `find_end` read; `NO_ADDRESS` when there is none."""
+        """Highest ext address that `find_end` read, or `NO_ADDRESS`."""
         self._segments = segments
         self._units_per_file: i64 = segments.segment_size // UNIT_SIZE
 
     def find_end(self) -> i64:
-        """Return the queue offset of the first invalid unit, looking from the third file from the end on."""
+        """Return the queue offset of the first invalid unit, searching from the third file from the end."""
         end: i64 = 0
         for start in self._segments.segment_starts()[-_RECOVER_FILES:]:
             end = self._scan(start // UNIT_SIZE)
@@ -40,10 +40,10 @@ class UnitFiles:
         return end
 
     def _scan(self, first: i64) -> i64:
-        """End of the valid units of the file that begins with this unit.
+        """Return the end of the valid units in the file that starts with this unit.
 
-        Ext addresses ascend. A kill can leave the first bytes of the last unit, whose address is then too low by what
-        is missing: were it taken for the end of the extension, that of every unit before would be wiped.
+        Ext addresses ascend. A killed process can leave only the first bytes of the last unit, whose address is then
+        too low. If it were treated as the end of the extension, the extensions of all units before would be wiped.
         """
         at = first
         stop = first + self._units_per_file
@@ -71,9 +71,9 @@ class UnitFiles:
         return at
 
     def end_below(self, end: i64, physical_offset: i64) -> i64:
-        """Return the end of the units up to the last one of a record below an offset of the log, at most `end`.
+        """Return the end of the units up to the last record below an offset of the log, at most `end`.
 
-        A power cut may have left holes after that one.
+        A power failure may have left holes after it.
         """
         first = self._segments.min_offset // UNIT_SIZE
         while end > first:

@@ -1,7 +1,7 @@
-"""What a pull makes of filter bitmaps: leaves out records that surely fail a group's expression, reading none of them.
+"""Filter bitmaps for pulls: skips records that certainly fail a group's expression, without reading them.
 
 RocketMQ's ExpressionMessageFilter.isMatchedByConsumeQueue: the bits of the group are set in the bitmap of every record
-that passed its expression when it was dispatched, so a bit that is not set means that it did not.
+that passed its expression at dispatch, so an unset bit means that it did not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bolide.layout.bloom import has_bits
 
 
 class UnitFilter:
-    """The bits of one group at one topic, meaningful for records stored after `born_time` (ms since the epoch)."""
+    """The bits of one group for one topic, valid for records stored after `born_time` (ms since the epoch)."""
 
     def __init__(self, positions: list[int], bits: int, born_time: int) -> None:
         self.positions = positions
@@ -18,7 +18,7 @@ class UnitFilter:
         self._born_time = born_time
 
     def passes(self, store_timestamp: int, bitmap: bytes) -> bool:
-        """False when the record surely does not match; True says nothing."""
+        """Return False if the record certainly does not match, True if it may match."""
         if store_timestamp <= self._born_time or len(bitmap) * 8 != self._bits:
             return True
         return has_bits(bitmap, self.positions)

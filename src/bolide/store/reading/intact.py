@@ -31,7 +31,8 @@ REPAIR: Final = "run `bolide store verify` on this store, and copy the store fro
 
 
 def count_intact(buffers: list[bytes | memoryview]) -> i64:
-    """Return the number of records before the first that does not match its CRC. Each buffer has whole records."""
+    """Return the number of records before the first that does not match its CRC. Each buffer contains complete
+    records."""
     count: i64 = 0
     for each in buffers:
         data = each if isinstance(each, bytes) else bytes(each)
@@ -94,7 +95,7 @@ class CheckedSpans:
     def __init__(self, log: CommitLog) -> None:
         self._log = log
         self._checked: i64 = -1
-        """The next record to check starts here; -1 if that is not known."""
+        """Start of the next record to check, or -1 if unknown."""
 
     def intact(self, offset: i64, data: bytes) -> bytes | Extent:
         """Return the front of the log's bytes from `offset` whose records are intact, or an `Extent` to load first.
@@ -139,9 +140,10 @@ class CheckedSpans:
         return data
 
     def _first(self, offset: i64, data: bytes) -> i64:
-        """Return the byte of `data` at which the first record starts that was not checked yet, or -1 if there is none.
+        """Return the byte of `data` where the first unchecked record starts, or -1 if there is none.
 
-        A slave may ask for bytes from the middle of a record on. That record is not checked: the slave has its front.
+        A slave may request bytes from the middle of a record. That record is not checked, because the slave has its
+        start.
         """
         if self._checked >= offset:
             return self._checked - offset
@@ -159,7 +161,7 @@ class CheckedSpans:
 
 
 def _is_intact(data: bytes, at: i64, offset: i64) -> bool:
-    """Return whether the record of the log at `offset`, which starts at byte `at`, is whole and matches its CRC."""
+    """Return whether the record of the log at `offset`, which starts at byte `at`, is complete and matches its CRC."""
     limit: i64 = len(data)
     if limit - at < OFFSET_PHYSICAL + 8 or not is_good(data, at, limit, True):
         return False

@@ -1,7 +1,7 @@
-"""The reads of a store: pulls, single records, queue offsets, times, keys. Nothing here changes anything.
+"""Reads of a store: pulls, single records, queue offsets, times, keys. Changes nothing.
 
 `MessageStore` extends `Lookups`, which needs only the log, the queues and the index. As a base class it adds no call to
-a pull. The import contract keeps this package below `message_store`, so reads cannot call what writes.
+a pull. The import contract keeps this package below `message_store`, so reads cannot call writes.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Lookups:
     # -- queues --
 
     def max_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """Offset after the newest readable message; 0 for an unknown queue."""
+        """Return the offset after the newest readable message, or 0 for an unknown queue."""
         queue = self.queues.get(topic, queue_id)
         return queue.max_offset if queue is not None else 0
 
     def has_messages(self, topic: str) -> bool:
-        """True when a queue of the topic has a message that is still in the log."""
+        """Return whether a queue of the topic has a message that is still in the log."""
         return self.has_messages_after(topic, -1)
 
     def has_messages_after(self, topic: str, physical_offset: int) -> bool:
-        """True when a queue of the topic has a message that ends after this offset of the log, or may have."""
+        """Return whether a queue of the topic has, or may have, a message that ends after this offset of the log."""
         return any(
             not 0 <= queue.max_physical_offset <= physical_offset
             for queue_id in self.queues.queue_ids(topic)
@@ -60,16 +60,16 @@ class Lookups:
         )
 
     def min_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
+        """Return the offset of the oldest message that is still in the log, or 0 for an unknown queue."""
         queue = self.queues.get(topic, queue_id)
         return queue.min_offset if queue is not None else 0
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic that hold or held messages."""
+        """Return the queues of a topic that contain or contained messages."""
         return self.queues.queue_ids(topic)
 
     def topics_in_queues(self) -> list[str]:
-        """The topics that have a queue."""
+        """Return the topics that have a queue."""
         return self.queues.topics()
 
     def read(
@@ -82,7 +82,8 @@ class Lookups:
         max_bytes: i64,
         wanted: Wanted = EVERY_RECORD,
     ) -> ReadResult:
-        """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
+        """Return complete records of a queue, starting at a queue offset (see `QueueReader.read`). Never waits for the
+        disk."""
         queue = self.queues.get(topic, queue_id)
         reader = self._bulk_reader if wanted.bulk else self.reader
         return reader.read(
@@ -97,7 +98,8 @@ class Lookups:
         )
 
     def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
-        """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""
+        """Return (physical offset, size, tags code or ext address) of units, starting at an offset. May block on the
+        disk."""
         queue = self.queues.get(topic, queue_id)
         found: list[tuple[int, int, int]] = []
         if queue is None:
@@ -113,7 +115,8 @@ class Lookups:
         return found
 
     def tags_code(self, topic: str, queue_id: int, code: i64) -> i64:
-        """What a unit's field stands for: itself, or what its extension unit holds; -1 when that is not there."""
+        """Return the tags code of a unit's field, which may be the address of an extension unit; -1 if that is
+        missing."""
         if not is_ext_address(code):
             return code
         queue = self.queues.get(topic, queue_id)
@@ -124,7 +127,7 @@ class Lookups:
         return -1 if unit is None else unit.tags_code
 
     def in_memory(self, topic: str, queue_id: int, offset: i64) -> bool:
-        """True when the message at a queue offset is near enough to the end of the log to be in memory still."""
+        """Return whether the message at a queue offset is close enough to the end of the log to still be in memory."""
         queue = self.queues.get(topic, queue_id)
         unit = queue.unit(offset) if queue is not None else None
         if unit is None or unit[0] < self.log.segments.min_offset:
@@ -134,11 +137,11 @@ class Lookups:
     # -- the log --
 
     def min_physical_offset(self) -> i64:
-        """Where the log begins."""
+        """Return the start of the log."""
         return self.log.segments.min_offset
 
     def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes | None:
-        """Return the bytes of the record at an offset, or None. May wait for the disk. Raises `RecordDamaged`."""
+        """Return the bytes of the record at an offset, or None. May block on the disk. Raises `RecordDamaged`."""
         record = self.intact_record(physical_offset, size)
         return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
 
@@ -157,7 +160,7 @@ class Lookups:
         check_if_read(record, self.log)
 
     def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
-        """Return the record at an offset, or None. Its body is not checked. May wait for the disk."""
+        """Return the record at an offset, or None. Its body is not checked. May block on the disk."""
         data = self.log.record_bytes(physical_offset, size)
         if not data:
             return None
@@ -168,15 +171,14 @@ class Lookups:
         return record if record.physical_offset == physical_offset else None
 
     def cold_extent(self, physical_offset: i64, size: i64) -> Extent | None:
-        """Where the record at an offset is in its file, when its bytes are not in memory; None when they are, or are
-        nowhere."""
+        """Return the extent of the record at an offset if it is not in memory, or None if it is, or does not exist."""
         if self.log.segments.read_warm(physical_offset, size) is None:
             return self.log.segments.extent(physical_offset, size)
         return None
 
     def cold_record(self, physical_offset: i64, size: i64 = 0) -> Extent | None:
-        """The extent that `record_at` would wait for; None when it is in memory. Ask again once it is loaded: without a
-        size, only the beginning of a record tells how long the rest is."""
+        """Return the extent that `record_at` would wait for, or None if it is in memory. Call again once it is loaded:
+        without a size, only the start of a record contains its length."""
         log = self.log
         if physical_offset < log.segments.min_offset or physical_offset + BLANK_SIZE > log.written_offset:
             return None
@@ -193,24 +195,25 @@ class Lookups:
     # -- times and keys --
 
     def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Store time of the message at a queue offset; -1 when there is none. May wait for the disk."""
+        """Return the store time of the message at a queue offset, or -1 if there is none. May block on the disk."""
         return search.store_time_at(self.log, self.queues.get(topic, queue_id), queue_offset)
 
     def earliest_store_time(self, topic: str = "", queue_id: int = -1) -> int:
-        """Store time of the oldest message of a queue, of the whole log without a topic; -1 when there is none."""
+        """Return the store time of the oldest message of a queue, or without a topic of the log; -1 if there is
+        none."""
         if not topic:
             return search.record_store_time(self.log, int(self.log.segments.min_offset), 1)
         return search.earliest_store_time(self.log, self.queues.get(topic, queue_id))
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
-        """The queue offset that belongs to a time; `boundary` is "lower" or "upper", see `search.offset_by_time`."""
+        """Return the queue offset of a time. `boundary` is "lower" or "upper" (see `search.offset_by_time`)."""
         queue = self.queues.get(topic, queue_id)
         return search.offset_by_time(self.log, queue, timestamp, boundary.lower() == "upper")
 
     def query_messages(
         self, topic: str, key: str, max_count: int, begin: int, end: int, index_type: str = ""
     ) -> QueryResult:
-        """Records that may have this key, stored within [begin, end]. May wait for the disk."""
+        """Return records that may have this key, stored within [begin, end]. May block on the disk."""
         if not self._index_readable:
             return QueryResult(0, 0)
         after = self.queues.deleted.marks.get(topic, 0)

@@ -1,6 +1,6 @@
-"""A query by key: from the index to whole records: RocketMQ's DefaultMessageStore.queryMessage.
+"""A query by key: from the index to complete records (RocketMQ's DefaultMessageStore.queryMessage).
 
-Hashes collide, so records of other keys may be among those found: the client checks topic and key again, as in Java.
+Hashes collide, so the result may contain records of other keys: the client checks topic and key again, as in Java.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PASSES: Final = 3
 
 
 class QueryResult:
-    """What a query found. Times are ms; `records` are whole records in the order of `offsets`, ascending."""
+    """Result of a query. Times are ms; `records` are complete records in the order of `offsets`, ascending."""
 
     def __init__(self, last_update_timestamp: int, last_update_physical_offset: int) -> None:
         self.offsets: list[int] = []
@@ -35,14 +35,14 @@ class KeyQuery:
     def messages(
         self, topic: str, key: str, max_count: int, *, begin: int, end: int, index_type: str = "", after: int = 0
     ) -> QueryResult:
-        """Records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; the newest
-        are preferred.
+        """Return records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; the
+        newest are preferred.
 
-        Records below the offset `after` are left out: they belong to a deleted topic of this name. When all that was
-        found has left the log, it looks twice more, at what is older than the oldest of that. May wait for the disk.
+        Records below the offset `after` are omitted: they belong to a deleted topic of this name. If all results have
+        left the log, it searches twice more among older entries. May block on the disk.
         """
         index = self._index
-        result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told
+        result = QueryResult(0, 0)  # as in Java: an empty result contains no times
         for _ in range(_PASSES):
             offsets = index.query(topic, key, max_count, begin, end, index_type, self._store_time)
             if not offsets:

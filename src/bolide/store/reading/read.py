@@ -1,7 +1,7 @@
-"""A pull at store level: from a queue offset to whole records, with RocketMQ's statuses and limits.
+"""A pull at store level: from a queue offset to complete records, with RocketMQ's statuses and limits.
 
-The rules are DefaultMessageStore.getMessage's. Units are scanned first; records that lie side by side in the log
-become one read. Nothing here waits for the disk: what is not in memory comes back as `cold`.
+The rules are DefaultMessageStore.getMessage's. Units are scanned first; contiguous records are read together. No call
+waits for the disk: missing data is returned as `cold`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_SKIP: Final = -1
 _FIRST_WINDOW: Final = 16 * 1024
 _WINDOW: Final = 128 * 1024
 _LOOK: Final = 8
-"""Records checked by a predicate between two looks at the clock."""
+"""Number of records checked by a predicate between two reads of the clock."""
 
 
 @final
@@ -79,7 +79,7 @@ class QueueReader:
         units: UnitFilter | None = None,
         enough: Callable[[], bool] | None = None,
     ) -> ReadResult:
-        """Return the intact records of `queue` from a queue offset on, as `_read` finds them.
+        """Return the intact records of `queue` from a queue offset, as found by `_read`.
 
         Records that may come from the disk are compared with their CRCs, once while they stay in memory. The result
         ends before the first that fails. Raises `RecordDamaged` if there is no record before that one.
@@ -118,12 +118,12 @@ class QueueReader:
         units: UnitFilter | None,
         enough: Callable[[], bool] | None,
     ) -> ReadResult:
-        """Records of `queue` from a queue offset on.
+        """Return records of `queue`, starting at a queue offset.
 
-        `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
-        `predicate` then decides on the record's raw properties; once `enough` says so, asked after the first and every
-        eighth, the read ends with what it has, at least one record further. A queue nobody ever put into reads like an
-        empty one, as Java creates it on the spot.
+        `tag_codes`: tag hashes of which a unit must have one (None: every unit). `units` checks filter bitmaps;
+        `predicate` then checks the record's raw properties. Once `enough` returns True, called after the first and
+        every eighth record, the read ends with its current result, at least one record further. A queue without any
+        unit reads like an empty one, as Java creates it immediately.
         """
         if queue is None:
             return ReadResult(NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -161,7 +161,7 @@ class QueueReader:
     def _scan(self, scan: _UnitScan, offset: i64, max_count: i64, max_bytes: i64) -> None:
         queue = scan.queue
         result = scan.result
-        # Java never scans past the file in which it begins, nor past this many bytes of units.
+        # Java never scans past the file in which it starts, nor past this many bytes of units.
         limit = (max(self._filter_bytes, max_count * UNIT_SIZE) + UNIT_SIZE - 1) // UNIT_SIZE
         end: i64 = min(queue.max_offset, queue.next_file(offset), offset + limit)
         plain = scan.predicate is None and queue.ext is None
@@ -213,13 +213,13 @@ class QueueReader:
         scan.note()
 
     def _scan_plain(self, scan: _UnitScan, data: bytes, at: i64, max_count: i64, max_bytes: i64) -> bool:
-        """What `_scan` does to units of which nothing but their tags is looked at, in one go; False at its end.
+        """Like `_scan` for units of which only the tags are checked, in one loop. Return False at its end.
 
-        Nearly every unit of a broker passes here: what `_is_full` and `take` say, on local variables.
+        Nearly every unit of a broker is processed here: the logic of `_is_full` and `take`, on local variables.
         """
         result = scan.result
         wanted = scan.tag_codes
-        only: i64 = -1  # of no tag: `code` below has 32 bits
+        only: i64 = -1  # matches no tag: `code` below has 32 bits
         if wanted is not None and len(wanted) == 1:
             for tag in wanted:
                 if -0x80000000 <= tag <= 0x7FFFFFFF:
@@ -266,7 +266,7 @@ class QueueReader:
         return not full
 
     def _is_full(self, total: i64, count: i64, size: i64, distance: i64, max_count: i64, max_bytes: i64) -> bool:
-        """Java's isTheBatchFull: the first record always fits."""
+        """Return whether the batch is full, like Java's isTheBatchFull: the first record always fits."""
         if total == 0 or count == 0:
             return False
         if count + 1 > max_count or total + size > max_bytes:
@@ -278,7 +278,7 @@ class QueueReader:
 
 @final
 class _UnitScan:
-    """The units one read goes through, and the runs of records it took."""
+    """The units that one read scans, and the runs of selected records."""
 
     def __init__(
         self,
@@ -301,19 +301,19 @@ class _UnitScan:
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
         self.skip_below: i64 = _NO_SKIP
-        """Up to here the log has no records: the file was missing a moment ago."""
+        """The log has no records up to this offset: their file was found missing in this read."""
         self.file_start: i64 = 0
         self.file_end: i64 = 0
-        """Between these lies what is surely in the log: a file, or what of the newest one is written."""
+        """Range that is certainly in the log: a file, or the written part of the newest one."""
         self._window: bytes = b""
         self._window_at: i64 = 0
         self._checked: i64 = 0
 
     def take(self, physical_offset: i64, size: i64, tags_code: i64) -> None:
-        """Look at one unit: leave it, or add its record."""
+        """Check one unit: skip it, or add its record."""
         result = self.result
         if physical_offset < self.skip_below:
-            return  # its file was missing a moment ago
+            return  # its file was found missing in this read
         if self.tag_codes is not None and not self._tag_matches(tags_code, self.tag_codes):
             return
         if self.units is not None and not self._bitmap_passes(tags_code, self.units):
@@ -333,7 +333,7 @@ class _UnitScan:
         self.skip_below = _NO_SKIP
 
     def note(self) -> None:
-        """Take over what the kernel has found."""
+        """Copy the results of the kernel."""
         if self.kernel is None:
             return
         result = self.result
@@ -346,7 +346,7 @@ class _UnitScan:
             result.status = FOUND
 
     def is_there(self, physical_offset: i64, size: i64, taken: i64) -> bool:
-        """Whether the log holds this record, as far as offsets tell; if not, all that is in its file is left out."""
+        """Return whether the record is within the log, judged by offsets. If not, skip the rest of its file."""
         segment = self.log.segment_size
         start = physical_offset - physical_offset % segment
         if physical_offset < self.log_start or physical_offset + size > min(self.log_end, start + segment):
@@ -367,7 +367,7 @@ class _UnitScan:
                 return False
             unit = _ext_unit(ext, tags_code)
             if unit is None:
-                return True  # as Java: what cannot be told apart is delivered, the client filters again
+                return True  # as in Java: if it cannot be checked, it is delivered, and the client filters again
             code = unit.tags_code
         return _is_one_of(code & 0xFFFFFFFF, wanted)
 
@@ -383,7 +383,7 @@ class _UnitScan:
 
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
         if not self._bring(physical_offset, size):
-            # Go on through the units, to name everything this read will want at once.
+            # Continue through the units, to report all data that this read needs.
             self.log.evicted(physical_offset)
             self.runs.add_cold(self.log.segments.extent(physical_offset, size))
             return False
@@ -402,8 +402,10 @@ class _UnitScan:
         return passes
 
     def _bring(self, physical_offset: i64, size: i64) -> bool:
-        """Have one record in the window; False when it is cold. Where records lie close together, ever more of the log
-        is read at once."""
+        """Read one record into the window; return False if it is cold.
+
+        If records are close to each other, each read covers more of the log.
+        """
         at = physical_offset - self._window_at
         end: i64 = len(self._window)
         if at >= 0 and at + size <= end:
@@ -428,7 +430,7 @@ class _UnitScan:
 
 
 def _is_one_of(code: i64, wanted: set[int]) -> bool:
-    """Whether the lower half of a unit's tags code is one of these hashes, which have a sign."""
+    """Whether the lower half of a unit's tags code is one of these signed hashes."""
     return int(code if code < 0x80000000 else code - 0x100000000) in wanted
 
 

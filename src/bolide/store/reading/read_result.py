@@ -1,4 +1,4 @@
-"""What a pull asks of a queue, and what it finds: RocketMQ's GetMessageResult and GetMessageStatus."""
+"""What a pull requests from a queue, and its result: RocketMQ's GetMessageResult and GetMessageStatus."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ STATUS_NAMES: Final = (
     "NO_MESSAGE_IN_QUEUE",
     "OFFSET_RESET",
 )
-"""Java's names by number, for the remark of an answer."""
+"""Java's names by number, for the remark of a response."""
 
 
 def status_name(status: int) -> str:
-    """Java's name of a status."""
+    """Return Java's name of a status."""
     return STATUS_NAMES[status]
 
 
 @final
 class Wanted:
-    """Which records of a queue are read; None takes every one.
+    """Selects the records of a queue to read; None selects all.
 
     tag_codes: tags codes of the unit; predicate: of the record's raw properties; units: what a filter bitmap surely
     leaves out; enough: ends the search early, so that the next read continues it; bulk: by the limits of bulk pulls.
@@ -69,17 +69,17 @@ EVERY_RECORD: Final = Wanted()
 
 @final
 class ReadResult:
-    """What a pull found. With `cold` not empty nothing else counts: load the extents, then read again."""
+    """The result of a pull. If `cold` is not empty, ignore the rest: load the extents, then read again."""
 
     def __init__(self, status: i64, next_begin_offset: i64, min_offset: i64, max_offset: i64) -> None:
         self.status: i64 = status
         self.next_begin_offset: i64 = next_begin_offset
-        """Where the client continues; corrected if its offset was wrong (a slave returns the old one then)."""
+        """The client's next offset, corrected if its offset was wrong (a slave returns the old one then)."""
         self.min_offset: i64 = min_offset
         self.max_offset: i64 = max_offset
         self.buffers: list[bytes | memoryview] = []
-        """Whole records, in the order of the queue; one buffer may hold several. What lay alone, and large records, are
-        what `Files` read, or views into it; small records that lay among others are copied together."""
+        """Whole records in queue order; one buffer may contain several. Large or isolated records are what `Files`
+        read, or views into it; adjacent small records are copied together."""
         self.first_offset: i64 = -1
         """Physical offset of the first record in `buffers`, or -1."""
         self.size: i64 = 0
@@ -87,5 +87,5 @@ class ReadResult:
         self.last_physical_offset: i64 = 0
         """Physical offset of the last unit scanned, matching or not."""
         self.suggest_slave = False
-        """True when the reader is so far behind the end of the log that a slave should serve it."""
+        """Whether the reader is so far behind the end of the log that a slave should serve it."""
         self.cold: list[Extent] = []

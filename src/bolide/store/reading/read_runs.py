@@ -1,7 +1,7 @@
-"""Records that lie side by side in the log, and how the bytes of a pull are read: as few calls as can be, few copies.
+"""Contiguous records, and reading the bytes of a pull with few calls and few copies.
 
-Where the native kernel was built (`read_kernel`), it finds them and copies their bytes; `Runs` is the reference, and
-reads what there is no view of.
+If the native kernel (`read_kernel`) is available, it finds them and copies their bytes. `Runs` is the reference, and
+reads ranges without a view.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from bolide.store.reading.read_kernel import ReadKernel
 
 GAP: Final = 16 * 1024
-"""Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
+"""Maximum bytes of other records that are read along: cheaper than another call to the kernel."""
 _SPAN: Final = 256 * 1024
 _VIEW_GAP: Final = 64 * 1024
-"""As `GAP`, of a view, which copies nothing between the records."""
+"""Like `GAP` for a view, which does not copy the bytes between the records."""
 _LARGE: Final = 16 * 1024
-"""Records of this size, in bytes, are handed on as views of what was read with them, smaller ones are copied out of it:
-one buffer is cheaper for the socket than many, and keeps nothing in memory that is not sent."""
+"""Size in bytes from which records are returned as views of the read data. Smaller ones are copied: one buffer is
+cheaper for the socket than many, and keeps no unsent bytes in memory."""
 
 
 def kernel_type() -> type[ReadKernel] | None:
-    """The native kernel, None where there is none."""
+    """Return the native kernel, or None if it is not available."""
     try:
         from bolide.store.reading.read_kernel import ReadKernel
     except ImportError:
@@ -40,7 +40,8 @@ def kernel_type() -> type[ReadKernel] | None:
 
 
 def kernel_for(options: StoreOptions, memory: i64) -> ReadKernel | None:
-    """A kernel that keeps these limits, `memory` bytes being the newest part of the log; None where there is none."""
+    """Return a kernel with these limits, or None if it is not available. `memory`: size of the newest part of the
+    log."""
     kernel = kernel_type()
     if kernel is None:
         return None
@@ -58,7 +59,7 @@ def kernel_for(options: StoreOptions, memory: i64) -> ReadKernel | None:
 
 @final
 class Runs:
-    """What one pull takes of the log, and `result` what becomes of it."""
+    """Records that one pull reads from the log, added to `result`."""
 
     def __init__(self, log: CommitLog, result: ReadResult) -> None:
         self._log = log
@@ -71,7 +72,7 @@ class Runs:
         """Offset of the first record that was read, or -1."""
 
     def add(self, physical_offset: i64, size: i64) -> None:
-        """Take a record that needs no look at its bytes."""
+        """Add a record whose bytes need no check."""
         if physical_offset == self._run_at + self._run_size:
             self._run_size += size
             return
@@ -86,7 +87,7 @@ class Runs:
             self._run_size = 0
 
     def add_cold(self, extent: Extent) -> None:
-        """These bytes are not in memory."""
+        """Add an extent that is not in memory."""
         cold = self._result.cold
         if cold:
             last = cold[-1]
@@ -96,7 +97,7 @@ class Runs:
         cold.append(extent)
 
     def collect(self) -> None:
-        """Read the runs into the result's buffers; those not in memory become its `cold`."""
+        """Read the runs into the result's buffers. Ranges that are not in memory are added to `cold`."""
         self._end_run()
         count = len(self._starts)
         first = 0
@@ -110,7 +111,7 @@ class Runs:
         self._join()
 
     def collect_from(self, kernel: ReadKernel) -> None:
-        """As `collect`, of the runs that a kernel has found."""
+        """Like `collect`, for runs found by a kernel."""
         buffers = self._result.buffers
         while True:
             span = kernel.next_span()
@@ -132,7 +133,8 @@ class Runs:
             self._result.buffers = [b"".join(buffers)]
 
     def _close_ones(self, first: int, last: int, gap: i64, most: i64) -> int:
-        """Where the runs end that begin with `first` and lie close together in one file: to be read by one call."""
+        """Return the end of the runs that start with `first` and are close together in one file, so that one call reads
+        them."""
         segment = self._log.segment_size
         begin: i64 = self._starts[first]
         end: i64 = begin + self._sizes[first]
@@ -150,7 +152,7 @@ class Runs:
         return after
 
     def _view_span(self, first: int, after: int) -> bool:
-        """Copy the runs from `first` to before `after` out of a view of the log; False when there is none."""
+        """Copy the runs from `first` to before `after` from a view of the log. Return False if there is no view."""
         begin = self._starts[first]
         end = self._starts[after - 1] + self._sizes[after - 1]
         view = self._log.view(begin, end - begin)
@@ -175,14 +177,14 @@ class Runs:
         return True
 
     def _read_spans(self, first: int, last: int) -> None:
-        """Read the runs from `first` to before `last`, of which there is no view."""
+        """Read the runs from `first` to before `last`, for which there is no view."""
         while first < last:
             after = self._close_ones(first, last, GAP, _SPAN)
             self._read_span(first, after)
             first = after
 
     def _read_span(self, first: int, after: int) -> None:
-        """Read the runs from `first` to before `after`, which lie close together, by one call."""
+        """Read the runs from `first` to before `after`, which are close together, with one call."""
         segments = self._log.segments
         begin: i64 = self._starts[first]
         end: i64 = self._starts[after - 1] + self._sizes[after - 1]
@@ -193,7 +195,7 @@ class Runs:
             return
         if len(data) < end - begin:
             raise StoreDamaged(
-                f"{segments.path_at(begin)} is shorter than the log says: {len(data)} of {end - begin} bytes at offset "
+                f"{segments.path_at(begin)} is shorter than expected: {len(data)} of {end - begin} bytes at offset "
                 f"{begin} of the log; stop the broker and restore the file"
             )
         buffers = self._result.buffers

@@ -1,6 +1,6 @@
-"""Reads records at known places with few calls: those that are close together in the log are read in one.
+"""Reads records at known positions with few calls: nearby records are read together.
 
-For what the broker stores again by the thousand: delayed messages that are due at the same time.
+Used for records that the broker stores again by the thousand: delayed messages that are due at the same time.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from bolide.store.log.commit_log import CommitLog
 from bolide.store.reading.intact import check_if_read, unreadable
 
 GAP: Final = 2048
-"""Bytes of other records that are read as well: cheaper than another call to the kernel."""
+"""Maximum bytes of other records that are read along: cheaper than another call to the kernel."""
 SPAN: Final = 256 * 1024
 
 
 @final
 class RecordRuns:
-    """A window on the log that moves from place to place."""
+    """A window on the log that moves between positions."""
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
         self._data: bytes = b""
         self._begin: i64 = 0
         self.cold: Extent | None = None
-        """What must be read into memory first, after `bring` said so."""
+        """Extent to load into memory after `bring` returned False."""
 
     def bring(self, places: list[tuple[int, int]], first: int, wait: bool) -> bool:
-        """Have the record of place `first` in the window, as (physical offset, size), and what follows close by.
+        """Load the record at index `first` of `places` (physical offset, size) into the window, with nearby records
+        after it.
 
-        False when it is not in memory, unless told to `wait` for the disk: then load `cold`, and come back.
+        Return False if it is not in memory, unless `wait` allows to wait for the disk: then load `cold` and retry.
         """
         begin: i64 = places[first][0]
         size: i64 = places[first][1]
@@ -44,7 +45,7 @@ class RecordRuns:
         self._data = b""
         log = self._log
         if size <= 0 or begin < log.segments.min_offset or begin + size > log.written_offset:
-            return True  # deleted, or never there: `record` says so
+            return True  # deleted or invalid: `record` returns None
         segment_end = begin - begin % log.segment_size + log.segment_size
         end = begin + size
         index: i64 = first + 1
@@ -61,7 +62,7 @@ class RecordRuns:
             return True
         data = log.segments.read_warm(begin, end - begin)
         if data is None and end > begin + size:
-            # More is wanted by now than was loaded: what was may be there.
+            # More is requested now than was loaded, but the record itself may be in memory.
             data = log.segments.read_warm(begin, size)
         if data is None:
             log.evicted(begin)
@@ -74,7 +75,7 @@ class RecordRuns:
         return True
 
     def record(self, physical_offset: i64, size: i64) -> Record | None:
-        """Return the record at a place that was brought, or None if it is not whole. Its body is not checked."""
+        """Return a record in the window, or None if it is incomplete. Its body is not checked."""
         at = physical_offset - self._begin
         if at < 0 or at + size > len(self._data):
             return None
@@ -85,7 +86,7 @@ class RecordRuns:
         return record if record.physical_offset == physical_offset else None
 
     def intact(self, physical_offset: i64, size: i64) -> Record | None:
-        """Return the record at a place that was brought, or None if the log has no such place.
+        """Return a record in the window, or None if the log has no such position.
 
         Raises `RecordDamaged` if the record cannot be decoded or does not match its CRC.
         """

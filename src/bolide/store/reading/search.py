@@ -1,7 +1,7 @@
-"""Which queue offset belongs to a time: RocketMQ's ConsumeQueue.getOffsetInQueueByTime, of 5.x and of 4.x.
+"""Finds the queue offset of a time: RocketMQ's ConsumeQueue.getOffsetInQueueByTime, of 5.x and of 4.x.
 
-A unit has no time; the time is its record's store timestamp, so each step of the search reads the log (and may wait
-for the disk). Units that point below the first byte of the log count as older than everything.
+A unit has no time; the time is its record's store timestamp, so each step of the search reads the log (and may wait for
+the disk). Units that refer below the start of the log are treated as the oldest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SYS_FLAG: Final = 36
 
 
 def record_store_time(log: CommitLog, physical_offset: int, size: int) -> int:
-    """Store timestamp (ms) of the record at an offset of the log; -1 when it is not in the log."""
+    """Return the store timestamp (ms) of the record at an offset of the log, or -1 if it is not in the log."""
     if physical_offset < log.segments.min_offset or size <= 0 or physical_offset + size > log.written_offset:
         return UNKNOWN
     head = log.segments.read(physical_offset, _HEAD)
@@ -31,23 +31,23 @@ def record_store_time(log: CommitLog, physical_offset: int, size: int) -> int:
 
 
 def store_time_at(log: CommitLog, queue: ConsumeQueue | None, queue_offset: int) -> int:
-    """Store timestamp (ms) of the message at a queue offset; -1 when there is none or its record is gone."""
+    """Return the store timestamp (ms) of the message at a queue offset, or -1 if it does not exist or has expired."""
     unit = queue.unit(queue_offset) if queue is not None else None
     return record_store_time(log, unit[0], unit[1]) if unit is not None else UNKNOWN
 
 
 def earliest_store_time(log: CommitLog, queue: ConsumeQueue | None) -> int:
-    """Store timestamp (ms) of the oldest message of the queue; -1 when it has none."""
+    """Return the store timestamp (ms) of the oldest message of the queue, or -1 if it has none."""
     return store_time_at(log, queue, queue.min_offset) if queue is not None else UNKNOWN
 
 
 def offset_by_time(
     log: CommitLog, queue: ConsumeQueue | None, timestamp: int, upper: bool = False, nearest: bool = False
 ) -> int:
-    """The queue offset that belongs to `timestamp` (ms); 0 for a queue nobody knows or that is empty.
+    """Return the queue offset of `timestamp` (ms), or 0 for an unknown or empty queue.
 
-    5.x: the first message stored at or after the time, or (`upper`) the last one stored at or before it; the end when
-    all are older. With `nearest` 4.x's answer: the neighbour nearer in time, searched in one file only.
+    5.x: the first message stored at or after the time, or (`upper`) the last one stored at or before it; the end if all
+    are older. With `nearest`, as in 4.x: the neighbour nearer in time, searched in one file only.
     """
     if queue is None or queue.max_offset == 0:
         return 0
@@ -56,7 +56,7 @@ def offset_by_time(
     low = int(queue.min_offset)
     high = int(queue.max_offset)
     if low >= high:
-        return high - 1 if upper else high  # every message is gone
+        return high - 1 if upper else high  # all messages have expired
     return _upper(log, queue, timestamp, low, high) if upper else _lower(log, queue, timestamp, low, high)
 
 
@@ -92,7 +92,7 @@ def _nearest(log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:
     left = right = UNKNOWN
     left_time = right_time = UNKNOWN
     while high >= low:
-        # Java halves within the file, so offsets count from its start.
+        # Java bisects within the file, so offsets are relative to its start.
         middle = start + (low - start + high - start) // 2
         unit = queue.unit(middle)
         if unit is None:
@@ -120,7 +120,8 @@ def _nearest(log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:
 
 
 def _file_by_change(queue: ConsumeQueue, timestamp: int) -> int:
-    """First queue offset of the file in which 4.x looks: the first one changed at or after the time, else the last."""
+    """Return the first queue offset of the file in which 4.x searches: the first one changed at or after the time, else
+    the last."""
     segments = queue.segments
     starts = segments.segment_starts()
     for start in starts:

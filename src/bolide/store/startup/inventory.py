@@ -1,8 +1,8 @@
-"""The file `derived.json`: where the log ended at a clean stop, from where on the next start checks it, and which queue
-and index files it left.
+"""The file `derived.json`: the end of the log at a clean stop, where the next start checks from, and the
+existing queue and index files.
 
-So the next start notices what is missing. Ours; Java ignores the file and does not notice a lost queue folder. It is
-valid for one start, which removes it. What another broker removed in between is made again, which only costs time.
+It lets the next start detect missing files. Java ignores the file, and does not detect a lost queue folder. The file is
+valid for one start, which removes it. Files that another broker removed in between are rebuilt, which costs only time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bolide.store.queues.consume_queues import ConsumeQueues
 
 NAME = "derived.json"
 SMALL_LOG = 16 * 1024 * 1024
-"""Without an inventory (a store that Java closed) a log up to this size is read whole after a clean stop."""
+"""Maximum log size that is read completely after a clean stop without an inventory (a store closed by Java)."""
 
 
 class _Noted(msgspec.Struct):
@@ -29,7 +29,7 @@ class _Noted(msgspec.Struct):
 
 
 def write_inventory(files: Files, root: str, log: CommitLog, queues: ConsumeQueues, index: IndexService) -> None:
-    """Note what is there; a crash before leaves `abort`, and then nobody asks."""
+    """Write the inventory. After a crash before this, the file `abort` exists, and the inventory is not read."""
     table: dict[str, dict[str, list[int]]] = {}
     for queue in queues.all_queues():
         first = int(queue.segments.min_offset)
@@ -41,7 +41,7 @@ def write_inventory(files: Files, root: str, log: CommitLog, queues: ConsumeQueu
 
 
 def read_inventory(files: Files, root: str) -> dict[str, object] | None:
-    """What the file says; None when there is none or it cannot be read."""
+    """Return the contents of the file, or None if it is missing or unreadable."""
     data = files.read_file(f"{root}/{NAME}")
     if data is None:
         return None
@@ -52,25 +52,26 @@ def read_inventory(files: Files, root: str) -> dict[str, object] | None:
 
 
 def drop_inventory(files: Files, root: str) -> None:
-    """Remove the file, because from now on things change. A refused start leaves it for the next one."""
+    """Remove the file before the store changes. A refused start keeps it for the next start."""
     files.remove(f"{root}/{NAME}")
     files.remove(f"{root}/{NAME}.bak")
 
 
 def log_end_of(found: dict[str, object] | None) -> int:
-    """Where the log ended at the clean stop; -1 when it was not noted."""
+    """Return the end of the log at the clean stop, or -1 if it was not recorded."""
     end = found.get("logEnd") if found is not None else None
     return end if isinstance(end, int) else -1
 
 
 def check_from_of(found: dict[str, object] | None) -> tuple[int, int]:
-    """`CommitLog.check_from` and `next_check_from` at the clean stop; -1 when they were not noted."""
+    """Return `CommitLog.check_from` and `next_check_from` at the clean stop, or -1 if they were not recorded."""
     noted = found.get("checkFrom") if found is not None else None
     return noted if isinstance(noted, tuple) else (-1, -1)
 
 
 def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:
-    """Compare; queues that lost files are emptied, and so is the index, for a file in the middle cannot be filled."""
+    """Return whether derived files are missing. Clears queues and an index that lost files, as a gap cannot be
+    filled."""
     missing = False
     names = {file.path.rpartition("/")[2] for file in index.index_files()}
     noted = found.get("index")

@@ -1,15 +1,15 @@
-"""How far the log must reach according to the other files, and what to do when it does not.
+"""Determines how far the log must reach according to the other files, and refuses a start if it is shorter.
 
-Only a tail that was never synced may be cut without asking. Which tail that is depends on how the last run ended:
+Only a tail that was never synced may be truncated without asking. Which tail that is depends on how the last run ended:
 
-* *It stopped cleanly.* All was synced, so whatever is missing or bad is damage.
-* *It was killed, and the machine has run since.* The page cache lost nothing: the log holds every write, and all but
-  the last are whole. So what queues name is damage when it is bad, and so is anything bad that good records follow.
-* *The machine went down.* Of what was not synced any sector may be lost, and later ones kept: a hole followed by good
-records is not damage there. What the checkpoint says was synced must be there; with sync flush also what queues
-  name, for they got it after the sync.
-* *Nobody knows* (RocketMQ's broker was killed). As after a kill, but queues count only where the checkpoint's time
-  of the last flush agrees.
+* *Clean stop.* Everything was synced, so missing or bad bytes are damage.
+* *The process was killed, the machine stayed up.* The page cache lost nothing: the log has every write, and all records
+  but the last are whole. A bad record is damage if a queue names it or valid records follow it.
+* *The machine went down.* Any unsynced sector may be lost, and later ones kept, so a hole followed by valid records is
+  not damage. What the checkpoint says was synced must exist; with sync flush also what queues name, because queues get
+  a record after its sync.
+* *Unknown* (RocketMQ's broker was killed). As after a kill, but queues count only if the checkpoint's time of the last
+  flush agrees.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Traces(Struct, frozen=True):
     boot_id: str
     checkpoint: Checkpoint
     noted_end: int
-    """The log's end at a clean stop; -1 when it was not noted."""
+    """End of the log at a clean stop, or -1 if it was not recorded."""
     queues_end: int
-    """The highest end of a record that has a unit; -1 when there is none."""
+    """Highest end of a record that has a consume queue unit, or -1."""
 
     @property
     def reached(self) -> int:
@@ -43,7 +43,7 @@ class Traces(Struct, frozen=True):
 
     @property
     def kept_all(self) -> bool:
-        """True when the log has all that was written, or with sync flush all that was synced."""
+        """Whether the log has everything that was written, or with sync flush everything that was synced."""
         mark = self.mark
         if not self.abnormal or mark is None:
             return not self.abnormal
@@ -51,9 +51,9 @@ class Traces(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """The log reaches at least to `end`; with `holes` good records may follow bad bytes beyond it.
+    """The log reaches at least to `end`; if `holes`, valid records may follow bad bytes beyond it.
 
-    `why` says how that is known, with {} for the offset.
+    `why` states the evidence, with {} for the offset.
     """
 
     end: int
@@ -62,9 +62,9 @@ class Known(Struct, frozen=True):
 
 
 def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
-    """How far the log was certainly synced, or at least written."""
+    """Return how far the log was certainly synced, or at least written."""
     checkpoint, mark = traces.checkpoint, traces.mark
-    # A unit beyond all files proves nothing: a queue file can be damaged too, and is made again from the log.
+    # A unit beyond all log files proves nothing: a queue file may be damaged, and is rebuilt from the log.
     queues = Known(max(traces.queues_end, 0), "queue files name records up to {}")
     if queues.end > end_of_files:
         queues = Known(0, "")
@@ -88,10 +88,10 @@ def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
 
 
 def whole_until(traces: Traces, end_of_files: int) -> int:
-    """Records that end by this offset are whole; later ones may have been under way when the last run ended.
+    """Return the offset up to which records are whole; later ones may have been in progress when the last run ended.
 
-    No CRC covers their topic and properties, so a hole in these has to be looked for. RocketMQ's brokers leave no mark
-    that says how their run ended; their records are taken as they are.
+    No CRC covers topic and properties, so these must be searched for lost sectors. RocketMQ's brokers do not record how
+    their run ended; their records are not searched.
     """
     if not traces.abnormal or traces.mark is None:
         return NO_LIMIT
@@ -103,7 +103,7 @@ def _highest(*known: Known) -> Known:
 
 
 def refuse_lost_log(traces: Traces, root: str) -> None:
-    """There is no file of the log: raise `StoreDamaged` when there was one."""
+    """Raise `StoreDamaged` if the log has no file but had one."""
     if traces.reached > 0:
         raise StoreDamaged(
             f"{root}/commitlog has no log file, but queue files, checkpoint or the last stop show that the log reached "
@@ -113,9 +113,9 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
 
 
 def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, known: Known, torn: bool) -> None:
-    """Raise `StoreDamaged` unless what follows the last good record is a tail that was never synced.
+    """Raise `StoreDamaged` unless the bytes after the last valid record are a tail that was never synced.
 
-    `torn` says that something else than zeros follows in the same file.
+    `torn`: non-zero bytes follow in the same file.
     """
     short = found.end < known.end
     if known.holes and not short:
@@ -138,9 +138,9 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
 
 
 def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
-    """The good records after the end, without older ones that an earlier cut left there.
+    """Return the valid records after the end, without older ones left by an earlier truncation.
 
-    RocketMQ's broker does not wipe what it cuts off. Such bytes are older than the last good record before the end.
+    RocketMQ's broker does not zero what it truncates. Such records are older than the last valid record before the end.
     """
     size = int(log.segment_size)
     at = found.end if torn else found.end - found.end % size + size

@@ -1,9 +1,9 @@
-"""Start of a store: where to begin reading the log, where it really ends, what has to be dispatched again.
+"""Recovery at the start of a store: finds where to start reading the log, where it ends, and what to dispatch again.
 
-First it looks (`look`), which writes nothing to the log and may refuse; then it recovers (`run`). It begins to read
-where RocketMQ 5.5.0 does (docs/protocol/store.md 6), with three additions that only make it read more: a store whose
-checkpoint knows no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or
-deleted are filled again from the log; and queues that are missing altogether are made again from its first file.
+First `look` reads the log, writes nothing to it, and may refuse the start; then `run` recovers. Reading begins where
+RocketMQ 5.5.0 begins (docs/protocol/store.md 6), or earlier in three cases: if the checkpoint has no
+`logics_physical_offset` (4.x), both timestamps and their margin decide; lost or deleted index files are refilled from
+the log; and if there are no queues, they are rebuilt from the first file.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from bolide.store.startup.survey import Survey
 
 _CHUNK: Final = 4 * 1024 * 1024
 _ZEROS: Final = bytes(_CHUNK)
-_RECORDS: Final = 4096  # dispatches alive at once
+_RECORDS: Final = 4096  # maximum number of dispatches in memory
 _HEAD: Final = 128
 
 
 @final
 class RecoveryReport:
-    """What starting the store found and did. Offsets and sizes are bytes of the log."""
+    """Report of a start. Offsets and sizes are bytes of the log."""
 
     def __init__(self) -> None:
         self.abnormal = False
-        """The store was not closed by the one who used it before."""
+        """Whether the last process did not close the store."""
         self.kept_all = True
-        """The end of the last run took nothing from the log that had been written; with sync flush, that was synced."""
+        """Whether the log still has everything written in the last run; with sync flush, everything synced."""
         self.scanned_from: int = 0
         self.check_next: int = -1
-        """`CommitLog.next_check_from` as the last clean stop left it; -1 when it does not count."""
+        """`CommitLog.next_check_from` at the last clean stop, or -1 if it is not valid."""
         self.log_end: int = 0
         self.records: int = 0
-        """Records read (and, by setting, checked by CRC)."""
+        """Number of records read (and, depending on a setting, checked by CRC)."""
         self.dispatched: int = 0
-        """Of these, given to consume queues and index again."""
+        """Number of records dispatched to consume queues and index again."""
         self.truncated_bytes: int = 0
-        """Non-zero bytes after the last good record: a torn tail, now wiped."""
+        """Number of bytes after the last valid record up to the last non-zero one: a torn tail, now zeroed."""
         self.deleted_files: list[str] = []
-        """Files beyond the end, and derived files that did not fit."""
+        """Files beyond the end, and invalid derived files."""
         self.last_store_timestamp: int = 0
 
     def sentence(self) -> str:
-        """Return one line for the log, without what did not happen."""
+        """Return one line for the log, which omits what did not happen."""
         found = {
             f"{self.records} records read from {self.scanned_from}": self.records,
             f"{self.dispatched} dispatched again": self.dispatched,
@@ -72,7 +72,7 @@ class RecoveryReport:
 
 @final
 class Recovery:
-    """Runs once, between the loading of the files and the first append."""
+    """Runs once, after the files are loaded and before the first append."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class Recovery:
         self._torn_to: i64 = -1
 
     def look(self, traces: Traces, inventory: dict[str, object] | None, root: str) -> None:
-        """Find the end of the log and what is to be dispatched; `inventory` is what a clean stop noted.
+        """Find the end of the log and the records to dispatch. `inventory`: what a clean stop recorded.
 
-        Nothing of the log is written. Raises `StoreDamaged` when it ends where it must not, and `FileFailed`.
+        Does not write to the log. Raises `StoreDamaged` if the log ends too early or is damaged, and `FileFailed`.
         """
         report = self.report
         report.kept_all = traces.kept_all
@@ -110,11 +110,11 @@ class Recovery:
         whole = self._must_read_all(inventory)
         known_end = traces.queues_end
         first = 0 if whole else self._first_segment(starts, traces.checkpoint, known_end)
-        # A queue knows what it has, so dispatching all again costs time and changes nothing that is right.
+        # A queue skips units it has, so dispatching everything again costs only time.
         again = report.abnormal or whole or (inventory is None and first == 0)
         self._dispatch_after = -1 if again else known_end
         if not report.abnormal and self.index.index_files():
-            # All entries of the newest record are there. After a crash some may be missing, so it is put again.
+            # All entries of the newest record exist. After a crash some may be missing, so it is indexed again.
             self._index_after = self.index.last_update_physical_offset
         noted, following = check_from_of(None if again else inventory)
         begin = self._begin_in_file(starts[first], noted)
@@ -134,28 +134,29 @@ class Recovery:
         self._todo_from = found.todo_from
 
     def run(self, checkpoint: Checkpoint, now: int) -> int:
-        """Do what `look` planned and return the end of the log. Raises `FileFailed`."""
+        """Execute what `look` planned and return the end of the log. Raises `FileFailed`."""
         report = self.report
         if self.log.is_empty():
-            # The log is the only truth: without it no unit and no entry means anything.
+            # Units and entries are derived from the log; without it they mean nothing.
             self.queues.destroy_all()
             self.index.destroy()
             return 0
         end = report.log_end
         if report.abnormal:
-            # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
+            # After the last complete flush a power failure may have torn or lost any unit, so all of them are
+            # rebuilt.
             safe = checkpoint.logics_physical_offset
             certain = safe + 1 if safe > 0 else report.scanned_from
             self.queues.truncate(certain)
-            # Entries, too: what an earlier start dropped may be back, if the power failed again before it was synced.
+            # Entries too: those dropped by an earlier start may be back if power failed again before the sync.
             self.index.truncate(certain)
-            # Files of the log that the last run removed must not come back after those of the queues are gone.
+            # Log files removed by the last run must not reappear after the queue files are gone.
             self.log.sync_names()
-            # So that each queue knows before it gets units again whether what it lacks has left the log.
+            # Each queue must know, before it gets units again, which of its missing units have left the log.
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
-        # Newest file first; a crash in between leaves files that the next start finds beyond the end again.
+        # Newest file first; after a crash in between, the next start finds the other files beyond the end again.
         report.deleted_files += self.log.truncate_to(end + 1)
         self._wipe(end)
         self.queues.truncate(end)
@@ -164,10 +165,10 @@ class Recovery:
         self.index.delete_before(int(self.log.min_offset))
         return end
 
-    # -- where to begin --
+    # -- where to start --
 
     def _must_read_all(self, inventory: dict[str, object] | None) -> bool:
-        """True when derived files are missing, so that only the whole log can make them again."""
+        """Whether derived files are missing that only a scan of the whole log can rebuild."""
         index_lost = self.index.enabled and not self.index.index_files()
         if self.report.abnormal:
             return self.queues.max_physical_offset() < 0
@@ -178,21 +179,21 @@ class Recovery:
         return inventory is None and self.log.end_of_files - self.log.min_offset <= SMALL_LOG
 
     def _first_segment(self, starts: list[int], checkpoint: Checkpoint, known_end: int) -> int:
-        """Index of the file to begin with."""
+        """Return the index of the first file to read."""
         index = len(starts) - 1
-        # Java looks no further back than this after a crash either, and then trusts units that nobody made certain.
+        # After a crash Java does not search further back than this, and then trusts units that were never synced.
         reached = 0 if self.report.abnormal else max(0, index - int(self.files_back) + 1)
         while index > reached and not self._covered(starts[index], checkpoint, known_end):
             index -= 1
         if self.report.abnormal and self.index.enabled:
-            # Index files newer than the checkpoint are gone: read again from where the index ends now.
+            # Index files newer than the checkpoint are gone: start where the index ends now.
             ends = self.index.last_update_physical_offset
             while index > 0 and starts[index] > ends:
                 index -= 1
         return index
 
     def _covered(self, start: int, checkpoint: Checkpoint, known_end: int) -> bool:
-        """True when all that lies before the first record of this file is certain to be dispatched."""
+        """Whether everything before the first record of this file has certainly been dispatched."""
         head = self.log.read(start, _HEAD)
         if len(head) < _HEAD:
             return False
@@ -212,8 +213,8 @@ class Recovery:
         return covered
 
     def _begin_in_file(self, start: int, noted: int) -> int:
-        """Where to begin in the newest file: at the record that the clean stop noted, if nothing before it is missing
-        in queues or index; otherwise at the first."""
+        """Return where to start in the newest file: at the record from the clean stop if queues and index have
+        everything before it; otherwise at the first record."""
         done = min(self._dispatch_after, self._index_after) if self.index.enabled else self._dispatch_after
         if noted <= start or noted > done or noted >= start + self.log.segment_size:
             return start
@@ -226,7 +227,7 @@ class Recovery:
     # -- dispatching --
 
     def _dispatch(self, at: i64, end: i64, now: int) -> None:
-        """Give the records between two offsets, which were checked before, to queues and index."""
+        """Dispatch the records between two offsets, which have been checked, to queues and index."""
         size = self.log.segment_size
         want: i64 = _CHUNK
         while at < end:
@@ -241,7 +242,7 @@ class Recovery:
             if len(buf) < BLANK_SIZE or read_i32_be(buf, 4) == BLANK_MAGIC:
                 at = at - at % size + size
                 continue
-            want = i64(read_i32_be(buf, 0))  # a record longer than what was read
+            want = i64(read_i32_be(buf, 0))  # a record longer than the data read
             if want <= len(buf):
                 return
 
@@ -263,10 +264,10 @@ class Recovery:
     # -- the torn tail --
 
     def _wipe(self, end: int) -> None:
-        """Zero what follows the end, up to the end of its file.
+        """Zero the bytes from the end of the log to the end of its file.
 
-        A later record could end exactly where a whole old one begins; recovery would then take the old one for
-        good. Crash of process or power in the middle: the next start ends the log at the same place and continues.
+        Otherwise a later record could end exactly where an old one begins, and recovery would accept the old one. After
+        a crash before the next step, the next start finds the same end and continues.
         """
         at: i64 = end
         stop: i64 = self._torn_to
@@ -285,6 +286,6 @@ class Recovery:
 
 
 def store_timestamp_of(head: bytes) -> int:
-    """The store timestamp of a record whose first 128 bytes are given, ms since the epoch."""
+    """Return the store timestamp, in ms since the epoch, of a record whose first 128 bytes are given."""
     sys_flag = read_i32_be(head, OFFSET_SYS_FLAG)
     return read_i64_be(head, 68 if sys_flag & BORN_HOST_V6 else 56)

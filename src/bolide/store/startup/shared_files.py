@@ -1,12 +1,13 @@
-"""Refuses a store that shares a file it writes with another folder by hard links (``cp -al`` without `lock`).
+"""Refuses a store that shares a file which it writes with another folder through hard links (``cp -al`` without
+`lock`).
 
-Both brokers would write one file, and the lock does not stop them: each folder has its own. A copy that also has a link
-to `lock` is locked together with the original, but is refused here too.
+Both brokers would write the same file, and the lock does not stop them because each folder has its own. A copy that
+also links `lock` is locked together with the original, but is refused here too.
 
-Only files that are written in place count. Sealed files of the log never change, so a backup may link to them. Tables
-and other files that are replaced as a whole get a new inode with each write; between two steps of such a write a file
-and its `.bak` are one. Copies with ``cp -a``, restored backups and moved disks share nothing and have new inodes and
-devices, so inode numbers are not compared with earlier ones.
+Only files written in place count. Sealed log files never change, so a backup may link to them. Tables and other files
+that are replaced as a whole get a new inode with each write; during such a write a file and its `.bak` can be the same
+inode. Copies made with ``cp -a``, restored backups and moved disks share nothing and have new inodes and devices, so
+inode numbers are not compared with earlier ones.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _IN_PLACE: Final = ("checkpoint", "abort", DELETED_TOPICS, "timerwheel", "config
 
 
 def check_own_files(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> None:
-    """Raise `StoreDamaged` if a file that the broker writes in place has a second name. Log and queues are loaded."""
+    """Raise `StoreDamaged` if a file that the broker writes in place has a second name. Call it with log and queues
+    loaded."""
     for path in _written(files, root, log, queues):
         names = files.links(path)
         if names > 1:
@@ -41,7 +43,7 @@ def _written(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> 
     for start in reversed(log.segments.segment_starts()):
         yield log.segments.path_at(start)
         if any(log.segments.read(start, 4)):  # the size of its first record
-            break  # the files after it were made ahead; those before it are sealed
+            break  # later files were created ahead; earlier ones are sealed
     for queue in queues.all_queues():
         if not queue.segments.is_empty():
             yield queue.segments.path_at(queue.segments.end_of_files - 1)

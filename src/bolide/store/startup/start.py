@@ -1,6 +1,6 @@
-"""The start of a store: load the files, finish an interrupted cut, and recover.
+"""The start of a store: load the files, finish an interrupted truncation, and recover.
 
-The steps are in the order in which a crash between any two of them leaves a folder that the next start can read.
+After a crash between any two steps, the next start can read the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bolide.store.startup.shared_files import check_own_files
 
 
 class StoreStart:
-    """Starts the log in the folder `root`, its queues and its index. The caller holds the lock of the folder."""
+    """Starts the log in the folder `root`, its queues and its index. The caller holds the folder's lock."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class StoreStart:
         self._log_cut = log_cut
 
     def run(self, now: int) -> RecoveryReport:
-        """Load and recover. Raise `StoreDamaged`, with the evidence kept, `StoreTooNew` and `FileFailed`."""
+        """Load and recover. Raises `StoreDamaged` (the evidence is kept), `StoreTooNew` and `FileFailed`."""
         files, root, log = self._files, self._root, self._log
         stamp_format(files, root)
         report = RecoveryReport()
         report.abnormal = was_killed(files, root)
         for name in ("commitlog", "consumequeue", "index"):
-            # `_mark_running` makes these names certain, before the first file in one of them matters.
+            # `_mark_running` syncs these names before the first file in one of the folders matters.
             files.make_dir(f"{root}/{name}")
         log.segments.load()
         checkpoint = load_checkpoint(files, root)
@@ -73,7 +73,7 @@ class StoreStart:
             log_end_of(inventory),
             self._queues.max_physical_offset(),
         )
-        # A refusal leaves all evidence of the damage: the log, the mark of the last run, the inventory.
+        # A refused start keeps all evidence of the damage: the log, the mark of the last run, the inventory.
         recovery.look(traces, inventory, root)
         if not report.abnormal:
             self._mark_running(boot_id, now)
@@ -81,11 +81,12 @@ class StoreStart:
         self._queues.deleted.start(int(log.segments.min_offset), report.log_end)
         self._queues.drop_deleted()
         end = recovery.run(checkpoint, now)
-        # What recovery kept may be in the page cache only; before it is served it must not be losable any more. Nor may
-        # what it wiped come back, also where that is in a file of its own: it would mix with the next record.
+        # What recovery kept may be only in the page cache; sync it before it is served. Sync zeroed bytes too, even
+        # in a file of their own: otherwise they could reappear and mix with the next record.
         log.segments.datasync_to(end + 1, report.scanned_from)
         if report.abnormal:
-            # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
+            # Only now: if this start is killed earlier, the next one must still know that a power failure may have
+            # left holes.
             self._mark_running(boot_id, now)
         log.start_at(end, report.last_store_timestamp, now, report.scanned_from, report.check_next)
         return report

@@ -1,7 +1,7 @@
-"""The first look at a log: where its good records end, and what follows. It only reads.
+"""Scans a log read-only: where its valid records end, and what follows.
 
-A start looks before it writes to the log, so that a log it refuses stays byte for byte as it was. `store repair` uses
-the same checks.
+A start scans before it writes, so that a refused log stays byte for byte as it was. `store repair` uses the same
+checks.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from bolide.store.disk.segments import SegmentList
 
 CHUNK: Final = 4 * 1024 * 1024
 SECTOR: Final = 512
-"""The least that a disk writes as one, and a power cut takes away as one."""
+"""Smallest unit that a disk writes, and that a power failure can lose."""
 LONGEST: Final = 64 * 1024 * 1024
-"""A size field beyond this is no size."""
+"""A larger value in a size field is not a size."""
 _ZEROS: Final = bytes(CHUNK)
 _RECORDS: Final = 4096
 NO_LIMIT: Final = 1 << 62
 
 
 class Run(Struct, frozen=True):
-    """Good records that follow one another: from `begin` to `end`, `count` of them, the newest of `store_timestamp`."""
+    """A run of valid records from `begin` to `end`: their count and the newest store timestamp."""
 
     begin: int
     end: int
@@ -54,16 +54,16 @@ class LogEnd:
     """Where reading stopped. Offsets are bytes of the log."""
 
     end: int
-    """The end of the last good record (or of the filler after it)."""
+    """End of the last valid record (or of the filler after it)."""
     records: int = 0
     store_timestamp: int = 0
-    """Of the newest record read; 0 when there is none."""
+    """Newest store timestamp of the records read, or 0 if there is none."""
     todo_from: int = -1
-    """From here on records are to be dispatched; -1 = there is none."""
+    """Offset of the first record to dispatch; -1 = none."""
 
 
 class Survey:
-    """Looks at the log of one store, by the rules of its shape."""
+    """Scans the log of one store, with the rules of its shape."""
 
     def __init__(self, log: SegmentList, shape: StoreShape, check_crc: bool) -> None:
         self._log = log
@@ -76,8 +76,8 @@ class Survey:
     # -- the front --
 
     def read(self, starts: list[int], dispatched: int, indexed: int) -> LogEnd:
-        """Read to the first thing that is not a whole record with its own physical offset. `starts` are those of files
-        that follow one another; the first may be that of any record in its file.
+        """Read up to the first place without a whole record that has its own physical offset. `starts`: the begins of
+        consecutive files; the first may be any record in its file.
 
         Records that end by `dispatched` and begin by `indexed` need no dispatch; -1 = all do.
         """
@@ -88,7 +88,8 @@ class Survey:
         return found
 
     def _read_segment(self, start: int, found: LogEnd, dispatched: int, indexed: int) -> bool:
-        """Move `found` through one file; True when a blank closes it, so that the log goes on in the next."""
+        """Advance `found` through one file; return True if a blank closes it, so that the log continues in the next
+        file."""
         size = int(self._log.segment_size)
         stop = start - start % size + size
         base, at = start, 0
@@ -105,7 +106,7 @@ class Survey:
                 return True
             if base + len(data) >= stop:
                 return False
-            # The record, or what looks like one, may continue behind the buffer: read again from its first byte.
+            # A record may continue after the buffer: read again from its first byte.
             want = CHUNK
             if at == 0:
                 want = int.from_bytes(data[:4], "big", signed=True)
@@ -117,7 +118,7 @@ class Survey:
                 return False
 
     def _pass_rest(self, data: bytes, at: int, base: int, found: LogEnd) -> int:
-        """Pass all records that are good: those that may lack sectors one by one."""
+        """Skip all valid records; those that may lack sectors are checked one by one."""
         at = self._pass(data, at, base, found, NO_LIMIT, self.whole_until)
         while base + at + MIN_RECORD_SIZE <= base + len(data):
             newest = found.store_timestamp
@@ -140,7 +141,7 @@ class Survey:
         return int(passed.end)
 
     def _pass_whole(self, data: bytes, at: int, base: int, found: LogEnd, last: int, until: int) -> int:
-        """The same with forceVerifyPropCRC: the CRC that counts is that of the whole record, in its properties."""
+        """Like `_pass`, with forceVerifyPropCRC: checks the CRC of the whole record, which is in its properties."""
         while True:
             scanned = scan_records(data, at, len(data), self._shape, True, _RECORDS)
             for d in scanned.dispatches:
@@ -155,9 +156,9 @@ class Survey:
     # -- after it --
 
     def runs_behind(self, at: int) -> Iterator[Run]:
-        """The good records at or behind an offset, run by run, to the end of the files.
+        """Yield the runs of valid records from an offset to the end of the files.
 
-        Good is what proves itself: own physical offset, magic, size, CRC. Behind a blank old bytes mean nothing.
+        A record is valid if its physical offset, magic, size and CRC are right. Bytes after a blank are ignored.
         """
         size = int(self._log.segment_size)
         if _is_blank(self._log.read(at, BLANK_SIZE)):
@@ -181,12 +182,12 @@ class Survey:
                 return
 
     def _next_start(self, at: int, stop: int) -> int:
-        """Where the next thing begins that proves itself a record but for its CRC; -1 when nothing does."""
+        """Return the offset of the next valid record, not checking its CRC, or -1."""
         while at < stop:
             data_at = int(self._log.next_data(at))
             if data_at < 0:
                 return -1
-            at = max(at, data_at - 3)  # a record begins with the zeros of its size
+            at = max(at, data_at - 3)  # a record begins with the zero bytes of its size
             data = self._log.read(at, min(CHUNK, stop - at))
             found = find_record(data, 0, at)
             if found >= 0:
@@ -221,7 +222,8 @@ class Survey:
         return Run(begin, at, found.records, found.store_timestamp)
 
     def last_data(self, at: int) -> int:
-        """The byte after the last non-zero one, from an offset to the end of its file; the offset if all are zero."""
+        """Return the offset after the last non-zero byte of the file that contains `at`; `at` if all later bytes are
+        zero."""
         size = int(self._log.segment_size)
         last, stop = at, min(int(self._log.end_of_files), at - at % size + size)
         while at < stop:
@@ -237,7 +239,7 @@ class Survey:
         return last
 
     def fault_at(self, at: int) -> str:
-        """What is wrong with the record that should begin here, in a few words."""
+        """Describe in a few words what is wrong with the record that should begin here."""
         size = int(self._log.segment_size)
         room = size - at % size
         head = self._log.read(at, min(MIN_RECORD_SIZE, room))
@@ -259,9 +261,9 @@ class Survey:
 
 
 def lacks_sector(data: bytes, begin: int, end: int, base: int) -> bool:
-    """True when a sector that holds topic or properties of this record never reached the disk: it is all zeros there.
+    """Whether a sector with topic or properties of this record is all zeros because it never reached the disk.
 
-    `base` is the offset in the log of the first byte. No producer can send such properties (`refuse_zeros`).
+    `base`: offset of `data` in the log. No producer can send such properties (`refuse_zeros`).
     """
     at = int(topic_start(data, begin))
     if read_i32_be(data, begin + 4) == MAGIC_V2:
@@ -281,7 +283,7 @@ def _is_blank(head: bytes) -> bool:
 
 
 def _record_cut_off(data: bytes, base: int) -> int:
-    """Byte of the first record whose head proves itself and whose end the buffer cuts off; -1 when there is none."""
+    """Return the position of the first record with a valid head whose end is after the buffer, or -1."""
     for magic in (b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"):
         found = data.find(magic, 4)
         while found >= 0:

@@ -1,8 +1,8 @@
-"""The timer's log, wheel and checkpoint as one thing, and what a start makes of them (TimerMessageStore.recover).
+"""The timer's log, wheel and checkpoint together, and their recovery (TimerMessageStore.recover).
 
-What they say follows from the queue of the timer topic, so nothing here is synced when a message is taken. `sync_job`
-makes them safe, and moves the checkpoint, once the commit log is safe up to what the checkpoint says.
-A start goes back to the checkpoint exactly: what came after it is enqueued or delivered again.
+They are derived from the queue of the timer topic, so nothing is synced when a message is accepted. `sync_job` syncs
+them and advances the checkpoint after the commit log is synced up to the point that the checkpoint names. A start goes
+back exactly to the checkpoint; later messages are enqueued or delivered again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPEN_FILES: Final = 8
 
 
 class Wish:
-    """A message that is to wait: the slot, what it is, and where its record is."""
+    """A message to enqueue: time slot, kind, and location of its record."""
 
     def __init__(self, time: int, magic: int, physical_offset: int, size: int, topic_hash: int) -> None:
         self.time = time
@@ -34,7 +34,7 @@ class Wish:
 
 
 class TimerFiles:
-    """The timer's files of one store. Times are ms; positions are those of the timer log."""
+    """The timer's files of one store. Times are ms; positions are offsets in the timer log."""
 
     def __init__(
         self, files: Files, root: str, precision: int, log_file_size: int, round_slots: int = WHEEL_SLOTS
@@ -46,16 +46,17 @@ class TimerFiles:
         self.log = TimerLog(files, root, log_file_size, self._handles)
         self.wheel = TimerWheel(files, root, precision, round_slots)
         self.checkpoint = TimerCheckpoint()
-        """The one on disk."""
+        """The checkpoint on disk."""
         self.lost = ""
-        """Why the files are no use after a start, "" when they are: then everything is enqueued again."""
+        """Reason why the files are unusable after a start, so that everything is enqueued again; "" if they are
+        usable."""
 
     # -- start --
 
     def load(self, queue_offset_of: Callable[[int, int], int]) -> int:
-        """Read and repair; returns the queue offset to continue from. Sets `lost` if that is of no use.
+        """Read and repair the files; return the queue offset to continue from. Sets `lost` if the files are unusable.
 
-        `queue_offset_of(physical offset, size)` finds a record's offset in the timer queue, -1 when it is not there.
+        `queue_offset_of(physical offset, size)` returns a record's offset in the timer queue, -1 if it is not there.
         """
         found = decode_timer_checkpoint(self._files.read_file(self._root + "/config/timercheck"))
         self.checkpoint = found
@@ -76,7 +77,7 @@ class TimerFiles:
                 self.lost = f"{self.log.segments.folder} ends before {found.log_end}"
                 return offset
         self._back_to(end)
-        # From here on units go where others stood that the wheel's file may still name: it must not, before they do.
+        # New units overwrite positions that the wheel's file may still name: write the wheel first.
         now_true = replace(found, log_end=end, queue_offset=offset, precision=self.wheel.precision)
         if end > 0 and (now_true != found or self.wheel.changed):
             self.sync_job(now_true, None).run()
@@ -84,19 +85,19 @@ class TimerFiles:
         return offset
 
     def again(self) -> TimerFiles:
-        """The same files as a start finds them."""
+        """Return an object for the same files, as after a restart."""
         wheel = self.wheel
         return TimerFiles(self._files, self._root, wheel.precision, self._log_file_size, wheel.round_slots)
 
     def set_back(self, queue_offset: int) -> None:
-        """The timer queue ends before the offset of the checkpoint: make this one certain, or raise `FileFailed`."""
+        """Set and sync the checkpoint's queue offset, because the timer queue ends before it. Raises `FileFailed`."""
         now_true = replace(self.checkpoint, queue_offset=queue_offset)
         self.sync_job(now_true, None).run()
         self.checkpoint = now_true
 
     def reset(self) -> None:
-        """Begin with empty files: everything in the timer queue will be enqueued again."""
-        # The wheel first: without it a start that a crash comes before goes this way again.
+        """Begin with empty files: everything in the timer queue is enqueued again."""
+        # Delete the wheel first: after a crash in between, a start finds it missing and resets again.
         self.wheel.reset()
         self._files.sync_dir(self._root)
         self.log.reset()
@@ -104,12 +105,11 @@ class TimerFiles:
         self.lost = ""
 
     def _after_java(self, found: TimerCheckpoint, queue_offset_of: Callable[[int, int], int]) -> tuple[int, int]:
-        """Where a store that Java wrote resumes: (queue offset, end of the timer log); its last units enter the wheel.
+        """Return where a store written by Java resumes, as (queue offset, end of the timer log), and update the wheel.
 
-        Java notes the end of its log before the sync that belongs to the queue offset beside it, so whole units are
-        read on from there; and it may have been killed while it wrote the wheel, so the slots of its last two files
-        are set again, as in Java. Units of messages from the queue offset on are made again. The end is NOWHERE when
-        units are missing.
+        Java records the end of its log before the sync that belongs to the queue offset, so whole units after it are
+        read too. It may have been killed while it wrote the wheel, so the slots of the last two files are set again, as
+        in Java. Units of messages from the queue offset on are written again. The end is NOWHERE if units are missing.
         """
         size = int(self.log.segments.segment_size)
         most = int(self.log.segments.end_of_files)
@@ -139,7 +139,8 @@ class TimerFiles:
         return offset, end
 
     def _relink(self, position: int, unit: Unit, since: int, known: dict[int, int]) -> None:
-        """Let the slot of a unit end there; `known` is where the file's slots end, which count what comes before."""
+        """End the slot of a unit at this unit. `known`: where slots in the file end, whose counts include earlier
+        units."""
         time = self._slot_time(unit)
         if time < since:
             return
@@ -154,7 +155,7 @@ class TimerFiles:
         return int(floor_time(unit.time, self.wheel.precision))
 
     def _back_to(self, end: int) -> None:
-        """Let the wheel name no unit from `end` on, and the log end there."""
+        """Remove all units from `end` on from the wheel, and truncate the log to `end`."""
         most = int(self.log.segments.end_of_files)
         broken: dict[int, int] = {}
         for time, slot in list(self.wheel.slots.items()):
@@ -179,7 +180,7 @@ class TimerFiles:
             self.wheel.put(Slot(slot.time, slot.first, last, count))
 
     def _search(self, broken: dict[int, int], end: int) -> None:
-        """Find the units of these slots in the whole log from the first of them on: a wheel that was torn."""
+        """Search the log for the units of these slots, from the oldest one on, because the wheel was torn."""
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         count: dict[int, int] = {}
@@ -205,7 +206,7 @@ class TimerFiles:
     # -- in operation --
 
     def append(self, wishes: list[Wish], write_time: int) -> None:
-        """Let messages wait, all or none. Raises `FileFailed`."""
+        """Add messages, all or none. Raises `FileFailed`."""
         slots: dict[int, Slot] = {}
         units: list[bytes] = []
         at = self.log.end
@@ -222,15 +223,15 @@ class TimerFiles:
             count = 0 if slot is None else int(slot.count)
             slots[wish.time] = Slot(wish.time, first, at, count + (-1 if wish.magic & MAGIC_DELETE else 1))
             at += UNIT_SIZE
-        # Crash of the process from here on: the checkpoint does not know these units, and they are made again.
+        # After a crash from here on, the checkpoint does not include these units, and they are written again.
         self.log.end = self.log.write(units, self.log.end)
         for slot in slots.values():
             self.wheel.put(slot)
 
     def sync_job(self, checkpoint: TimerCheckpoint, metrics: bytes | None) -> SyncTimer:
-        """The job that makes everything up to now safe and then moves the checkpoint; one at a time.
+        """Return the job that syncs all changes so far and then advances the checkpoint. Run one at a time.
 
-        After one that failed there must be no other: what it did not sync may be lost and never reported again.
+        Run no other job after one failed: the kernel may have dropped data that it did not sync, without another error.
         """
         paths, folders = self._handles.take_unsynced()
         changes = self.wheel.take_changes()

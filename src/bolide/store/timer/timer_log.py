@@ -1,7 +1,7 @@
-"""The stream `timerlog/`: units one after the other in files of a fixed size: RocketMQ's TimerLog.
+"""The stream `timerlog/`: consecutive units in files of a fixed size, RocketMQ's TimerLog.
 
-Derived from the queue of the timer topic: what a crash takes of it is appended again. `end` is known from the
-checkpoint, and nothing after it counts.
+It is derived from the queue of the timer topic: units lost in a crash are appended again. The checkpoint contains
+`end`; bytes after it are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bolide.store.disk.handles import HandleCache
 from bolide.store.disk.segments import SegmentList
 
 BLOCK_SIZE: Final = UNIT_SIZE * 1260
-"""Units are read this many bytes at a time: those of one slot lie near each other."""
+"""Number of bytes read at a time, because the units of one slot are close to each other."""
 ZEROS: Final = bytes(1 << 20)
 
 
@@ -37,20 +37,20 @@ class TimerLog:
         self._block = b""
 
     def load(self) -> None:
-        """Find the files. Those of another size, and what follows a gap, are no use and go."""
+        """Find the files. Deletes files of another size and those after a gap."""
         self.segments.load(derived=True)
 
     # -- writing --
 
     def room(self, at: int) -> int:
-        """Bytes left in the file of a position."""
+        """Return the bytes left in the file after a position."""
         size = int(self.segments.segment_size)
         return size - at % size
 
     def write(self, units: list[bytes], at: int) -> int:
-        """Write units from the end on; returns the new end, which is the caller's to set.
+        """Write units at `at` and return the new end, which the caller sets.
 
-        Raises `FileFailed`, and then nothing counts: the next try goes over the same place.
+        Raises `FileFailed`; the end stays then, and the next write overwrites the same place.
         """
         first, parts = at, list[bytes]()
         for unit in units:
@@ -65,7 +65,7 @@ class TimerLog:
         return at
 
     def next_position(self, at: int) -> int:
-        """Where the unit goes that is written at `at`: there, or at the head of the next file."""
+        """Return where a unit written at `at` begins: there, or at the start of the next file."""
         left = self.room(at)
         return at if left >= UNIT_SIZE + BLANK_SIZE else at + left
 
@@ -75,10 +75,10 @@ class TimerLog:
             self.segments.write(at, parts)
 
     def cut(self, end: int) -> None:
-        """End the stream here: later files are deleted, and what follows the end becomes zeros.
+        """End the stream here: delete later files and zero the bytes after the end.
 
-        Crash before the zeros are on disk: our next start goes by the checkpoint and cuts again; Java's would take
-        whole units for real and deliver their messages twice, as it does after a crash of its own.
+        After a crash before the zeros are on disk, our next start uses the checkpoint and truncates again. Java's
+        broker would accept whole units and deliver their messages twice, as after its own crash.
         """
         self.end = end
         self._block_at = NOWHERE
@@ -93,7 +93,7 @@ class TimerLog:
             at += len(ZEROS)
 
     def delete_before(self, physical_offset: int) -> None:
-        """Delete the oldest files whose units all name records that the commit log no longer has."""
+        """Delete the oldest files whose units all name records no longer in the commit log."""
         size = int(self.segments.segment_size)
         while len(self.segments.segment_starts()) > 1:
             start = int(self.segments.min_offset)
@@ -104,7 +104,7 @@ class TimerLog:
                 return
 
     def reset(self) -> None:
-        """Delete everything."""
+        """Delete all files."""
         self._block_at = NOWHERE
         self.segments.truncate_to(0)
         self.end = 0
@@ -117,11 +117,11 @@ class TimerLog:
         return int(self.segments.min_offset)
 
     def unit(self, at: int) -> Unit | None:
-        """The unit at a position before the end; None when none is there."""
+        """Return the unit at a position before the end, or None."""
         return self.unit_before(at, self.end)
 
     def unit_before(self, at: int, end: int) -> Unit | None:
-        """As `unit`, where the stream is taken to end at `end`: recovery looks behind what is certain."""
+        """Like `unit`, with another end of the stream: recovery also reads after the synced end."""
         if at < self.begin or at + UNIT_SIZE > end:
             return None
         start = at - at % int(self.segments.segment_size)
@@ -132,7 +132,7 @@ class TimerLog:
         return decode_unit(self._block, at - start)
 
     def units_from(self, at: int, end: int) -> list[tuple[int, Unit]]:
-        """(position, unit) of the whole units from a position on, as far as they follow each other; at most a file."""
+        """Return (position, unit) of consecutive whole units from a position on, within one file."""
         found: list[tuple[int, Unit]] = []
         stop = min(end, at + self.room(at))
         while (unit := self.unit_before(at, stop)) is not None:
@@ -141,7 +141,7 @@ class TimerLog:
         return found
 
     def goes_on(self, at: int, end: int) -> int:
-        """Where the next file begins when the blank stands at `at`, NOWHERE when the stream ends there."""
+        """Return where the next file begins if a blank is at `at`, or NOWHERE if the stream ends there."""
         left = self.room(at)
         following = at + left
         if following >= end:

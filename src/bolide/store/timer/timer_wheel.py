@@ -1,8 +1,8 @@
-"""The file `timerwheel` and what of it is still to come, in memory: RocketMQ's TimerWheel.
+"""The file `timerwheel`, and its future slots in memory: RocketMQ's TimerWheel.
 
-Java maps the whole ring of 1,209,600 slots; here only the slots that hold something are kept, by their time, and those
-that changed are written when the timer's files are synced. A slot whose time is over stays in the file until its place
-is taken by another time, as in Java.
+Java maps the whole ring of 1,209,600 slots. Here only non-empty slots are kept in memory, by time, and changed ones are
+written when the timer's files are synced. An expired slot stays in the file until another time uses its place, as in
+Java.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PIECE: Final = 1 << 20
 
 
 class TimerWheel:
-    """The slots of one store from some time on. Times are ms, multiples of `precision`; the ring has two rounds."""
+    """The slots of one store from a given time on. Times are ms, multiples of `precision`; the ring has two rounds."""
 
     def __init__(self, files: Files, root: str, precision: int, round_slots: int = WHEEL_SLOTS) -> None:
         self.path = root + "/timerwheel"
@@ -32,7 +32,7 @@ class TimerWheel:
         self._changed: dict[int, bytes] = {}
 
     def load(self, since: int) -> bool:
-        """Read the slots of times from `since` on; False when there is no file, or one of another size."""
+        """Read the slots of times from `since` on; return False if the file is missing or has another size."""
         if self._files.size(self.path) != self.size:
             return False
         handle = self._files.open(self.path)
@@ -50,7 +50,7 @@ class TimerWheel:
         return True
 
     def reset(self) -> None:
-        """Forget everything, and delete the file: the next sync creates it again."""
+        """Remove all slots and delete the file; the next sync creates it again."""
         self._files.remove(self.path)
         self.slots.clear()
         self._times.clear()
@@ -58,11 +58,11 @@ class TimerWheel:
         self.count = 0
 
     def get(self, time: int) -> Slot | None:
-        """The slot of a time, None when nothing waits there."""
+        """Return the slot of a time, or None if nothing is scheduled then."""
         return self.slots.get(time)
 
     def put(self, slot: Slot) -> None:
-        """Set the slot of a time; it reaches the file by the next `take_changes`."""
+        """Set the slot of a time; the next `take_changes` includes it."""
         known = self.slots.get(int(slot.time))
         if known is not None:
             self.count -= int(known.count)
@@ -77,18 +77,18 @@ class TimerWheel:
         self.count += int(slot.count)
 
     def drop(self, time: int) -> None:
-        """This time is over: forget its slot. The file keeps it; its readers know the time."""
+        """Remove the slot of an expired time from memory. It stays in the file, whose readers check the time."""
         slot = self.slots.pop(time, None)
         if slot is not None:
             self.count -= int(slot.count)
 
     def erase(self, time: int) -> None:
-        """As `drop`, in the file, too: what the slot names is not there."""
+        """Like `drop`, but also in the file, because the units of the slot do not exist."""
         self.drop(time)
         self._changed[int(slot_at(time, self.precision, self.round_slots))] = bytes(SLOT_SIZE)
 
     def first_time(self) -> int:
-        """The earliest time at which something waits, -1 for none."""
+        """Return the earliest time of a scheduled message, -1."""
         while self._times:
             if self._times[0] in self.slots:
                 return self._times[0]
@@ -96,20 +96,20 @@ class TimerWheel:
         return -1
 
     def count_at(self, time: int) -> int:
-        """How many messages wait in a slot: the figure of flow control."""
+        """Return the number of messages scheduled in a slot, for flow control."""
         slot = self.slots.get(time)
         return int(slot.count) if slot is not None else 0
 
     @property
     def changed(self) -> bool:
-        """True when the file lacks something."""
+        """Whether the file lacks changes."""
         return bool(self._changed)
 
     def take_changes(self) -> list[tuple[int, list[bytes]]]:
-        """What the file lacks, as (offset, pieces to write there one after the other); from here on it counts as there.
+        """Return the changes missing in the file, as (offset, consecutive pieces), and count them as written.
 
-        The caller syncs the timer log first: a slot in the file never names a unit that a crash can lose. Crash before
-        the checkpoint moves: some slots name units after the end it knows; recovery follows them back.
+        The caller syncs the timer log first, so that a slot in the file never names a unit that a crash can lose. After
+        a crash before the checkpoint advances, some slots name units after its end; recovery follows their links back.
         """
         runs: list[tuple[int, list[bytes]]] = []
         end = -1
