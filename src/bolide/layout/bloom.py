@@ -1,4 +1,4 @@
-"""The bloom filter of filter bitmaps: the bits of a consumer group at a topic: RocketMQ's BloomFilter.
+"""The bloom filter behind filter bitmaps, which sets the bits of a consumer group at a topic: RocketMQ's BloomFilter.
 
 Hash: murmur3 x64 128 of ``group#topic`` with seed 0, of which the low 64 bits are used.
 """
@@ -48,7 +48,7 @@ class BloomFilter(Struct, frozen=True):
 
 
 def member_text(consumer_group: str, topic: str) -> str:
-    """What is hashed for a group at a topic."""
+    """Return the text that is hashed for a group at a topic."""
     return f"{consumer_group}#{topic}"
 
 
@@ -64,7 +64,7 @@ def set_bits(bitmap: bytearray, positions: list[int] | tuple[int, ...]) -> None:
 
 
 def has_bits(bitmap: bytes, positions: list[int] | tuple[int, ...]) -> bool:
-    """True when all the bits are set; bits beyond the bitmap count as not set."""
+    """Whether all the bits are set; bits beyond the bitmap count as not set."""
     for position in positions:
         if position >> 3 >= len(bitmap) or not bitmap[position >> 3] >> (position & 7) & 1:
             return False

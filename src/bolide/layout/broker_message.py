@@ -1,7 +1,7 @@
-"""A message between the request that brings it and the record that holds it: RocketMQ's MessageExtBrokerInner.
+"""A message between its request and its record: RocketMQ's MessageExtBrokerInner.
 
-Every writer of the broker fills one, the door to the log completes it, and the commit log encodes it. Only what is
-known when it is appended is missing: queue offset, physical offset, store timestamp, body CRC.
+Every writer of the broker creates one, `LogWriter` completes it, and the commit log encodes it. It lacks only the
+fields assigned during the append: queue offset, physical offset, store timestamp, body CRC.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ class BrokerMessage:
         self.reconsume_times: int = 0
         self.prepared_transaction_offset: int = 0
         self.delays: bool = True
-        """True when a delay that the properties ask for acts now; else it has acted, or acts later."""
+        """Whether a delay in the properties applies now; otherwise it is over, or applies later."""
         self.waits_until: int = 0
-        """The slot (ms) of the timer in which the message waits, 0 for none. Set by the door."""
+        """Timer slot (ms) of the message, 0 for none. Set by `LogWriter`."""
         self.store_host: bytes = b""
-        """Set by the door."""
+        """Set by `LogWriter`."""
         self.encoded_properties: bytes = b""
-        """The properties as they are stored; b"" until the door encodes them."""
+        """The stored form of the properties; b"" until `LogWriter` encodes them."""
         self.tags_code: int = 0
         """int64 of the queue unit: hash of the tags. For the schedule topic the store puts the delivery time there."""
         self.delay_level: int = 0
         """> 0 only for the schedule topic: the store, which knows the store timestamp, computes the delivery time."""
         self.light_queues: list[str] | None = None
-        """Light queues (LMQ) the message enters besides its own queue. The store numbers it there and adds the numbers
-        to the properties, which name these queues and no numbers yet."""
+        """Light queues (LMQ) of the message besides its own queue. The store assigns queue offsets and adds them to the
+        properties, which only name the queues before."""
 
     def mark_hosts(self) -> None:
-        """Set the two bits of the sys flag that say how long the hosts are.
+        """Set the two bits of the sys flag that describe the lengths of the hosts.
 
-        A record is read by these bits, so they follow what is stored and never what a client says.
+        Readers use these bits, so they must match the stored hosts, not the client's flag.
         """
         sys_flag = self.sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6)
         if len(self.born_host) > HOST_V4_SIZE:
@@ -76,5 +76,5 @@ class BrokerMessage:
 
 
 def topic_fits(topic: str, size: int) -> bool:
-    """True when a record can hold a topic of this size in bytes; one of a longer %RETRY% topic is of version 2."""
+    """Whether a record can contain a topic of this size in bytes; a longer %RETRY% topic needs version 2."""
     return 0 < size <= MAX_TOPIC_LENGTH or (size > 0 and topic.startswith(RETRY_PREFIX))

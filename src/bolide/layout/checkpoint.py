@@ -20,7 +20,7 @@ _MARGIN_MS: Final = 3000
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How far the files of a store were safe on disk. Timestamps are store times in ms, 0 when never noted.
+    """How far the files of a store are synced. Timestamps are store times in ms, 0 if never recorded.
 
     4.x leaves the last three fields 0.
     """
@@ -32,11 +32,11 @@ class Checkpoint:
     confirm_physical_offset: int = 0
     logics_physical_offset: int = 0
     run_id: int = 0
-    """Which run of Bolide's broker wrote `synced_end`; 0 if none did."""
+    """Id of the run of Bolide's broker that wrote `synced_end`; 0 if Bolide did not write it."""
     synced_end: int = 0
     """Below this the log was synced, in that run."""
     held_offset: int = 0
-    """All members of the broker's set are known to hold its log below this offset; 0 if unknown, or without a set."""
+    """All members of the broker's set have its log below this offset; 0 if unknown, or without a set."""
 
     def encode(self) -> bytes:
         """The whole file."""
@@ -54,12 +54,12 @@ class Checkpoint:
 
     @property
     def min_timestamp(self) -> int:
-        """Store time up to which log and queues were both safe, less Java's margin of 3 seconds; not below 0."""
+        """Store time up to which log and queues are both synced, less Java's margin of 3 seconds; not below 0."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - _MARGIN_MS)
 
     @property
     def min_timestamp_with_index(self) -> int:
-        """The same with the index taken into account (messageIndexSafe)."""
+        """Like `min_timestamp`, but includes the index (messageIndexSafe)."""
         return min(self.min_timestamp, self.index_msg_timestamp)
 
     def offset_faults(self, end: int) -> list[tuple[int, str]]:

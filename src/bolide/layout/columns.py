@@ -1,10 +1,9 @@
-"""CommitLog records as columns: the numpy and Arrow twin of `record`, `properties` and `message_id`.
+"""CommitLog records as columns, with numpy and Arrow: the counterpart of `record`, `properties` and `message_id`.
 
-No Python loop runs over messages: starts are found by their magic and proven by their own physical offset, fixed fields
-come out of one copy of all heads (`record_parts`), variable ones out of one Arrow array that spans the whole buffer or,
-where all have one length, by one copy. Rare forms (invalid UTF-8, a property named twice, IPv6 ids) have separate slow
-paths. A test checks that rows and columns are equal.
-Never imported by a broker.
+No Python loop runs over messages: starts are found by their magic and verified by their physical offset, fixed fields
+are read from one copy of all heads (`record_parts`), variable ones from one Arrow array over the whole buffer or, if
+all have one length, with one copy. Rare forms (invalid UTF-8, a property named twice, IPv6 ids) have separate slow
+paths. A test checks that rows and columns are equal. Brokers never import this module.
 """
 
 from __future__ import annotations
@@ -65,12 +64,13 @@ COLUMNS: Final = (
     "message_id",
     "offset_message_id",
 )
-"""Everything `record_batch` can make. Bodies are as stored (see `sys_flag`), timestamps ms since the epoch."""
+"""All columns of `record_batch`. Bodies are in stored form (see `sys_flag`), timestamps ms since the epoch."""
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Where records start in a buffer, in order. `cut` is the byte of one that the buffer truncates, else -1."""
+    """Where records start in a buffer, in order. `cut` is the start of a record truncated by the buffer's end, or
+    -1."""
 
     starts: Ints
     cut: int
@@ -82,8 +82,8 @@ class Starts:
 def find_starts(buf: bytes, base: int, kernel: ModuleType | None = native.KERNEL) -> Starts:
     """The records in any stretch of a CommitLog segment, `base` being the physical offset of its first byte.
 
-    The stretch may begin and end anywhere. Each start is proven by magic, own physical offset and inner lengths; only
-    a message whose body was forged for this very place could deceive, and then only a stretch that begins inside it.
+    The part may begin and end anywhere. Each start is verified by magic, physical offset and inner lengths; only a body
+    forged for exactly this offset can be mistaken for a record, and only if the part begins inside it.
     """
     raw = np.frombuffer(buf, np.uint8)
     if kernel is None:
@@ -118,12 +118,12 @@ def chain_starts(buf: bytes, kernel: ModuleType | None = native.KERNEL) -> Ints:
 
 
 def blank_at(buf: bytes, at: int) -> bool:
-    """True when the filler that ends a segment begins at this byte."""
+    """Whether the blank that ends a segment begins at this position."""
     return at + 8 <= len(buf) and int(struct.unpack_from(">i", buf, at + 4)[0]) == BLANK_MAGIC
 
 
 def record_batch(buf: bytes, starts: Ints, names: Iterable[str] = COLUMNS) -> pa.RecordBatch:
-    """These columns of the records that begin at `starts` (from `find_starts` or `chain_starts`)."""
+    """Return these columns of the records at `starts` (from `find_starts` or `chain_starts`)."""
     columns = RecordColumns(buf, starts)
     wanted = list(names)
     return pa.RecordBatch.from_arrays([columns.column(name) for name in wanted], names=wanted)
@@ -162,7 +162,7 @@ class RecordColumns:
         return RecordColumns(self._raw.data, self._parts.of(which), self._kernel)
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """A fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
+        """Return a fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
         return self._parts.field(self._raw, name)
 
     def column(self, name: str) -> Column:
@@ -182,7 +182,7 @@ class RecordColumns:
 
     @property
     def whole(self) -> Column:
-        """The records as they are stored, binary."""
+        """The stored records, as binary values."""
         return self._spans(self._parts.starts, self._parts.end)
 
     @functools.cached_property
@@ -219,7 +219,7 @@ class RecordColumns:
 
     @functools.cached_property
     def marks(self) -> Marks:
-        """Where a few properties are, without their texts."""
+        """Positions of a few properties."""
         return Marks(self.raw_properties)
 
     @functools.cached_property

@@ -25,7 +25,7 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 
 
 def delivery_time(levels_ms: tuple[int, ...], level: int, store_timestamp: int) -> int:
-    """When a message of this level is due, ms since the epoch; a level that the table lacks waits one second."""
+    """Return when a message of this level is due, in ms since the epoch; an undefined level waits one second."""
     if 1 <= level <= len(levels_ms):
         return store_timestamp + levels_ms[level - 1]
     return store_timestamp + _UNKNOWN_LEVEL_MS

@@ -1,7 +1,7 @@
-"""The file `deleted-topics` of a store: the offset of the log below which a deleted topic's records no longer count.
+"""The file `deleted-topics` of a store: for each deleted topic, the log offset below which its records are invalid.
 
-Only Bolide has this file; RocketMQ's broker ignores it. It has a line of JSON for each deletion, in order: the last one
-of a topic counts. A line that a crash truncated has no newline; that deletion was never answered.
+Only Bolide has this file; RocketMQ's broker ignores it. It contains a line of JSON for each deletion, in order: the
+last one of a topic applies. A line truncated by a crash has no newline; that deletion was never acknowledged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What can be wrong with stored bytes: the errors of the layout room.
+"""Errors of the layout package: invalid stored bytes.
 
-Kept apart from the codecs because those are compiled, and a native class cannot extend an interpreted exception.
+Separate from the codecs because those are compiled, and a native class cannot extend an interpreted exception.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from bolide.errors import LocalError, PeerError
 
 
 class LayoutError(LocalError):
-    """Stored bytes are not what RocketMQ would have written: says which, where and why."""
+    """Stored bytes are not what RocketMQ would write; the message names the bytes, their position and the fault."""
 
 
 class RecordError(LayoutError):

@@ -35,7 +35,7 @@ class ExtUnit:
 
 
 def is_ext_address(tags_code: i64) -> bool:
-    """True when the tags code of a queue unit is the address of an extension unit."""
+    """Whether the tags code of a queue unit is the address of an extension unit."""
     return tags_code <= MAX_ADDRESS
 
 
@@ -55,12 +55,13 @@ def ext_unit_size(bitmap: bytes) -> int:
 
 
 def fits(offset: i64, size: i64, segment_size: i64) -> bool:
-    """True when a unit of `size` bytes may start at this offset of the stream, the file's spare bytes left alone."""
+    """Whether a unit of `size` bytes may start at this offset of the stream without using the file's spare bytes."""
     return offset % segment_size + size + END_BLANK_SIZE <= segment_size
 
 
 def has_address(offset: i64, size: i64) -> bool:
-    """False when the unit is too large or lies too far to be named; Java then stores the plain tags code."""
+    """Return False if the unit is too large, or its offset too high, for an address; Java then stores the plain tags
+    code."""
     return size <= MAX_EXT_UNIT_SIZE and offset + size <= _MAX_REAL_OFFSET
 
 
@@ -83,7 +84,7 @@ def read_ext_size(buf: bytes, at: i64) -> int:
 
 
 def read_ext_unit(buf: bytes, at: i64) -> ExtUnit:
-    """The unit at byte `at`; raises LayoutError when none is there or it is cut off."""
+    """Return the unit at byte `at`. Raises LayoutError if no complete unit is there."""
     size: i64 = read_ext_size(buf, at)
     if size < MIN_UNIT_SIZE or at + size > len(buf):
         raise LayoutError(f"no extension unit at byte {at} (size field {size}): rebuild the queue's extension files")

@@ -33,7 +33,8 @@ def java_hash(text: str) -> int:
 
 
 def index_hash(text: str) -> int:
-    """Hash of an index key text such as ``topic#key``: absolute value of `java_hash`, 0 for the one that has none."""
+    """Return the hash of an index key text such as ``topic#key``: the absolute value of `java_hash`, 0 for the
+    minimum."""
     h: i64 = java_hash(text)
     if h == _INT_MIN:
         return 0

@@ -1,7 +1,7 @@
-"""IndexFile: header of 40 bytes, hash slots of int32, entries of 20 bytes: RocketMQ's IndexFile and IndexHeader.
+"""IndexFile: a header of 40 bytes, int32 hash slots, entries of 20 bytes: RocketMQ's IndexFile and IndexHeader.
 
-Entries are numbered from 1; a slot holds the newest entry of its chain, an entry the one before it. Times of entries
-are seconds since the header's begin time.
+Entries are numbered from 1. A slot contains the number of the newest entry of its chain, an entry that of the previous
+one. Times of entries are seconds since the header's begin time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INT_MAX: Final = 0x7FFFFFFF
 
 @final
 class IndexHeader:
-    """The first 40 bytes. Timestamps are store times in ms; `index_count` is one more than the entries written."""
+    """The first 40 bytes. Timestamps are store times in ms; `index_count` is one more than the number of entries."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class IndexHeader:
 
 @final
 class IndexEntry:
-    """One entry as read: key hash, record, seconds since the header's begin time, entry before it in the chain."""
+    """One entry: key hash, physical offset, seconds since the header's begin time, previous entry of the chain."""
 
     def __init__(self, key_hash: i64, physical_offset: i64, seconds: i64, previous: i64) -> None:
         self.key_hash: i64 = key_hash
@@ -80,22 +80,22 @@ def decode_index_header(buf: bytes) -> IndexHeader:
 
 
 def index_file_size(slots: i64, entries: i64) -> int:
-    """Bytes of an index file with room for so many slots and entry numbers."""
+    """Return the size in bytes of an index file with this number of slots and entry numbers."""
     return HEADER_SIZE + slots * SLOT_SIZE + entries * ENTRY_SIZE
 
 
 def slot_position(slot: i64) -> int:
-    """Byte of the file at which a slot lies."""
+    """Return the position of a slot in the file, in bytes."""
     return HEADER_SIZE + slot * SLOT_SIZE
 
 
 def entry_position(slots: i64, number: i64) -> int:
-    """Byte of the file at which an entry lies."""
+    """Return the position of an entry in the file, in bytes."""
     return HEADER_SIZE + slots * SLOT_SIZE + number * ENTRY_SIZE
 
 
 def entry_seconds(begin_timestamp: i64, store_timestamp: i64) -> int:
-    """Time field of an entry: whole seconds since the begin time, 0 in a file that has none yet, never negative."""
+    """Return the time field of an entry: whole seconds since the begin time (0 without one), never negative."""
     if begin_timestamp <= 0 or store_timestamp <= begin_timestamp:
         return 0
     seconds: i64 = (store_timestamp - begin_timestamp) // 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 MAX_TOPIC_LENGTH: Final = 127
-"""Bytes, and characters, of a topic: its stored length is a signed byte."""
+"""Maximum length of a topic in bytes and characters: its stored length is a signed byte."""
 MAX_LONG_TOPIC_LENGTH: Final = 255
-"""Characters of a %RETRY% or %DLQ% topic, whose name contains that of a group."""
+"""Maximum length of a %RETRY% or %DLQ% topic, whose name contains that of a group."""
 MAX_GROUP_LENGTH: Final = 120
 """Characters of a group's name."""
 MAX_PROPERTIES_LENGTH: Final = 32767
@@ -17,4 +17,4 @@ MAX_EXT_UNIT_SIZE: Final = 32767
 INT16_MAX: Final = 32767
 """Any other length that is stored as a signed int16."""
 DEFAULT_MAX_MESSAGE_SIZE: Final = 4 * 1024 * 1024
-"""Bytes of a body, as brokers (maxMessageSize) and clients have it if nothing else is set."""
+"""Default maximum length of a body in bytes, for brokers (maxMessageSize) and clients."""

@@ -67,7 +67,8 @@ def decode_offset_message_id(text: str) -> tuple[str, int, int]:
 
 @final
 class UniqueId:
-    """The parts of a client's unique key; `month_ms` is ms since the local start of the current month, 32 bits."""
+    """The parts of a client's unique key; `month_ms` is the time since the local start of the month, in ms (32
+    bits)."""
 
     def __init__(self, ip: bytes, pid: int, process_hash: int, month_ms: int, counter: int) -> None:
         self.ip: bytes = ip

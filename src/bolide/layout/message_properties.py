@@ -1,7 +1,7 @@
-"""The properties of one message on its way into the log: as text, as a mapping, and what the broker reads of them.
+"""The properties of one message before it is stored: as text, as a mapping, and the flags that the broker reads.
 
-Most messages only need the text and one scan of it. What changes a property makes the mapping, once, and the text is
-formatted once when it is next asked for, however many steps change it in between.
+Most messages need only the text and one scan of it. The first change creates the mapping; the text is formatted again
+only when it is next requested.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SEEN: Final[dict[str, int]] = {
 
 
 def asking_names() -> list[str]:
-    """Names by which a message may ask the broker for something, or that the broker sets or drops itself."""
+    """Return the names by which a message can control the broker, or that the broker sets or removes itself."""
     return [name for name in _SEEN if name not in (names.UNIQ_KEY, names.KEYS, names.TAGS, names.WAIT)]
 
 
@@ -61,7 +61,7 @@ class MessageProperties:
         self._text: str = text
         self._pairs: dict[str, str] | None = pairs
         self._stale: bool = pairs is not None
-        """True when the mapping says what the text does not."""
+        """Whether the mapping has changes that the text lacks."""
         self._scanned: bool = False
         self.uniq_key: str = ""
         self.keys: str = ""
@@ -69,24 +69,24 @@ class MessageProperties:
         self.delay: str = ""
         """The delay level as it is given; it may be no number."""
         self.wait: bool = True
-        """False (WAIT=false): the answer waits neither for the disk nor for a replica."""
+        """False if the response waits neither for the disk nor for a replica (WAIT=false)."""
         self.transactional: bool = False
         self.timer: bool = False
-        """True when a time of delivery is named."""
+        """Whether a delivery time is set."""
         self.timer_out: bool = False
-        """True when a timer has taken the message up already."""
+        """Whether a timer has already accepted the message."""
         self.inner_batch: bool = False
-        """True when the body is said to hold several messages."""
+        """Whether the body contains several messages, according to the properties."""
         self.multi: str = ""
         """The light queues (LMQ) the message enters, as listed."""
         self.multi_offsets: bool = False
-        """True when offsets in light queues are named."""
+        """Whether offsets in light queues are set."""
         self.rewrite: bool = False
-        """True when there are names the broker sets or drops itself, or pairs no reader would take."""
+        """Whether there are names that the broker sets or removes itself, or pairs that no reader accepts."""
 
     @property
     def text(self) -> str:
-        """All properties as they are stored."""
+        """All properties in their stored form."""
         if self._stale:
             self._text = format_properties(self.pairs())
             self._stale = False
@@ -113,7 +113,7 @@ class MessageProperties:
                 self._see(kind, value)
 
     def drop(self, name: str) -> None:
-        """Remove a property that the broker does not keep: a time of delivery, an offset, a mark of its own."""
+        """Remove a property that the broker does not store, such as a delivery time, an offset or an internal mark."""
         pairs = self.pairs()
         if pairs.pop(name, None) is None:
             return
@@ -164,7 +164,7 @@ class MessageProperties:
             self._pairs[names.UNIQ_KEY] = key
 
     def scan(self) -> None:
-        """Fill the attributes, once; of two pairs with one name the last wins, as in Java."""
+        """Set the attributes, once; the last of several pairs with one name applies, as in Java."""
         if self._scanned:
             return
         self._scanned = True

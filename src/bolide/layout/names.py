@@ -1,7 +1,7 @@
-"""Names to which RocketMQ gives a meaning: prefixes, system topics and groups, and the id of a master.
+"""Names with a meaning in RocketMQ: prefixes, system topics and groups, and the id of a master.
 
-From RocketMQ's TopicValidator, MixAll and SubscriptionGroupManager; what they do is in docs/protocol/behaviour.md 2 and
-2.1. No other file writes these words as literals.
+Taken from RocketMQ's TopicValidator, MixAll and SubscriptionGroupManager; docs/protocol/behaviour.md 2 and 2.1 describe
+their effect. No other file contains these names as literals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SYNC_MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
 """After the name of a cluster."""
 REPAIRED_TOPIC: Final = "rmq_sys_REPAIRED"
-"""Bolide's own: of the records that fill a hole of a repaired log."""
+"""Bolide's own topic, for records that fill a hole in a repaired log."""
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -53,7 +53,8 @@ SYSTEM_TOPICS: Final = frozenset(
         "CHECKPOINT_TOPIC",
     }
 )
-"""TopicValidator's SYSTEM_TOPIC_SET: a broker's own, whether or not it has them. Each start adds those it creates."""
+"""TopicValidator's SYSTEM_TOPIC_SET: reserved for the broker, even if they do not exist. Each start adds the topics
+that it creates."""
 
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """Its consumer offsets are the progress of the transaction check."""
@@ -86,7 +87,7 @@ MASTER_ID: Final = 0
 
 
 def is_system_topic(topic: str) -> bool:
-    """True for topics of the system itself, which lists made for users leave out."""
+    """Whether a topic belongs to the system; lists for users omit it."""
     return (
         topic in SYSTEM_TOPICS
         or topic.startswith((SYSTEM_TOPIC_PREFIX, OLD_SYSTEM_TOPIC_PREFIX))
@@ -95,5 +96,5 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_predefined_group(group: str) -> bool:
-    """True for groups of the system itself."""
+    """Whether a group belongs to the system."""
     return group.startswith(SYSTEM_GROUP_PREFIX) or group in FIRST_GROUPS or group in PREDEFINED_GROUPS

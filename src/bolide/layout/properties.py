@@ -56,7 +56,7 @@ def property_value(raw: bytes, name: str) -> str | None:
 
 
 def raw_value(raw: bytes, wanted: bytes) -> bytes | None:
-    """The stored bytes of one property, or None; `wanted` is its name and the 0x01 that ends it."""
+    """Return the stored bytes of one property, or None; `wanted` is its name with the terminating 0x01."""
     size: i64 = len(wanted)
     end: i64 = len(raw)
     at: i64 = raw.rfind(wanted)

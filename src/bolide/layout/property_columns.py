@@ -1,7 +1,7 @@
-"""Property strings as columns: the numpy and Arrow twin of `properties`, used by `columns`.
+"""Property strings as columns, with numpy and Arrow: the counterpart of `properties`, used by `columns`.
 
-Separators of all rows are found at once; names and values are then slices of one array. What is rare (a row without
-its last separator, a name twice in a row, invalid UTF-8) is noticed and processed in a slower way.
+The separators of all rows are found together; names and values are then slices of one array. Rare forms (a row without
+its last separator, a name twice in a row, invalid UTF-8) are detected and processed more slowly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 _PIECE: Final = 256 * 1024
-"""Bytes searched at once."""
+"""Number of bytes searched at a time."""
 
 
 def take(values: Column, where: Ints) -> Column:
@@ -33,12 +33,12 @@ def take(values: Column, where: Ints) -> Column:
 
 
 def every(values: Column, step: int, first: int = 0) -> Column:
-    """Every `step`-th element, from `first` on."""
+    """Return every `step`-th element, starting with `first`."""
     return take(values, np.arange(first, len(values), step))
 
 
 def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -> Column:
-    """An array of strings or bytes that cover `data` from offset to offset; nothing is copied."""
+    """Return an array of strings or bytes, defined by offsets in `data`, without a copy."""
     buffers = [None, _arrow.py_buffer(offsets), _arrow.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
@@ -55,9 +55,9 @@ def distance(positions: Ints) -> int:
 
 
 def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
-    """`width` bytes from each position, one row each; positions beyond the end give meaningless bytes.
+    """Return `width` bytes from each position as rows; positions beyond the end give meaningless bytes.
 
-    Rows at one distance from each other are a view, not copied.
+    Equidistant rows are a view, not a copy.
     """
     count = len(raw) - width + 1
     if count <= 0:
@@ -66,7 +66,7 @@ def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
     if step and int(positions[-1]) < count:
         rows: Bytes = np.ndarray((len(positions), width), np.uint8, raw, int(positions[0]), (step, 1))
         return rows
-    # One element a byte, each as wide as a row, so that an index is a position and an element is copied at once.
+    # One element per byte, each as wide as a row, so that an index is a position and an element is copied in one step.
     every_byte: NDArray[Any] = np.ndarray((count,), f"V{width}", raw, strides=(1,))
     if len(positions) and int(positions.max()) >= count:
         positions = np.minimum(positions, count - 1)
@@ -92,7 +92,7 @@ def between(raw: Bytes, begin: Ints, end: Ints) -> Column:
 
 
 def places_of(raw: Bytes, byte: int) -> Ints:
-    """Where a byte is, in order; a piece at a time, so that the marks of each stay in the processor's cache."""
+    """Return the positions of a byte, in order; searches in pieces so that the marks fit the processor's cache."""
     marks = np.empty(min(len(raw), _PIECE), np.bool_)
     found: list[Ints] = []
     for at in range(0, len(raw), _PIECE):
@@ -165,7 +165,7 @@ class Pairs:
         good = (marks > begin) & (marks < end - 1)
         if not bool(good.all()):
             begin, end, rows, marks = begin[good], end[good], rows[good], marks[good]
-        # Elements of four: name, 0x01, value, and what lies before the next name.
+        # Groups of four elements: name, 0x01, value, and the bytes before the next name.
         spread = np.empty(4 * len(end) + 1, np.int32)
         spread[0:-1:4] = begin
         spread[1::4] = marks
@@ -180,7 +180,7 @@ class Pairs:
         self._drop_repeats()
 
     def _drop_repeats(self) -> None:
-        """Of two pairs with one name in one row the last wins."""
+        """Keep the last of several pairs with one name in a row."""
         codes = self._names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         self._codes = codes
         if not len(codes):
@@ -202,7 +202,7 @@ class Pairs:
         self._values = take(self._values, keep)
 
     def as_map(self) -> Column:
-        """One map a row."""
+        """Return one map per row."""
         offsets = np.zeros(self._count + 1, np.int32)
         np.cumsum(np.bincount(self._rows, minlength=self._count), out=offsets[1:])
         names = self._names.dictionary.take(self._names.indices)
@@ -223,9 +223,9 @@ class Pairs:
 
 
 class Marks:
-    """Values of a few properties of many rows, found by name without taking all strings apart.
+    """Values of a few properties of many rows, found by name without decoding all strings.
 
-    Everything is a place in `raw`, the bytes of all rows back to back.
+    Everything is a position in `raw`, the concatenated bytes of all rows.
     """
 
     def __init__(self, rows: Column) -> None:
@@ -251,7 +251,7 @@ class Marks:
         return np.repeat(np.arange(self.count), np.diff(np.searchsorted(self._ends, self._offsets)))
 
     def spans(self, name: bytes) -> tuple[Ints, Ints, Ints]:
-        """Rows that have this property (a name of 3 to 8 bytes), in order, and where its value begins and ends."""
+        """Return the rows with this property (a name of 3 to 8 bytes), in order, and where its values begin and end."""
         size = len(name)
         mark = (name + b"\x01")[:8]
         wanted = np.uint64(int.from_bytes(mark, "little"))
@@ -298,7 +298,7 @@ def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
 
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:
-    """The bytes of a string array, and where each element begins in them."""
+    """Return the bytes of a string array, and where each element begins in them."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, ends, data = texts.buffers()

@@ -17,7 +17,7 @@ PRE_BLANK: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00\x7f\xff\xff\xff\x00\x00\x0
 
 
 def write_unit(w: BytesWriter, physical_offset: i64, size: i64, tags_code: i64) -> None:
-    """Append one unit; `size` is the record's in bytes."""
+    """Append one unit; `size` is the length of the record in bytes."""
     write_i64_be(w, physical_offset)
     write_i32_be(w, i32(size))
     write_i64_be(w, tags_code)
@@ -29,7 +29,7 @@ def read_unit(buf: bytes, at: i64) -> tuple[int, int, int]:
 
 
 def unit_is_valid(physical_offset: i64, size: i64) -> bool:
-    """False for what ends the data of a queue file (zeros); pre-blank units are valid."""
+    """Return False for the zeros that end the data of a queue file; pre-blank units are valid."""
     return physical_offset >= 0 and size > 0
 
 

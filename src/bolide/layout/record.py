@@ -1,7 +1,7 @@
-"""CommitLog record, V1 and V2, and the blank at a file's end: RocketMQ's MessageExtEncoder and CommitLog.
+"""CommitLog records, V1 and V2, and the blank at the end of a file: RocketMQ's MessageExtEncoder and CommitLog.
 
-All integers big-endian. A record holds its own size, magic and physical offset, so it can be found and proven
-anywhere. Hosts take 8 bytes, or 20 when the sys flag says IPv6; the offsets below come before the first that may grow.
+All integers are big-endian. A record contains its own size, magic and physical offset, so it can be found and verified
+anywhere. Hosts have 8 bytes, or 20 if the sys flag says IPv6; the offsets below precede the first host.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BLANK_SIZE: Final = 8
 MIN_RECORD_SIZE: Final = 91
 
 APART: Final = 64 * 1024
-"""Bytes of a body from which it is cheaper to write it from where it is than to copy it."""
+"""Minimum length of a body, in bytes, that is written without a copy."""
 
 OFFSET_PHYSICAL: Final = 28
 OFFSET_SYS_FLAG: Final = 36
@@ -47,7 +47,7 @@ BLANK: Final = 1
 BAD_SIZED: Final = 2
 """A record whose parts do not add up to its size: dispatch skips exactly that many bytes."""
 BAD: Final = 3
-"""Nothing usable, not even a size."""
+"""Invalid bytes without a usable size."""
 
 _V1_BYTES: Final = b"\xda\xa3\x20\xa7"
 _V2_BYTES: Final = b"\xda\xa3\x20\xab"
@@ -57,7 +57,7 @@ _V2_BYTES: Final = b"\xda\xa3\x20\xab"
 class Record:
     """One stored record with every field; hosts are raw (8 or 20 bytes), properties the stored bytes.
 
-    Made of the `size` bytes from byte `at`, which `check_record` must have called GOOD.
+    Reads the `size` bytes from byte `at`, for which `check_record` must have returned GOOD.
     """
 
     def __init__(self, buf: bytes, at: i64, size: i64) -> None:
@@ -95,7 +95,7 @@ class Record:
 
 @final
 class Checked:
-    """What `check_record` found: GOOD, BLANK or BAD_SIZED with the size field, or BAD with size 0."""
+    """The result of `check_record`: GOOD, BLANK or BAD_SIZED with the size field, or BAD with size 0."""
 
     def __init__(self, status: i64, size: i64) -> None:
         self.status: i64 = status
@@ -123,12 +123,12 @@ def encode_record(
     store_timestamp: i64,
     apart: list[bytes] | None = None,
 ) -> int:
-    """Append the record of a message to `w` and return its size; size, magic and body CRC are computed here.
+    """Append the record of a message to `w` and return its size; computes size, magic and body CRC.
 
-    With `apart`, a long body is not copied: what `w` holds before it goes there, then the body itself, and `w` begins
-    again with what follows it.
+    With `apart`, a long body is not copied: the contents of `w` are moved to `apart`, followed by the body, and `w`
+    then contains only the bytes after the body.
 
-    Raises RecordError, with nothing appended, when a host does not fit the sys flag or a part is too long.
+    Raises RecordError, with nothing appended, if a host does not match the sys flag or a part is too long.
     """
     body = message.body
     topic = message.topic_bytes
@@ -188,16 +188,16 @@ def encode_record(
 
 
 def record_of(message: BrokerMessage, store_timestamp: i64) -> Record:
-    """The record of a message that lies in no log. Raises RecordError as `encode_record`."""
+    """Return the record of a message that is not in a log. Raises RecordError like `encode_record`."""
     w = BytesWriter()
     size = encode_record(w, message, queue_offset=0, physical_offset=0, store_timestamp=store_timestamp)
     return Record(w.getvalue(), 0, size)
 
 
 def copy_of(record: Record, topic: str, queue_id: int, properties: MessageProperties) -> BrokerMessage:
-    """A message that stores a record once more, under this topic and with these properties.
+    """Return a message that stores a record again, with this topic and these properties.
 
-    Body, flags, birth and attempts stay. What the properties say of a delay has acted, or acts later.
+    Body, flags, born timestamp and reconsume times stay. A delay in the properties is over, or applies later.
     """
     message = BrokerMessage(
         topic, topic.encode(), queue_id, record.body, properties, record.born_timestamp, record.born_host
@@ -218,7 +218,7 @@ def encode_blank(remaining: int) -> bytes:
 
 
 def decode_record(buf: bytes, at: i64) -> Record:
-    """The record at byte `at`; raises RecordError when none is there or its parts do not add up. No CRC check."""
+    """Return the record at byte `at`. Does not check CRCs. Raises RecordError if no valid record is there."""
     checked = check_record(buf, at, len(buf), False)
     if checked.status != GOOD:
         raise RecordError(f"no record at byte {at} of {len(buf)}: {describe(checked)}")
@@ -236,7 +236,7 @@ def properties_at(buf: bytes, at: i64) -> bytes:
 
 
 def topic_start(buf: bytes, at: i64) -> i64:
-    """Byte at which the topic of the record at byte `at` begins, with its length."""
+    """Return the position of the topic of the record at byte `at`, which begins with its length."""
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
     if sys_flag & BORN_HOST_V6:
@@ -251,7 +251,7 @@ def topic_start(buf: bytes, at: i64) -> i64:
 
 
 def decode_records(buf: bytes) -> list[Record]:
-    """Records back to back, as in the answer to a pull; stops, as Java does, at the first invalid one."""
+    """Return consecutive records, as in the response to a pull; stops at the first invalid one, as Java does."""
     found: list[Record] = []
     at: i64 = 0
     end: i64 = len(buf)
@@ -309,7 +309,7 @@ def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
 
 
 def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
-    """True where `check_record` says GOOD; `limit` is within `buf`."""
+    """Whether `check_record` returns GOOD; `limit` is within `buf`."""
     total: i64 = i64(read_i32_be(buf, at))
     magic: i64 = i64(read_i32_be(buf, at + 4))
     if total <= 0 or total > limit - at or (magic != MAGIC_V1 and magic != MAGIC_V2):
@@ -318,7 +318,8 @@ def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
 
 
 def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
-    """Where the record at `at` ends if its inner lengths are believed; -1 when they leave `limit` or the CRC fails."""
+    """Return the end of the record at `at` according to its inner lengths; -1 if it exceeds `limit` or the CRC is
+    wrong."""
     if limit - at < MIN_RECORD_SIZE:
         return -1
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
@@ -363,10 +364,9 @@ def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
 
 
 def find_record(buf: bytes, at: i64, base: i64) -> int:
-    """Byte of the first record at or after `at`, `base` being the physical offset of byte 0; -1 when there is none.
+    """Return the position of the first record at or after `at`, or -1; `base` is the physical offset of byte 0.
 
-    A start is proven by magic, own physical offset and parts that add up; no CRC check. A record that `buf` cuts off
-    cannot be proven and is not found.
+    Checks magic, physical offset and inner lengths, but no CRC. A record truncated by the end of `buf` is not found.
     """
     end: i64 = len(buf)
     v1: i64 = _next_magic(buf, at, _V1_BYTES)
@@ -384,13 +384,14 @@ def find_record(buf: bytes, at: i64, base: i64) -> int:
 
 
 def _next_magic(buf: bytes, at: i64, magic: bytes) -> i64:
-    """Where a record with this magic could begin, at or after `at`; the length of `buf` when nowhere."""
+    """Return the first position at or after `at` where a record with this magic may begin; the length of `buf` if
+    none."""
     found: i64 = buf.find(magic, at + 4)
     return found - 4 if found >= 0 else len(buf)
 
 
 def describe(checked: Checked) -> str:
-    """Half a sentence on what was found, for messages."""
+    """Return a clause that describes an invalid record, for error messages."""
     if checked.status == GOOD:
         return f"a record of {checked.size} bytes"
     if checked.status == BLANK:

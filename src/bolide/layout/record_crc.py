@@ -1,7 +1,7 @@
-"""A CRC of a whole record, kept in its last 20 bytes as the property ``__CRC32#``: enabledAppendPropCRC, 5.x.
+"""The CRC of a whole record in its last 20 bytes, as the property ``__CRC32#``: enabledAppendPropCRC, 5.x.
 
-It covers all bytes before itself; the value is ten decimal digits, the lowest first (RocketMQ's
-MessageDecoder.createCrc32 and CommitLog.checkMessageAndReturnSize).
+It covers all bytes before it; the value has ten decimal digits, lowest first (RocketMQ's MessageDecoder.createCrc32 and
+CommitLog.checkMessageAndReturnSize).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIGITS: Final = 10
 
 
 def crc_mark(covered: bytes) -> bytes:
-    """The last 20 bytes of a record that begins with these."""
+    """Return the last 20 bytes of a record, given all bytes before them."""
     digits = str(zlib.crc32(covered) & 0x7FFFFFFF)[::-1].ljust(_DIGITS, "0")
     return b"%b%b\x02" % (_HEAD, digits.encode())
 
@@ -29,7 +29,7 @@ def crc_holds(buf: bytes, at: i64, size: i64) -> bool:
     start: i64 = end - CRC_SIZE
     if start < at or not buf.startswith(_HEAD, start):
         return False
-    # The bytes after the name must be exactly what would be written: other digits, or no digits, are another CRC.
+    # The bytes after the name must equal the computed ones: any other bytes are a wrong CRC.
     return buf[start:end] == crc_mark(buf[at:start])
 
 

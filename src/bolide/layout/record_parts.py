@@ -1,7 +1,7 @@
-"""Where records begin in a buffer, and where the parts of each are: what `columns` reads its columns from.
+"""Finds where records and their parts begin in a buffer, for `columns`.
 
-Candidates are found by the magic, a piece of the buffer at a time so that its marks stay in the processor's cache. Then
-the fixed head of each is copied out once; every number in it is a field of that copy. Never imported by a broker.
+Candidates are found by the magic, in pieces of the buffer so that the marks fit the processor's cache. Then the fixed
+head of each is copied once, and every number is a field of that copy. Brokers never import this module.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _INT: Final = np.dtype(">i4")
 _SHORT: Final = np.dtype(">i2")
 _BYTE: Final = np.dtype("u1")
 _MAGICS: Final = tuple(np.array([magic], ">i4").view("=i4")[0] for magic in (MAGIC_V1, MAGIC_V2))
-"""As the four bytes are when they are read as a number of this machine."""
+"""The four bytes, read as a number in this machine's byte order."""
 
 
 @dataclass(frozen=True)
 class RecordParts:
-    """Positions of the parts of each record, computed as in the row codec; `end` is -1 where they are wrong."""
+    """Positions of the parts of each record, computed as in the row codec; `end` is -1 if they are wrong."""
 
     starts: Ints
     heads: NDArray[Any]
@@ -126,7 +126,7 @@ def proven_parts(raw: Bytes, base: int) -> tuple[RecordParts, int]:
     likely, skipped = _likely_positions(raw, base)
     parts, proven, cut = _proven(raw, base, likely)
     if skipped and (not proven or _overlap(parts)):
-        # One of them has wrong lengths inside or lies in another, so what it covers counts as well.
+        # One of them has wrong inner lengths or lies inside another record, so the records in it count as well.
         parts, _, cut = _proven(raw, base, magic_positions(raw))
     if _overlap(parts):
         parts = parts.of(_outer(parts))
@@ -172,7 +172,7 @@ def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
 
 
 def magic_positions(raw: Bytes) -> Ints:
-    """Every byte at which a record could begin by its magic, in order."""
+    """Return every position at which a record may begin according to its magic, in order."""
     if len(raw) < _MAGIC_END:
         return np.empty(0, np.int64)
     at = places_of(raw[4 : len(raw) - 3], _MAGIC_BYTE)
@@ -183,9 +183,9 @@ def magic_positions(raw: Bytes) -> Ints:
 
 
 def _likely_positions(raw: Bytes, base: int) -> tuple[Ints, bool]:
-    """As `magic_positions`, but the insides of consecutive records of one size are not searched.
+    """Like `magic_positions`, but skips the inside of consecutive records of one size.
 
-    The second says whether there are such; the heads of all but the first of them prove where they are.
+    The second result says whether there are such records; the heads of all but the first verify their positions.
     """
     found: list[Ints] = []
     at, size, skipped = 0, _FIRST_LOOK, False
@@ -204,7 +204,8 @@ def _likely_positions(raw: Bytes, base: int) -> tuple[Ints, bool]:
 
 
 def _run(raw: Bytes, first: int, base: int) -> tuple[int, int]:
-    """How many records of the size of this one follow it whole, by their heads, and that size."""
+    """Return the number of complete records after the first one that have its size, according to their heads, and the
+    size."""
     if first + HEAD.itemsize > len(raw):
         return 0, 0
     size = int(raw[first : first + HEAD.itemsize].view(HEAD)["total_size"][0])
@@ -212,7 +213,7 @@ def _run(raw: Bytes, first: int, base: int) -> tuple[int, int]:
     if count < 2:
         return 0, 0
     heads: NDArray[Any] = np.ndarray((count,), HEAD, raw, first, (size,))
-    # Looked at in growing numbers, for mostly the next one has another size.
+    # Check increasing numbers of records, because usually the next record has another size.
     at, many = 0, 2
     while at < count:
         some = heads[at : at + many]
@@ -236,7 +237,8 @@ def _begins(raw: Bytes, at: int, base: int) -> bool:
 
 
 def _where(mask: NDArray[np.bool_]) -> Any:
-    """What a mask selects; usually all but a few at the end, and then nothing is copied."""
+    """Return the indexes or slice that a mask selects; a slice, without a copy, if only elements at the end are
+    missing."""
     count = int(np.count_nonzero(mask))
     return slice(count) if bool(mask[:count].all()) else mask
 
@@ -246,7 +248,7 @@ def _overlap(parts: RecordParts) -> bool:
 
 
 def _outer(found: RecordParts) -> Ints:
-    """Numbers of the records that do not lie within another's body."""
+    """Return the numbers of the records that do not lie inside another record's body."""
     keep = []
     reached = 0
     for number, (start, end) in enumerate(zip(found.starts.tolist(), found.end.tolist(), strict=True)):

@@ -1,7 +1,7 @@
-"""StoreShape: everything about a store's files that is a setting: sizes, slots, delay table, bloom, index rules.
+"""StoreShape: all settings that determine a store's files, such as sizes, slots, delay table, bloom and index rules.
 
-Nothing about a store is guessed: every reader gets its broker.conf. `ShapeOptions` declares the settings, `StoreShape`
-is what follows from them.
+No reader guesses them: every reader gets the store's broker.conf. `ShapeOptions` declares the settings, `StoreShape`
+contains the values computed from them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class StoreShape:
     """Percent."""
     bloom_expected: int = _DEFAULT.expect_consumer_num_use_filter
     store_version: StoreVersion = _DEFAULT.store_version
-    """How derived files are written. Readers ask the properties below, not this."""
+    """Version of the derived files. Read the properties below instead."""
     append_property_crc: bool = _DEFAULT.enabled_append_prop_crc
     verify_property_crc: bool = _DEFAULT.force_verify_prop_crc
     index_enabled: bool = _DEFAULT.message_index_enable
@@ -146,31 +146,31 @@ class StoreShape:
 
     @property
     def tags_in_index(self) -> bool:
-        """True when tagged messages get an index entry ``topic#T#tags``."""
+        """Whether tagged messages get an index entry ``topic#T#tags``."""
         return self.store_version != "4.9"
 
     @property
     def queue_end_in_checkpoint(self) -> bool:
-        """True when the checkpoint says up to which physical offset queues are flushed (logicsPhysicalOffset)."""
+        """Whether the checkpoint contains the physical offset up to which queues are flushed (logicsPhysicalOffset)."""
         return self.store_version != "4.9"
 
     @property
     def halves_per_op_record(self) -> bool:
-        """True when one op record of a transaction may name several half messages."""
+        """Whether one op record of a transaction may name several half messages."""
         return self.store_version != "4.9"
 
     def with_version(self, version: str) -> StoreShape:
-        """The same shape, with derived files written as this storeVersion does. Raises `ConfigError`."""
+        """Return the same shape with the derived files of this storeVersion. Raises `ConfigError`."""
         check_value(_SETTINGS["storeVersion"], version)
         return self.with_tags_in_index(version != "4.9")
 
     def with_tags_in_index(self, tags: bool) -> StoreShape:
-        """The same shape, of the version that keeps index entries for tags, or of the one that does not."""
+        """Return the same shape, with the version that has index entries for tags or the version without them."""
         return replace(self, store_version="5.5" if tags else "4.9")
 
     @classmethod
     def of(cls, options: ShapeOptions) -> StoreShape:
-        """What follows from the settings. Raises `ConfigError` where they do not fit together."""
+        """Compute the shape from the settings. Raises `ConfigError` if they conflict."""
         return cls(
             commit_log_segment_size=options.mapped_file_size_commit_log,
             # RocketMQ rounds the setting up to whole units.

@@ -1,8 +1,8 @@
-"""The file `store-format` of a store: the number of its format, so that an older build does not misread newer files.
+"""The file `store-format` of a store: its format number, so that an older build does not misread newer files.
 
-Only Bolide has this file; RocketMQ's broker ignores it, and so do builds of Bolide before it. It is one line of JSON:
-``{"format": 1, "since": "0.1.0"}``, where `since` is the first version of Bolide that reads the format. The number is
-raised by a change that an older build would not notice, such as a file that it does not know and must obey.
+Only Bolide has this file; RocketMQ's broker and older builds of Bolide ignore it. It is one line of JSON: ``{"format":
+1, "since": "0.1.0"}``, where `since` is the first version of Bolide that reads the format. A change that an older build
+would not notice increments the number, such as a new file that it must obey.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bolide.layout.errors import LayoutError
 
 NAME: Final = "store-format"
 FORMAT: Final = 1
-"""What this build reads and writes. 1 has marks of deleted topics (`deleted-topics`)."""
+"""Format that this build reads and writes. Format 1 has marks of deleted topics (`deleted-topics`)."""
 SINCE: Final = "0.1.0"
 """The first version of Bolide that reads `FORMAT`: change both together."""
 
@@ -29,7 +29,7 @@ def stamp() -> bytes:
 
 
 def accepted_format(data: bytes | None, root: str) -> int:
-    """Return the format of the store `root`, given its file or None if there is none; that is format 0.
+    """Return the format of the store `root`, given its file, or 0 if there is no file.
 
     Raises `StoreTooNew` if this build does not read the format, and `LayoutError` if the file is invalid.
     """

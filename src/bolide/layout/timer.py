@@ -1,8 +1,8 @@
-"""Bytes and rules of the timer wheel, for delays of any length: RocketMQ's TimerWheel, TimerLog and TimerMessageStore.
+"""Format and rules of the timer wheel, for any delay: RocketMQ's TimerWheel, TimerLog and TimerMessageStore.
 
-A message waits in the slot of its time. The file `timerwheel` is a ring of slots, each naming the newest unit of its
-time in the stream `timerlog/`; a unit names the one before it and the record in the commit log. All integers are
-big-endian, times are ms since the epoch.
+A message is in the slot of its delivery time. The file `timerwheel` is a ring of slots, each of which names the newest
+unit of its time in the stream `timerlog/`; a unit names the previous unit and the record in the commit log. All
+integers are big-endian, times are ms since the epoch.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Unit:
         topic_hash: i64,
     ) -> None:
         self.previous: i64 = previous
-        """Position of the unit of the same slot before this one, NOWHERE for none."""
+        """Position of the previous unit of the same slot, or NOWHERE."""
         self.magic: i64 = magic
         self.enqueue_time: i64 = enqueue_time
         self.delay: i64 = delay
@@ -70,22 +70,22 @@ class Unit:
 
     @property
     def time(self) -> i64:
-        """The slot it is in."""
+        """Time of the slot."""
         return self.enqueue_time + self.delay
 
     @property
     def rolls(self) -> bool:
-        """True for a message whose time lies beyond the window: it goes back to the timer topic."""
+        """Whether the delivery time is beyond the window, so that the message goes back to the timer topic."""
         return self.magic & MAGIC_ROLL != 0
 
     @property
     def deletes(self) -> bool:
-        """True for a delete that has its final slot."""
+        """Whether this is a delete in its final slot."""
         return self.magic & (MAGIC_DELETE | MAGIC_ROLL) == MAGIC_DELETE
 
     @property
     def worth(self) -> i64:
-        """What it adds to the count of its slot."""
+        """Change of the slot's count caused by this unit."""
         return -1 if self.magic & MAGIC_DELETE != 0 else 1
 
 
@@ -98,29 +98,30 @@ def wheel_precision(wanted: int) -> int:
 
 
 def roll_window(wanted: int, round_slots: int = WHEEL_SLOTS) -> int:
-    """Slots a message may wait in one go; settings that do not fit the wheel mean all it has."""
+    """Return the maximum number of slots that a message may wait before it rolls; the whole wheel for an invalid
+    setting."""
     most = round_slots - SPARE_SLOTS
     return most if wanted > most or wanted < 2 else wanted
 
 
 def floor_time(time: i64, precision: i64) -> i64:
-    """The slot a moment lies in."""
+    """Return the slot of a time."""
     return time // precision * precision
 
 
 def out_time(deliver_at: i64, precision: i64) -> i64:
-    """TIMER_OUT_MS of a delivery time: the slot that is over by then, so that no message is early."""
+    """Return TIMER_OUT_MS of a delivery time: the slot that has ended by then, so that no message is early."""
     if deliver_at % precision == 0:
         return deliver_at - precision
     return floor_time(deliver_at, precision)
 
 
 def rolled_time(out: i64, write_time: i64, window: i64, precision: i64) -> i64:
-    """The slot in which a message due at `out` waits for its next roll; `out` itself when it lies in the window."""
+    """Return the slot for the next roll of a message due at `out`; `out` itself if it is within the window."""
     beyond = out - write_time - window * precision
     if beyond < 0:
         return out
-    # What is only just beyond the window rolls half way, so that the last leg is not short.
+    # A message slightly beyond the window rolls half way, so that the last wait is not short.
     slots: i64 = window // 2 if beyond < window // 3 * precision else window
     return write_time + slots * precision
 
@@ -142,9 +143,9 @@ def encode_slot(slot: Slot, precision: i64) -> bytes:
 
 
 def decode_slots(data: bytes, at: i64, precision: i64, round_slots: i64, since: i64) -> list[Slot]:
-    """The slots in a piece of the wheel that begins at this offset of it, of times from `since` on.
+    """Return the slots in a piece of the wheel at offset `at`, for times from `since` on.
 
-    A slot whose time does not belong to its place is left out.
+    Omits slots whose time does not belong to their position.
     """
     found: list[Slot] = []
     position: i64 = 0
@@ -181,7 +182,7 @@ def encode_unit(
 
 
 def decode_unit(data: bytes, at: i64) -> Unit | None:
-    """The unit that starts there; None for a blank, for zeros, and for an invalid unit."""
+    """Return the unit at this position; None for a blank, for zeros, and for an invalid unit."""
     if at < 0 or at + UNIT_SIZE > len(data) or read_i32_be(data, at) != UNIT_SIZE:
         return None
     magic = i64(read_i32_be(data, at + 12))
@@ -199,7 +200,7 @@ def decode_unit(data: bytes, at: i64) -> Unit | None:
 
 
 def encode_blank(remaining: i64) -> bytes:
-    """What fills a file whose last `remaining` bytes have no room for a unit; the rest stays zero."""
+    """Return the blank for the last `remaining` bytes of a file, which are too few for a unit; the rest stays zero."""
     w = BytesWriter()
     write_i32_be(w, i32(remaining))
     write_i64_be(w, 0)
@@ -208,7 +209,7 @@ def encode_blank(remaining: i64) -> bytes:
 
 
 def is_blank(data: bytes, at: i64) -> bool:
-    """True when the blank begins there."""
+    """Whether a blank begins at this position."""
     return at + BLANK_SIZE <= len(data) and read_i32_be(data, at + 12) == BLANK_MAGIC
 
 

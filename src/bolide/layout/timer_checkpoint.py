@@ -1,7 +1,7 @@
-"""The file `config/timercheck`: how far the timer had come when its files were last safe: RocketMQ's TimerCheckpoint.
+"""The file `config/timercheck`, which records the timer's progress at its last sync: RocketMQ's TimerCheckpoint.
 
-Java's seven int64 are the first of 4096 bytes. Bolide adds a mark after them: its checkpoint describes files that were
-synced before it, Java's describes files that may be a second older or newer, and the start must know which.
+Java's seven int64 are the first of 4096 bytes. Bolide adds a mark after them: its checkpoint describes files synced
+before it, while Java's describes files that may be a second older or newer, and a start must distinguish them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TimerCheckpoint:
     timestamp: int = 0
     counter: int = 0
     precision: int = 0
-    """Width of a slot in ms; 0 when Java wrote the checkpoint."""
+    """Width of a slot in ms; 0 if Java wrote the checkpoint."""
 
     @property
     def ours(self) -> bool:
@@ -38,8 +38,8 @@ class TimerCheckpoint:
         return self.precision > 0
 
     def encode_body(self) -> bytes:
-        """The 56 bytes of Java's fields: what GET_TIMER_CHECK_POINT (60) answers."""
-        # Java keeps its own queue offset and its master's; a master writes one number twice.
+        """Return the 56 bytes of Java's fields, the response to GET_TIMER_CHECK_POINT (60)."""
+        # Java stores its own queue offset and its master's; a master writes the same number twice.
         return _FIELDS.pack(
             self.read_time,
             self.log_end,
@@ -58,18 +58,18 @@ class TimerCheckpoint:
 
 
 def decode_timer_answer(body: bytes) -> TimerCheckpoint | None:
-    """What GET_TIMER_CHECK_POINT (60) answered, with or without a version; None for anything else."""
+    """Decode the response to GET_TIMER_CHECK_POINT (60), with or without a version; None if it is invalid."""
     return decode_timer_checkpoint(body.ljust(_FIELDS.size, b"\0")) if len(body) >= _UNVERSIONED else None
 
 
 def decode_timer_checkpoint(data: bytes | None) -> TimerCheckpoint:
-    """Read the file; an empty or torn one means that nothing was done yet."""
+    """Decode the file; an empty or torn file means that the timer has not started."""
     if data is None or len(data) < _FIELDS.size:
         return TimerCheckpoint()
     read_time, log_end, own, masters, state_version, timestamp, counter = _FIELDS.unpack_from(data)
     precision = 0
     if len(data) >= _MARK_AT + _MARK.size:
-        # Java writes its fields and keeps the bytes after them: the mark counts only while it repeats Java's fields.
+        # Java writes its fields and leaves the bytes after them, so the mark is valid only if it repeats Java's fields.
         name, width, *repeated = _MARK.unpack_from(data, _MARK_AT)
         if name == _OURS and repeated == [read_time, log_end, min(own, masters)]:
             precision = width

@@ -1,8 +1,8 @@
-"""Separators of the texts in properties and subscriptions, with RocketMQ's rules for blanks.
+"""Separators of the texts in properties and subscriptions, with RocketMQ's rules for whitespace.
 
 RocketMQ separates keys with the ASCII space only (MessageConst's KEY_SEPARATOR). It trims tags with Java's
-`String.trim`, which removes characters up to U+0020. Python's `split()` and `strip()` also take tabs, no-break spaces
-and U+3000 for blanks, so they would make another key or tag of one that contains such a character.
+`String.trim`, which removes characters up to U+0020. Python's `split()` and `strip()` also treat tabs, no-break spaces
+and U+3000 as whitespace, and would change keys and tags that contain such characters.
 """
 
 from __future__ import annotations
