@@ -1,7 +1,7 @@
-"""The body of a batch: the messages of one send, back to back (MessageDecoder.java, encodeMessages).
+"""The body of a batch: the concatenated messages of one send (MessageDecoder.java, encodeMessages).
 
 Each is ``int32 size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length |
-properties``; magic and CRC are written 0 and ignored, the broker computes its own. The size counts itself.
+properties``. Magic and CRC are written as 0 and ignored; the broker computes its own. The size includes itself.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def encode_batch(messages: list[BatchMessage]) -> bytes:
 
 
 def decode_batch(data: bytes, most: int = 1 << 31) -> list[BatchMessage]:
-    """The messages of a batch body. Raises BodyError when a length does not fit, as none can be trusted then, and when
-    they are more than `most`."""
+    """Decode the messages of a batch body. Raises BodyError if a length is invalid, because later ones cannot be
+    trusted then, or if there are more than `most` messages."""
     messages: list[BatchMessage] = []
     end: i64 = len(data)
     at: i64 = 0

@@ -1,8 +1,8 @@
-"""Every code number of the remoting protocol by its name (RequestCode.java, ResponseCode.java, LanguageCode.java).
+"""All codes of the remoting protocol by name (RequestCode.java, ResponseCode.java, LanguageCode.java).
 
-A request code says what is asked, a response code how it went; the two families share the ``code`` field of the
-header and overlap in numbers, so a bare number means nothing without bit 0 of ``flag``. Where 4.9 and 5.x gave one
-number two meanings (209 to 211), the name is that of 5.x. Not compiled: the tables of names are read off the module.
+Request and response codes share the ``code`` field of the header and overlap, so a number is ambiguous without bit 0 of
+``flag``. Where 4.9 and 5.x gave one number two meanings (209 to 211), the name is that of 5.x. Not compiled, because
+the tables of names are built from the module.
 """
 
 from __future__ import annotations
@@ -319,16 +319,16 @@ RETRIED_CODES: Final = frozenset(
         GO_AWAY,
     }
 )
-"""Answers after which a producer sends again, to another broker if there is one (docs/protocol/behaviour.md 8)."""
+"""Responses after which a producer sends again, to another broker if there is one (docs/protocol/behaviour.md 8)."""
 
 
 def request_name(code: int) -> str:
-    """The name of a request code, or ``REQUEST_<n>`` when RocketMQ has none."""
+    """Return the name of a request code, or ``REQUEST_<n>`` if RocketMQ has none."""
     return REQUEST_NAMES.get(code) or f"REQUEST_{code}"
 
 
 def response_name(code: int) -> str:
-    """The name of a response code, or ``RESPONSE_<n>`` when RocketMQ has none."""
+    """Return the name of a response code, or ``RESPONSE_<n>`` if RocketMQ has none."""
     return RESPONSE_NAMES.get(code) or f"RESPONSE_{code}"
 
 
@@ -338,5 +338,5 @@ def language_name(code: int) -> str:
 
 
 def language_code(name: str) -> int:
-    """The code of a language name in any case, or OTHER (Java keeps null there, with which it cannot answer)."""
+    """Return the code of a language name in any case, or OTHER (Java gets null, and cannot respond then)."""
     return _LANGUAGE_CODES.get(name.upper(), OTHER)

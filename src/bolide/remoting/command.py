@@ -35,8 +35,8 @@ from bolide.remoting.json import parse_lenient
 from bolide.remoting.permit import Permit
 
 BINARY_FIXED: Final = 21  # bytes of a binary header with neither remark nor extension fields
-MAX_LENIENT_HEADER: Final = 256 * 1024  # bytes; Java writes strict JSON, only other writers come here
-MAX_HEADER: Final = 0xFFFFFF  # what the int24 of a frame can say
+MAX_LENIENT_HEADER: Final = 256 * 1024  # bytes; Java writes strict JSON, so only other writers need the lenient reader
+MAX_HEADER: Final = 0xFFFFFF  # maximum of a frame's int24
 
 _NAMES: Final[dict[str, int]] = {
     name: language_code(name) for name in ("JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST")
@@ -47,10 +47,10 @@ _NAMES: Final[dict[str, int]] = {
 class Command:
     """A request or a response.
 
-    code: request code or response code, told apart by `flag`; opaque: matches a response to its request (int32);
-    flag: bit 0 response, bit 1 oneway; language: code of codes.LANGUAGES; version: ordinal of the sender's release;
-    remark: free text or None; body: b"" means none; serialize_type: 0 JSON, 1 binary;
-    raw_ext: JSON text of the extension fields as it came, b"" when there are none or they are in `ext()` already.
+    `code`: request or response code, depending on `flag`. `opaque`: matches a response to its request (int32). `flag`:
+    bit 0 response, bit 1 oneway. `language`: code of codes.LANGUAGES. `version`: ordinal of the sender's release.
+    `remark`: free text or None. `body`: b"" for none. `serialize_type`: 0 JSON, 1 binary. `raw_ext`: received JSON text
+    of the extension fields, b"" if there are none or `ext()` has decoded them.
     """
 
     def __init__(
@@ -75,24 +75,25 @@ class Command:
         self.serialize_type = serialize_type
         self.raw_ext = raw_ext
         self._ext = ext
-        self.permit: Permit | None = None  # of a broker's gate, for what a handler finds; None allows everything
+        # of a broker's gate, for objects that a handler finds; None allows everything
+        self.permit: Permit | None = None
         # Java writes an empty extFields for a header object without values, and a Java producer needs to find one.
         self._writes_empty_ext = ext is not None
 
     @property
     def is_response(self) -> bool:
-        """True for a response, False for a request."""
+        """Whether this is a response."""
         return self.flag & FLAG_RESPONSE != 0
 
     @property
     def is_oneway(self) -> bool:
-        """True for a request that must never be answered, not even when it fails."""
+        """Whether this request gets no response, not even on failure."""
         return self.flag & FLAG_ONEWAY != 0
 
     def ext(self) -> dict[str, str]:
-        """The extension fields, decoded at the first call; what is put into the mapping is sent with the command.
+        """Return the extension fields, decoded on the first call; added entries are sent with the command.
 
-        Values other than text are coerced as in Java (5 is "5", true is "true"); null entries are left out.
+        Values other than strings are converted as in Java (5 is "5", true is "true"); null entries are omitted.
         """
         known = self._ext
         if known is None:
@@ -127,7 +128,7 @@ def make_request(
 def make_response(
     request: Command, code: int, remark: str | None = None, ext: dict[str, str] | None = None, body: bytes = b""
 ) -> Command:
-    """The response to `request`, in the serialize type the request came in."""
+    """Return a response to `request`, in the serialize type of the request."""
     return Command(
         code,
         opaque=request.opaque,
@@ -151,7 +152,7 @@ def decode_ext(raw: bytes) -> dict[str, str]:
 
 
 def _coerced_ext(value: object) -> dict[str, str]:
-    """Java's string view of every extension field; null entries count as absent."""
+    """Convert every extension field to a string like Java; null entries are omitted."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -204,7 +205,7 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
 
 
 def _decode_json_slowly(header: bytes, body: bytes) -> Command:
-    """The header once more with Java's leniency: numbers as text, language by ordinal, single quotes."""
+    """Decode the header again with Java's leniency: numbers as text, language by ordinal, single quotes."""
     value: Any = _lenient(header)
     if not isinstance(value, dict):
         raise FrameError("a header must be a JSON object; the connection is closed")

@@ -1,8 +1,8 @@
 """Compressed message bodies: zlib, LZ4 frame, Zstandard (CompressionType.java, MessageSysFlag.java).
 
-Bit 0 of the message sys flag says that the body is compressed, bits 8 to 10 by what; 0 there is a producer older than
-4.9.4 and means zlib. What comes out is bounded by the caller: a few kilobytes may claim gigabytes. LZ4 and Zstandard
-are loaded at first use, since most processes never see them.
+Bit 0 of the message sys flag marks a compressed body, bits 8 to 10 contain the type; 0 is sent by producers before
+4.9.4 and means zlib. The caller limits the inflated size, because a few kilobytes may claim gigabytes. LZ4 and
+Zstandard are imported at first use, because most processes do not need them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ZSTD_PIECE: Final = 256  # bytes fed at a time; a block takes 3 bytes at least a
 
 
 def compression_type(sys_flag: int) -> int:
-    """The compression type a message sys flag names: 0 to 7, of which 0 to 3 exist."""
+    """Return the compression type in a message sys flag: 0 to 7, of which 0 to 3 are defined."""
     return (sys_flag & TYPE_MASK) >> TYPE_SHIFT
 
 
@@ -73,7 +73,7 @@ def _inflate_zlib(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_lz4(data: bytes, limit: int) -> bytes:
-    """Taken out in pieces that grow, because this decompressor reserves all that it is allowed before it begins."""
+    """Inflate in growing pieces, because this decompressor allocates its whole limit in advance."""
     inflater = _lz4().LZ4FrameDecompressor()
     parts: list[bytes] = []
     size, piece, rest = 0, max(LZ4_PIECE, 2 * len(data)), data

@@ -1,9 +1,9 @@
 """A remoting connection without its socket: bytes in, commands out; commands in, buffers out.
 
-The owner of the socket passes what it read to `receive`, and writes what `data_to_send` returns, all of it at once per
-loop turn. A frame is at most 16 MiB with its length (NettyDecoder.java). The length is checked before any byte of the
-frame is stored, so a peer can make a connection hold at most `max_frame` bytes. After a `FrameError` the connection is
-unusable: close the socket.
+The owner of the socket passes the received bytes to `receive`, and writes all buffers of `data_to_send` once per loop
+iteration. A frame has at most 16 MiB including its length (NettyDecoder.java). The length is checked before any byte of
+the frame is stored, so a peer can make a connection store at most `max_frame` bytes. After a `FrameError` the
+connection is unusable: close the socket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bolide.remoting.errors import FrameError
 MAX_FRAME: Final = 16_777_216
 MAX_QUEUED: Final = 64 * 1024 * 1024
 LONG: Final = 64 * 1024  # bytes: the body of a longer frame is not joined with its head first
-SMALL: Final = 4096  # bytes: pieces of a frame smaller than this are joined as they come
+SMALL: Final = 4096  # bytes: smaller pieces of a frame are joined on arrival
 JOIN_BELOW: Final = 4096  # bytes: a smaller body is cheaper to append to its head than to send as a separate buffer
 
 
@@ -39,7 +39,7 @@ class FramedConnection:
         self._have: i64 = 0
         self._need: i64 = 8
         self.long: bool = False
-        """True while a whole frame waits for `cut` besides the bytes that `gather` gave."""
+        """Whether `cut` must process a whole frame before the bytes returned by `gather`."""
         self._long: tuple[bytes, bytes] = (b"", b"")
         """Its head and its body."""
         self._failure: FrameError | None = None
@@ -53,12 +53,12 @@ class FramedConnection:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of an unfinished frame held back."""
+        """Number of stored bytes of an incomplete frame."""
         return int(self._have)
 
     @property
     def full(self) -> bool:
-        """True while more than `max_queued` bytes wait: the peer asks faster than it reads."""
+        """Whether more than `max_queued` bytes are waiting because the peer sends requests faster than it reads."""
         return self._queued > self.max_queued
 
     def receive(self, data: bytes) -> list[Command]:
@@ -71,10 +71,10 @@ class FramedConnection:
         return self.cut(frames, 0) if frames or self.long else []
 
     def gather(self, data: bytes) -> bytes:
-        """The bytes that are to be cut, from the beginning of a frame on; b"" while the first frame is not whole.
+        """Return the bytes to pass to `cut`, which begin with a frame; b"" until the first frame is complete.
 
-        They are passed on to `cut` at once. When a frame has become whole that came in many pieces, `long` is true:
-        `cut` knows it, and it precedes these bytes. Raises FrameError, as `receive`, after a frame that cannot be.
+        Pass them to `cut` immediately. `long` is True if a frame received in many pieces is complete: it precedes these
+        bytes, and `cut` processes it. Raises FrameError, like `receive`, after an invalid frame.
         """
         if self._failure is not None:
             raise self._failure
@@ -82,7 +82,8 @@ class FramedConnection:
         if self._have < self._need:  # a long frame arrives in many pieces: joined once, not once a piece
             last = len(self._parts) - 1
             if last >= 0 and len(data) < SMALL and len(self._parts[last]) < SMALL:
-                self._parts[last] += data  # pieces of a few bytes would cost far more than what is in them
+                # a list of pieces of a few bytes would need much more memory than their contents
+                self._parts[last] += data
             else:
                 self._parts.append(data)
             return b""
@@ -95,7 +96,7 @@ class FramedConnection:
         return data
 
     def _gather_long(self, parts: list[bytes]) -> bytes:
-        """Take the long frame that is whole from its pieces, its body copied once; what follows it."""
+        """Store the complete long frame, copying its body once, and return the bytes after it."""
         self._parts = []
         head = b""
         taken = 0
@@ -113,7 +114,7 @@ class FramedConnection:
         return bytes(memoryview(last)[int(kept) :])
 
     def cut(self, data: bytes, at: i64) -> list[Command]:
-        """The commands of what `gather` gave, from byte `at` on, where a frame begins. Raises FrameError."""
+        """Return the commands in the result of `gather`, from the frame at `at` on. Raises FrameError."""
         commands: list[Command] = []
         try:
             if self.long:
@@ -133,7 +134,7 @@ class FramedConnection:
         return commands
 
     def _read_frames(self, data: bytes, at: i64, commands: list[Command]) -> i64:
-        """Append every whole frame of `data` from byte `at` on to `commands`; where the last of them ends."""
+        """Append every complete frame of `data` from `at` on to `commands`; return where the last one ends."""
         end: i64 = len(data)
         limit: i64 = self.max_frame
         while end - at >= 4:
@@ -171,7 +172,7 @@ class FramedConnection:
         self._have = 0
 
     def receive_eof(self) -> None:
-        """The peer closed. Raises FrameError if it did so in the middle of a frame."""
+        """Handle a close by the peer. Raises FrameError if a frame is incomplete."""
         if self._failure is None and self._have > 0:
             self._failure = FrameError(f"the peer closed {int(self._have)} bytes into a frame; nothing of it was done")
             raise self._failure

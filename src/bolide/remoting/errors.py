@@ -1,8 +1,8 @@
-"""What can be wrong with bytes of a peer, by how much is lost with them.
+"""Errors caused by bytes of a peer, classified by their effect.
 
-A `FrameError` ends the connection, as in Java's NettyDecoder; a `HeaderError` or a `BodyError` spoils one request,
-which is answered with its ``code``. They have no code of their own: no class owns 1 (SYSTEM_ERROR).
-Not compiled: interpreted exception classes pickle and have class attributes; native ones do not.
+A `FrameError` closes the connection, as in Java's NettyDecoder; a `HeaderError` or a `BodyError` fails one request,
+which gets a response with its ``code``. They have no code of their own: no class owns 1 (SYSTEM_ERROR). Not compiled,
+because native exception classes neither pickle nor have class attributes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 from bolide.errors import PeerError, ProtocolError
 
 ANSWERED_AS: Final = 1
-"""Response code (SYSTEM_ERROR) with which a server answers a header or body it cannot read, as Java does."""
+"""Response code (SYSTEM_ERROR) for a header or body that a server cannot decode, as in Java."""
 
 
 class FrameError(ProtocolError):
-    """A frame that breaks the format or a limit. `before` holds each `Command` that came whole ahead of it."""
+    """A frame breaks the format or a limit. `before` contains the complete `Command` objects received before it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -24,15 +24,15 @@ class FrameError(ProtocolError):
 
 
 class HeaderError(PeerError):
-    """The fields of one request cannot be understood: names the field. Answer with `ANSWERED_AS`."""
+    """The header of one request is invalid; the message names the field. Respond with `ANSWERED_AS`."""
 
 
 class BodyError(PeerError):
-    """The body of one command cannot be understood: says where. Answer with `ANSWERED_AS`."""
+    """The body of one command is invalid; the message says where. Respond with `ANSWERED_AS`."""
 
 
 class CompressionError(BodyError):
-    """A compressed body is torn, of an unknown kind, or larger than the limit when inflated."""
+    """A compressed body is torn, has an unknown type, or exceeds the limit when inflated."""
 
 
 class CompressionMissing(CompressionError):

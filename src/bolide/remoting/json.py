@@ -1,10 +1,10 @@
-"""JSON as Java brokers and clients of RocketMQ write it, which is not quite JSON.
+"""JSON as RocketMQ's Java brokers and clients write it, which is not valid JSON.
 
-fastjson (4.9) and fastjson2 (5.5) write maps with integer keys bare (``{0:"a:1"}``), maps keyed by a MessageQueue
-with the object itself as the key (``{{"brokerName":"b",...}:5}``), and 4.9 the second sight of one instance as
-``{"$ref":"$.a.b"}``. They read, beyond that, single quotes, trailing commas, bare names and comments. This reader takes
-all of these and is used only after the strict decoder refused the text; a key that is an object becomes an `ObjectKey`.
-Text after the value is refused, nesting deeper than `MAX_DEPTH` too (a peer must not exhaust our stack).
+fastjson (4.9) and fastjson2 (5.5) write maps with bare integer keys (``{0:"a:1"}``), maps keyed by a MessageQueue with
+the object itself as the key (``{{"brokerName":"b",...}:5}``), and 4.9 writes a repeated instance as
+``{"$ref":"$.a.b"}``. They also read single quotes, trailing commas, bare names and comments. This reader accepts all of
+these, and is used only if the strict decoder fails; a key that is an object becomes an `ObjectKey`. It rejects text
+after the value, and nesting deeper than `MAX_DEPTH` (a peer must not exhaust our stack).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_DEPTH: Final = 100
 MAX_KEY_TEXT: Final = 65_536
 MAX_TEXT: Final = 1024 * 1024
 MAX_ANSWER: Final = 64 * 1024 * 1024
-"""Longest answer that a client asked a broker for: the longest frame."""
+"""Maximum length of a response that a client requested from a broker: that of a frame."""
 MAX_FILE: Final = 1 << 30
-"""Of a file on our own disk."""
+"""Maximum length of a file on our own disk."""
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -49,11 +49,11 @@ def object_key(value: dict[str, Any]) -> ObjectKey:
 
 
 def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_TEXT) -> Any:
-    """The value a Java peer would read from `data`; ints stay exact at any size.
+    """Return the value that a Java peer would read from `data`; integers of any size stay exact.
 
-    references: put the value a ``$ref`` points at in its place (shared, not copied). limit: bytes or characters taken,
-    because this reader is a hundred times slower than the strict one and runs on the loop.
-    Bytes that are not UTF-8 read as U+FFFD, as in Java. Raises `BodyError` with the position of what cannot be read.
+    `references`: replace each ``$ref`` with its value (shared, not copied). `limit`: maximum length in bytes or
+    characters, because this reader is a hundred times slower than the strict one and runs on the loop. Bytes that are
+    not UTF-8 are read as U+FFFD, as in Java. Raises `BodyError` with the position of the fault.
     """
     if len(data) > limit:
         raise BodyError(f"JSON of {len(data)} bytes is not strict and too long to be read leniently; send strict JSON")
@@ -65,10 +65,10 @@ def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_T
 
 
 def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
-    """The value of a local file, or of an answer to a client's request (`MAX_ANSWER`), of any length.
+    """Return the value of a local file, or of a response to a client's request (`MAX_ANSWER`), of any length.
 
-    Strict JSON first, of any length; then, of at most `limit` bytes, JSON that is strict but for bare integer keys,
-    which is what Java's long tables are; only what is neither goes to the lenient reader. Raises `BodyError`.
+    Tries strict JSON of any length; then, up to `limit` bytes, JSON with bare integer keys, which is the form of Java's
+    long tables; then the lenient reader. Raises `BodyError`.
     """
     value = _strict(data)
     if value is None and len(data) <= limit:
@@ -84,7 +84,7 @@ def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
 
 
 def _strict(data: bytes) -> Any:
-    """The value of strict JSON; None for anything else (and for null)."""
+    """Return the value of strict JSON; None for anything else (and for null)."""
     try:
         return msgspec.json.decode(data)
     except (ValueError, RecursionError):  # msgspec's errors are among these
@@ -92,16 +92,16 @@ def _strict(data: bytes) -> Any:
 
 
 def quoted_keys(data: bytes) -> bytes:
-    """The text with quotes around bare integer keys: ``{0:"a"}`` becomes ``{"0":"a"}``.
+    """Add quotes around bare integer keys: ``{0:"a"}`` becomes ``{"0":"a"}``.
 
-    Texts are passed over whole. What is strict JSON after this was the same with bare keys before it: anything else
-    that Java takes (single quotes, comments) is still there and still refused.
+    Skips strings. If the result is strict JSON, the text was strict JSON except for bare keys: other lenient forms
+    (single quotes, comments) are unchanged and still rejected.
     """
     return _INT_KEY.sub(lambda found: found.group() if found[2] is None else b'%b"%b"' % (found[1], found[2]), data)
 
 
 class _Reader:
-    """One pass over a text; `at` is the position of what comes next."""
+    """One pass over a text; `at` is the next position."""
 
     __slots__ = ("at", "text")
 
@@ -119,7 +119,7 @@ class _Reader:
         return BodyError(f"JSON cannot be read: {what} at character {self.at}; send one well-formed value")
 
     def peek(self) -> str:
-        """The next character that counts, or an empty text at the end."""
+        """Return the next significant character, or "" at the end."""
         found = _SPACE.match(self.text, self.at)
         if found is not None:
             self.at = found.end()
@@ -239,10 +239,10 @@ def _has_surrogate(text: str) -> bool:
 
 
 def _resolve(value: Any, root: Any, above: list[int]) -> None:
-    """Replace every ``$ref`` below `value`, in place and in the order fastjson wrote them.
+    """Replace every ``$ref`` below `value`, in place and in the order in which fastjson wrote them.
 
-    A reference that leads nowhere reads as null, as in fastjson; so does one to a container around it, which no body
-    of RocketMQ holds and which would make a circle.
+    A reference without a target is read as null, as in fastjson; so is one to an enclosing container, which no body of
+    RocketMQ contains and which would create a cycle.
     """
     above.append(id(value))
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -256,7 +256,7 @@ def _resolve(value: Any, root: Any, above: list[int]) -> None:
 
 
 def _lookup(root: Any, path: str) -> Any:
-    """What ``$.a.b[0]`` points at; the relative forms ``..`` and ``@`` are not written for bodies of RocketMQ."""
+    """Return the target of ``$.a.b[0]``; RocketMQ's bodies do not contain the relative forms ``..`` and ``@``."""
     here = root
     for name, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
         if name and isinstance(here, dict):

@@ -1,7 +1,7 @@
-"""The options of a daemon, shown and changed by requests: GET_NAMESRV_CONFIG and its like at a controller.
+"""The options of a server, read and changed by requests: GET_NAMESRV_CONFIG, and its equivalent for a controller.
 
-As in RocketMQ, unknown keys are ignored, and one key of the black list refuses the whole update with code 16. An
-invalid value is refused too, where RocketMQ ignores it in silence.
+As in RocketMQ, unknown keys are ignored, and one key of the black list rejects the whole update with code 16. An
+invalid value is rejected too; RocketMQ ignores it silently.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class LiveOptions(ABC, Generic[Options]):
         return self._fixed | {"rocketmqHome"} | {key.strip() for key in self.listed().split(";") if key.strip()}
 
     def show(self, command: Command) -> Command:
-        """The answer to a request for all settings."""
+        """Return the response with all settings."""
         return make_response(command, codes.SUCCESS, body=write_properties(self.shown_texts()))
 
     def update(self, command: Command) -> tuple[Command, dict[str, str]]:
-        """Change what a request asks for; the answer, and what has changed and is to be kept."""
+        """Apply the requested changes; return the response, and the changed settings to persist."""
         try:
             given = read_properties(command.body)
         except ValueError as error:

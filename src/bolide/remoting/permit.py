@@ -1,7 +1,7 @@
-"""The rights of the sender of a request, for the things that its handler finds by a position, an id or a list.
+"""The permissions of a request's sender for objects that the handler finds by a position, an id or a list.
 
-The gate checks the names in a request before the handler runs. Only the handler learns the topic of a record at some
-position. So the gate attaches a `Permit` to the request, and the handler consults it through `bolide.broker.found`.
+The gate checks the names in a request before the handler runs. Only the handler learns the topic of a record at a
+position, so the gate attaches a `Permit` to the request, and the handler checks it through `bolide.broker.found`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Permit(Protocol):
 
     @property
     def denial(self) -> int:
-        """The response code of a refusal."""
+        """The response code of a rejection."""
 
     def refusal(self, topics: Iterable[str]) -> str | None:
-        """Return a sentence that says why the user has permission for none of these topics, or None if one is allowed.
+        """Return why the user has permission for none of these topics, or None if one is allowed.
 
-        The current policies decide, not those at the arrival of the request.
+        Uses the current policies, not those at the arrival of the request.
         """

@@ -1,8 +1,8 @@
-"""The text of java.util.Properties: configuration files, and the bodies of codes 25, 26, 318 and 319.
+r"""The text format of java.util.Properties: configuration files, and the bodies of codes 25, 26, 318 and 319.
 
-RocketMQ writes ``key=value`` lines raw, with no escaping at all (MixAll.java, properties2String), and reads them with
-Java's own reader: bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` begin a comment line, ``=``, ``:`` or a blank ends
-a key, blanks after a value stay, a last ``\\`` joins the next line.
+RocketMQ writes ``key=value`` lines without any escaping (MixAll.java, properties2String), and reads them with Java's
+reader: bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` begin a comment line, ``=``, ``:`` or whitespace ends a key,
+whitespace after a value stays, a trailing ``\\`` joins the next line.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ _HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 def write_properties(properties: Mapping[str, str]) -> bytes:
-    """The body RocketMQ writes: a line per entry, as they are, in UTF-8."""
+    """Return the body that RocketMQ writes: one unescaped line per entry, in UTF-8."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode("utf-8", "replace")
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    """What java.util.Properties loads from `data`; the last of equal keys wins. A wrong ``\\u`` raises ValueError."""
+    r"""Return what java.util.Properties loads from `data`; the last of equal keys wins. Raises ValueError for a bad
+    ``\\u``."""
     return dict(_entry(line) for line in _lines(data.decode("latin-1")))
 
 
 def read_properties_utf8(data: bytes) -> dict[str, str]:
-    """The same for Bolide's own files that people edit: UTF-8, where Java would read Latin-1."""
+    """Like `read_properties`, but UTF-8, for Bolide's own files that people edit."""
     return dict(_entry(line) for line in _lines(data.decode("utf-8", "replace")))
 
 
 def written_value(value: str) -> str:
-    """A value as a file must have it so that it is read as it is: one line, whatever is in it."""
+    """Return the value as one line that is read back unchanged."""
     return value.translate(_WRITTEN)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines as Java's reader divides them: by CR, LF or both, and by nothing else that Unicode calls a line end."""
+    """Return the lines as Java's reader splits them: at CR, LF or both, and at no other Unicode line end."""
     return _LINE_END.split(text)
 
 

@@ -1,6 +1,6 @@
 """The handle with which a producer recalls a delayed message: RocketMQ's RecallMessageHandle, version 1.
 
-URL-safe Base64 of five words with a blank between each: ``v1 topic brokerName deliverMs uniqKey``.
+URL-safe Base64 of five words separated by spaces: ``v1 topic brokerName deliverMs uniqKey``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WORDS: Final = 5
 
 
 class RecallHandle(NamedTuple):
-    """What a handle says; `deliver_at` is the text of ms since the epoch."""
+    """The contents of a handle; `deliver_at` is the text of ms since the epoch."""
 
     topic: str
     broker_name: str

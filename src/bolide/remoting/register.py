@@ -1,9 +1,9 @@
 """The body of REGISTER_BROKER, plain and compressed (RegisterBrokerBody.java).
 
-Plain it is JSON. Compressed it is one zlib stream of parts, each with its int32 length: DataVersion JSON; the number
-of topics, and a line of text for each; the filter servers as a JSON array; and from a sender of 5.0.0 or newer the
-number of topic mappings, and their JSON. What the reader believes depends on the sender's version:
-below 3.0.11 the body is the topic table alone; 5.x brokers may compress while their header says they did not.
+The plain form is JSON. The compressed form is one zlib stream of parts, each preceded by its int32 length: DataVersion
+JSON; the number of topics, and one line of text for each; the filter servers as a JSON array; and from a sender of
+5.0.0 or newer the number of topic mappings, and their JSON. Interpretation depends on the sender's version: below
+3.0.11 the body is the topic table alone; 5.x brokers may compress although their header says they did not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEVEL: Final = 9
 
 
 class RegisterBrokerBody(Body):
-    """What a broker registers: its topics and its filter servers."""
+    """What a broker registers: its topics and filter servers."""
 
     topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = field(
         default_factory=TopicConfigAndMappingSerializeWrapper
@@ -42,7 +42,7 @@ class RegisterBrokerBody(Body):
 
 
 class PartialRegisterBody(RegisterBrokerBody):
-    """What could be taken of a registration, and the names of the topics that could not."""
+    """The valid part of a registration, and the names of the invalid topics."""
 
     refused: list[str] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class _LooseBody(Body):
 
 
 def body_checksum(data: bytes) -> int:
-    """The ``bodyCrc32`` of a body as it is sent; 0 in a header means unchecked."""
+    """Return the ``bodyCrc32`` of an encoded body; 0 in a header means unchecked."""
     return zlib.crc32(data) & 0x7FFFFFFF
 
 
@@ -81,9 +81,10 @@ def encode_register_body(body: RegisterBrokerBody, compressed: bool = False, ver
 
 
 def decode_register_body(data: bytes, compressed: bool, version: int) -> RegisterBrokerBody:
-    """The body of a registration, of nothing when `data` is empty.
+    """Decode the body of a registration; `data` may be empty.
 
-    compressed, version: from the request's header. Raises BodyError, also for what inflates beyond 32 MiB.
+    `compressed` and `version` are from the request's header. Raises BodyError, also if the inflated size exceeds 32
+    MiB.
     """
     if not data:
         return RegisterBrokerBody()
@@ -121,7 +122,7 @@ def _without_bad_topics(data: bytes) -> RegisterBrokerBody:
 
 
 class _Parts:
-    """A cursor over the inflated parts; every length is held against what is left."""
+    """A cursor over the inflated parts; it compares every length with the remaining bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -1,7 +1,7 @@
-"""What a request asks of whom it comes from: the column `access` of its row (docs/protocol/acl.md 5).
+"""The permissions that a request needs: the column `access` of its row (docs/protocol/acl.md 5).
 
-An `Access` is declared beside the handler of a code, by the fields of the header that the handler reads; so what is
-checked and what is done are read by the same decoder. Who may do what is decided in `bolide.access`.
+An `Access` is declared with the handler of a code, using the header fields that the handler reads, so that check and
+handler use the same decoder. `bolide.access` decides who has which permission.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bolide.remoting.headers.decode import decode_header
 
 
 class ResourceType(enum.IntEnum):
-    """What a permission is for (ResourceType.java)."""
+    """The kind of object that a permission is for (ResourceType.java)."""
 
     ANY = 1
     CLUSTER = 2
@@ -33,7 +33,7 @@ class ResourceType(enum.IntEnum):
 
 
 class Action(enum.IntEnum):
-    """What is done with it (Action.java)."""
+    """The operation on the object (Action.java)."""
 
     ALL = 1
     ANY = 2
@@ -47,7 +47,7 @@ class Action(enum.IntEnum):
 
 
 class Asked(NamedTuple):
-    """One of `actions` on one thing must be allowed. The name of a cluster is "": the broker's own."""
+    """One of `actions` on one object must be allowed. The cluster's name is "": the broker's own."""
 
     kind: ResourceType
     name: str
@@ -55,10 +55,10 @@ class Asked(NamedTuple):
 
 
 class AskedField(Struct, frozen=True):
-    """A field of the header that names a topic or group.
+    """A header field that names a topic or group.
 
-    A topic %RETRY%group is that group, for `retried` actions; with None it is a topic like others. A field without a
-    value asks for nothing.
+    A topic %RETRY%group stands for that group, with the actions `retried`; with None it is an ordinary topic. A field
+    without a value needs no permission.
     """
 
     kind: ResourceType
@@ -69,20 +69,20 @@ class AskedField(Struct, frozen=True):
     """Between several names in one value."""
 
     def asked(self, name: str) -> Asked:
-        """What is asked of the topic or group with this name."""
+        """Return the permission needed for the topic or group with this name."""
         if self.kind is ResourceType.GROUP:
             return group(name, self.actions)
         return topic(name, self.actions, self.retried)
 
 
 class AskedTopic(Struct, frozen=True):
-    """What is asked of a topic; `retried` as in `AskedField`."""
+    """A permission for a topic; `retried` as in `AskedField`."""
 
     actions: tuple[Action, ...]
     retried: tuple[Action, ...] | None
 
     def asked(self, name: str) -> Asked:
-        """What is asked of the topic with this name."""
+        """Return the permission needed for the topic with this name."""
         return topic(name, self.actions, self.retried)
 
 
@@ -90,23 +90,23 @@ OfBody = Callable[[Command], Iterable[Asked]]
 
 
 class Access(Struct, frozen=True):
-    """What a code asks for. All of it must be allowed."""
+    """All permissions that a code needs."""
 
     fields: tuple[AskedField, ...] = ()
     body: OfBody | None = None
     cluster: tuple[Action, ...] = ()
-    """Asked of the cluster, unless a field names something."""
+    """Actions on the cluster that are needed unless a field names an object."""
     found: AskedTopic | None = None
     """The actions on a topic that the handler finds and the request does not name; see `bolide.broker.found`."""
     strict: Access | None = None
-    """What is asked for in its place with authorizationStrict: RocketMQ asks for less than the code can do."""
+    """The permissions needed with authorizationStrict, where RocketMQ checks less than the code can do."""
 
     def in_force(self, strict: bool) -> Access:
         """Return the access that a broker requires: `strict` is its authorizationStrict."""
         return self.strict if strict and self.strict is not None else self
 
     def asked(self, command: Command, header: type[Header] | None) -> list[Asked]:
-        """What this request asks for. Raises `HeaderError`, `BodyError` for one that cannot be read."""
+        """Return the permissions that this request needs. Raises `HeaderError` or `BodyError` if it is invalid."""
         found: list[Asked] = []
         if self.fields and header is not None:
             read = decode_header(command, header)
@@ -128,7 +128,7 @@ def group(name: str, actions: tuple[Action, ...]) -> Asked:
 
 
 def topic(name: str, actions: tuple[Action, ...], retried: tuple[Action, ...] | None) -> Asked:
-    """Return a topic with these actions; `retried` as in `AskedField`."""
+    """Return the permission for a topic with these actions; `retried` as in `AskedField`."""
     if name.startswith(RETRY_PREFIX) and retried is not None:
         return group(name, retried)
     return Asked(ResourceType.TOPIC, name, actions)
@@ -189,7 +189,7 @@ PUBLISH: Final = Access(_SEND, strict=Access(_SEND, found=_PUBLISHED))
 REPLY: Final = Access(strict=PUBLISH.strict)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
 END: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),), found=_PUBLISHED)
-"""Found: the topic of the half message. Clients of 4.9 send none."""
+"""The handler checks the topic of the half message. Clients of 4.9 send none."""
 SEND_BACK: Final = Access((_group("group", Action.SUB),), found=_CONSUMED)
 PULL: Final = Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB)))
 LITE_PULL: Final = Access(strict=PULL)
@@ -223,7 +223,7 @@ _CLONED: Final = (_group("dest_group", Action.UPDATE), _topic("topic", Action.UP
 CLONE_OFFSETS: Final = Access(
     _CLONED, found=_UPDATED, strict=Access((*_CLONED, _group("src_group", Action.GET)), found=_UPDATED)
 )
-"""Found: the topics of the source group, if the request names none."""
+"""The handler checks the topics of the source group if the request names none."""
 GET_CONSUME_STATS: Final = Access(
     (
         _group("consumer_group", Action.GET),

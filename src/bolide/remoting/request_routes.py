@@ -1,12 +1,12 @@
-"""One row per request code: its header, what answers it, and the rules that hold for it.
+"""One row per request code: its header, its handler, and its rules.
 
-A service of a broker or name server declares the rows of the codes it answers (`routes()`). Nothing else knows a
-property of a code: the executor, the overload gate, the fast port, hooks and cold reads ask the row, and
-docs/request-codes.md is generated from the rows. `RequestTable` merges the rows of one daemon at its start into the
-mappings and sets that the loop looks up per request.
+A service of a broker or name server declares the rows of the codes it serves (`routes()`). All properties of a code are
+in its row: the executor, overload checks, the fast port, hooks and cold reads use it, and docs/request-codes.md is
+generated from the rows. `RequestTable` combines the rows of one server at its start into the mappings and sets that the
+loop uses per request.
 
-`Peer` is what a handler gets for the connection: a broker's `Channel`, a name server's channel id. `Answer` is what
-it returns: a broker's `Outcome`, a name server's `Command`.
+`Peer` is the handler's argument for the connection: a broker's `Channel`, a name server's channel id. `Answer` is its
+result: a broker's `Outcome`, a name server's `Command`.
 """
 
 from __future__ import annotations
@@ -30,53 +30,54 @@ Answer = TypeVar("Answer")
 H = TypeVar("H", bound=Header)
 
 NO_CODES: Final[frozenset[int]] = frozenset()
-"""For a port that serves every code, and a row without ordinary refusals."""
+"""For a port that serves every code, and a row without expected error codes."""
 ORDINARY: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
-"""Response codes that tell of the daemon's state, whatever was asked: they are not logged request by request."""
+"""Response codes that describe the server's state, whatever the request: they are not logged per request."""
 
 
 class Kind(enum.Enum):
-    """What a request does to the daemon that answers it."""
+    """Effect of a request on the server."""
 
     SEND = "send"
-    """Stores messages. Refused with SYSTEM_BUSY while a broker is overloaded, as in RocketMQ's send and reply pools."""
+    """Stores messages. Rejected with SYSTEM_BUSY while a broker is overloaded, as in RocketMQ's send and reply
+    pools."""
     PULL = "pull"
-    """Delivers messages. Refused with FLOW_CONTROL while peers leave too much unread."""
+    """Delivers messages. Rejected with FLOW_CONTROL while peers leave too much data unread."""
     READ = "read"
-    """Changes nothing that is kept."""
+    """Changes no persistent data."""
     CHANGE = "change"
-    """Changes what is kept: tables, offsets, settings, the log in another way than by a send."""
+    """Changes persistent data: tables, offsets, settings, or the log other than by a send."""
     SESSION = "session"
-    """Changes what is known of connected peers: heartbeats, locks, registrations. Lost at a restart."""
+    """Changes the state of connected peers: heartbeats, locks, registrations. Lost at a restart."""
 
 
 class DiskReads(enum.Enum):
     """How the handler reads the store; see node/loop/cold_reads.py."""
 
     NONE = "none"
-    """It reads nothing from disk, or makes its own `Cold` outcomes."""
+    """Reads nothing from disk, or creates its own `Cold` outcomes."""
     MANY = "many"
-    """Many independent places: it names all that are not in memory at once."""
+    """Reads many independent places, and reports all that are not in memory together."""
     STEPWISE = "stepwise"
-    """What it reads next depends on what it read: it stops at the first place that is not in memory."""
+    """Each read depends on the previous one, so it stops at the first place that is not in memory."""
 
 
 class AtMaster(Struct, frozen=True):
-    """What a slave answers in place of its handler: the request belongs to the master."""
+    """A slave's response instead of its handler's, because the request belongs to the master."""
 
     code: int
     remark: str
     unless_reads: bool = False
-    """A slave that serves reads (slaveReadEnable) answers it."""
+    """A slave that serves reads (slaveReadEnable) handles the request."""
     where_acting: AtMaster | None = None
-    """What a slave answers that may be an acting master."""
+    """Response of a slave that may be an acting master."""
 
 
 @dataclass(frozen=True)
 class Row(ABC, Generic[Peer, Answer]):
-    """What is common to both kinds of rows. Use `Route`, or `RawRoute` where no header is decoded."""
+    """Common part of both kinds of rows. Use `Route`, or `RawRoute` if no header is decoded."""
 
     code: int
     header: type[Header] | None
@@ -84,34 +85,34 @@ class Row(ABC, Generic[Peer, Answer]):
     kind: Kind
     _: KW_ONLY
     durable: bool = True
-    """The answer waits until the tables that the handler changed are on disk. False where it changes none that is kept,
-    where it is written later (offsets), and where the next request makes the change again (a pull's group)."""
+    """The response waits until the tables changed by the handler are on disk. False if it changes no persistent table,
+    if the table is written later (offsets), or if the next request repeats the change (a pull's group)."""
     fast_port: bool = True
-    """The fast port (listenPort - 2) serves it, too."""
+    """The fast port (listenPort - 2) serves it too."""
     light: bool = False
-    """It takes microseconds: the loop reads the clock after many of these."""
+    """Takes microseconds, so the loop reads the clock only after many of these."""
     reads: DiskReads = DiskReads.NONE
     at_master: AtMaster | None = None
-    """Which role may answer: None = every; else only a master does, and a slave refuses with this."""
+    """Role that may handle it: None = every role; otherwise only a master, and a slave responds with this."""
     needs_replicas: bool | None = None
-    """A master refuses it while fewer replicas are in sync than minInSyncReplicas; None = it does if it is a send."""
+    """A master rejects it while fewer replicas are in sync than minInSyncReplicas; None = only if it is a send."""
     access: Access | None = None
     """The permissions that it needs. None at a name server or controller: there the kind decides
     (`access/cluster_gate.py`)."""
     ordinary: frozenset[int] = NO_CODES
-    """Response codes beside `ORDINARY` that every working client gets now and then: any other is logged."""
+    """Response codes besides `ORDINARY` that working clients receive occasionally; others are logged."""
     since: str = "0.1.0"
-    """The version of Bolide that answers it first."""
+    """First version of Bolide that serves it."""
 
     @abstractmethod
     def bound(self) -> Callable[[Peer, Command, int], Answer]:
-        """What answers a command as it came from the network."""
+        """Return the function that handles a received command."""
 
 
 @dataclass(frozen=True)
 class Route(Row[Peer, Answer], Generic[Peer, H, Answer]):
-    """A code whose header is decoded before its handler runs. A header that cannot be decoded is answered with
-    SYSTEM_ERROR and names the field."""
+    """A code whose header is decoded before its handler runs. If that fails, the response is SYSTEM_ERROR and names the
+    field."""
 
     header: type[H]
     handler: Callable[[Peer, Command, H, int], Answer]
@@ -123,8 +124,8 @@ class Route(Row[Peer, Answer], Generic[Peer, H, Answer]):
 
 @dataclass(frozen=True)
 class RawRoute(Row[Peer, Answer]):
-    """A code whose handler gets the command alone: it has no header (None), or decodes `header` itself because it runs
-    once per message or answers a bad header differently."""
+    """A code whose handler gets only the command, because it has no header (None), or the handler itself decodes
+    `header` for speed or with different error responses."""
 
     handler: Callable[[Peer, Command, int], Answer]
 
@@ -142,7 +143,7 @@ class RequestTable(Generic[Peer, Answer]):
         self._owners: dict[int, str] = {}
 
     def add(self, owner: str, rows: Iterable[Row[Peer, Answer]]) -> None:
-        """Take over the rows of the service named `owner`. Raises `ValueError` for a code that has a row already."""
+        """Add the rows of the service named `owner`. Raises `ValueError` if a code already has a row."""
         for row in rows:
             code = row.code
             if code in self.rows:

@@ -1,7 +1,7 @@
-"""The two most frequent responses of a broker, built as bytes instead of as objects.
+"""The two most frequent responses of a broker, encoded directly without objects.
 
 They equal `SendMessageResponseHeader` and `PullMessageResponseHeader` encoded by `make_response` and `encode`; a test
-compares them. Used for every message sent and every pull answered.
+compares them. Used for every send and every pull.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TAIL: Final = b'"flag":1,"language":"PYTHON","opaque":%d,%b"serializeTypeCurren
 
 @final
 class SendResponses:
-    """The answers to sends of one broker: each of them has `region` and `trace_on`."""
+    """Encodes a broker's responses to sends, which all contain `region` and `trace_on`."""
 
     def __init__(self, region: str, trace_on: bool) -> None:
         self._region: bytes = region.encode()
@@ -38,11 +38,11 @@ class SendResponses:
         binary: bool = False,
         code: int = 0,
     ) -> bytes:
-        """The whole frame that answers a send.
+        """Return the whole frame of the response to a send.
 
-        msg_id: offset message id (a batch: joined by commas); queue_offset: of the first message; transaction_id:
-        UNIQ_KEY, "" leaves it out; recall_handle: of a message that waits for its time, "" leaves it out; code: 0, or
-        10, 11, 12, which are successes with a doubt.
+        `msg_id`: offset message id (of a batch: joined by commas). `queue_offset`: of the first message.
+        `transaction_id`: UNIQ_KEY; omitted if "". `recall_handle`: of a timer message; omitted if "". `code`: 0, or 10,
+        11, 12, which are successes with incomplete replication or flush.
         """
         if binary:
             w = BytesWriter()
@@ -67,10 +67,10 @@ class SendResponses:
         return _json_frame(header, 0)
 
     def pieces(self) -> list[bytes]:
-        """What is the same in the answers to all messages that were stored at once, for `broker.send.send_kernel`.
+        """Return the constant parts of responses to messages stored together, for `broker.send.send_kernel`.
 
-        Six pieces of a JSON header: queue id, message id, queue offset, transaction id and opaque go between them.
-        Five of a binary one: before the opaque, before the values of queue id, message id (with its length), queue
+        Six parts of a JSON header, separated by queue id, message id, queue offset, transaction id and opaque. Five of
+        a binary header: before the opaque, and before the values of queue id, message id (with its length), queue
         offset and transaction id.
         """
         first, second, third, fourth = BytesWriter(), BytesWriter(), BytesWriter(), BytesWriter()
@@ -98,13 +98,13 @@ class SendResponses:
 
 @final
 class PullResponse:
-    """The answer to a pull, up to its body. Every answer has the long fields, found or not: a Java client fails
+    """The response to a pull, without its body. Every response contains the long fields, because a Java client fails
     without them."""
 
     def __init__(self, code: int, remark: str, *, next_begin_offset: int, min_offset: int, max_offset: int) -> None:
         self.code: int = code
         self.remark: str = remark
-        """"" means none."""
+        """Encoded remark; "" for none."""
         self.next_begin_offset: int = next_begin_offset
         self.min_offset: int = min_offset
         self.max_offset: int = max_offset

@@ -3,9 +3,9 @@
 Base64 of HMAC-SHA1, keyed with the secret, over the values of the extension fields, ordered by key, followed by the
 body. The order is that of Java strings: by UTF-16 code units. ``code``, ``version`` and ``opaque`` are not signed.
 
-Without names, borders and code, one signature fits several requests. Bolide's clients and brokers add a field with a
-full signature, which covers the code, each name and value with its length, and the body. RocketMQ's servers treat it
-like any unknown field.
+Because names, boundaries and code are not signed, one signature is valid for several requests. Bolide's clients and
+brokers add a field with a full signature, which covers the code, each name and value with its length, and the body.
+RocketMQ's servers treat it like any unknown field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Request codes that nothing in Bolide answers: what RocketMQ's servers say to a code they do not know, and why."""
+"""Request codes that Bolide does not serve: RocketMQ's response to unknown codes, and the reason."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REASONS: Final[list[tuple[range, str]]] = [
     (range(200073, 200080), _LITE),
     (range(200151, 200152), _POP),
 ]
-"""Codes that servers of RocketMQ answer, and why ours do not."""
+"""Codes that RocketMQ's servers serve, and why Bolide does not."""
 
 
 def why_unsupported(code: int) -> str:
-    """Why nothing here answers a code; "" for one that is answered somewhere, or that nobody knows."""
+    """Return why no server of Bolide serves this code; "" if one does, or if the code is unknown."""
     return next((reason for codes, reason in REASONS if code in codes), "")
 
 
@@ -40,7 +40,7 @@ def not_a_name_server(address: str, remark: str | None) -> str:
 
 
 def unsupported(command: Command) -> Command:
-    """The answer to a request that this server does not serve: RocketMQ's code and words, and the reason."""
+    """Return the response to an unsupported request: RocketMQ's code and text, and the reason."""
     reason = why_unsupported(command.code)
     remark = f" request type {command.code} not supported"  # with RocketMQ's leading blank
     return make_response(command, REQUEST_CODE_NOT_SUPPORTED, f"{remark}: {reason}" if reason else remark)

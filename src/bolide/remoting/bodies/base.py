@@ -1,9 +1,10 @@
-"""How JSON bodies are read and written.
+"""Reads and writes JSON bodies.
 
-Read: the strict decoder first; what it refuses is read leniently and fitted to the struct by Java's rules (null keeps
-the field's default, numbers and texts turn into each other, an enum is taken in any case or by its ordinal and is None
-when unknown, unknown names are skipped). Written: every name and integer key quoted, null fields left out, a
-map keyed by `MessageQueue` with the object itself as the key, which is the only form that both 4.9.7 and 5.5.0 read.
+Reading uses the strict decoder first. If it fails, the lenient reader parses the text and converts it to the struct
+with Java's rules: null keeps the field's default, numbers and strings are converted, an enum is read by name in any
+case or by ordinal and is None if unknown, unknown names are skipped. Writing quotes every name and integer key, omits
+null fields, and writes a map keyed by `MessageQueue` with the object itself as the key, the only form that both 4.9.7
+and 5.5.0 read.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
             return cast(T, decoder.decode(data))
         except (ValueError, RecursionError):  # msgspec's errors are among these
             pass
-        if limit > MAX_TEXT:  # long answers of Java are strict but for their integer keys
+        if limit > MAX_TEXT:  # long responses of Java are strict except for their integer keys
             try:
                 return cast(T, decoder.decode(quoted_keys(data)))
             except (ValueError, RecursionError):
@@ -67,7 +68,7 @@ def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
 
 
 def decode_answer(data: bytes, kind: type[T]) -> T:
-    """`decode_body` for an answer that a client asked for: also Java's longest tables, whose keys are bare."""
+    """`decode_body` for a response that a client requested: accepts Java's longest tables too, whose keys are bare."""
     return decode_body(data, kind, limit=MAX_ANSWER)
 
 
@@ -75,11 +76,11 @@ class _Fitter:
     """One lenient value on its way into structs. Containers met twice (by ``$ref``) are fitted once."""
 
     def __init__(self) -> None:
-        # By identity; the value is kept with its result so that it lives as long as its id is a key.
+        # By identity; the value is stored with its result so that its id stays valid as a key.
         self.done: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def fit(self, value: Any, kind: inspect.Type, where: str) -> Any:
-        """`value` as `kind`; None where Java would keep null."""
+        """Convert `value` to `kind`; None where Java has null."""
         if isinstance(kind, inspect.UnionType):
             kind = next(part for part in kind.types if not isinstance(part, inspect.NoneType))
         if value is None or isinstance(kind, inspect.AnyType):
@@ -126,7 +127,7 @@ class _Fitter:
             fitted_key, fitted = self.fit(key, kind.key_type, where), self.fit(item, kind.value_type, where)
             if fitted_key is None:
                 raise BodyError(f"{where} has a key that is null")
-            if fitted is not None or nulls:  # else it counts as absent, like a field
+            if fitted is not None or nulls:  # otherwise omitted, like a field
                 items[fitted_key] = fitted
         return items
 
@@ -176,7 +177,7 @@ def encode_body(body: Any) -> bytes:
 
 
 def _encoder(kind: type) -> msgspec.json.Encoder | None:
-    """The msgspec encoder that writes this type right; None when a field may be null or a key is an object."""
+    """Return a msgspec encoder for this type; None if a field may be null or a key is an object."""
     if kind not in _encoders:
         described = _described(kind)
         plain = SORTED_ENCODER if not _has_int_keys(described) else JSON_ENCODER
@@ -198,7 +199,7 @@ def _is_plain(kind: inspect.Type) -> bool:
 
 
 def _has_int_keys(kind: inspect.Type) -> bool:
-    """Such a type cannot be sorted by msgspec's encoder; Java keeps its maps unsorted too."""
+    """Whether a map has integer keys: msgspec's encoder cannot sort it, and Java leaves it unsorted too."""
     here = isinstance(kind, inspect.DictType) and isinstance(kind.key_type, inspect.IntType)
     return here or any(map(_has_int_keys, _parts(kind)))
 

@@ -13,7 +13,7 @@ from bolide.remoting.bodies.base import Body, Int32, Int64
 
 
 class ConsumeType(enum.StrEnum):
-    """Who asks: the application (actively), the client library (passively), the library by POP."""
+    """How messages are requested: by the application (actively), by the client library (passively), by POP."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -40,7 +40,8 @@ class ConsumeFromWhere(enum.StrEnum):
 
 
 class SubscriptionData(Body):
-    """One topic a group reads, and by what. code_set: Java hash codes of the tags; sub_version: ms since the epoch."""
+    """A group's subscription to one topic. `code_set`: Java hash codes of the tags; `sub_version`: ms since the
+    epoch."""
 
     topic: str = ""
     sub_string: str = "*"
@@ -88,7 +89,7 @@ class Connection(Body):
 
 
 class ConsumerConnection(Body):
-    """Answer to GET_CONSUMER_CONNECTION_LIST."""
+    """Response to GET_CONSUMER_CONNECTION_LIST."""
 
     connection_set: list[Connection] = field(default_factory=list)
     subscription_table: dict[str, SubscriptionData] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class ConsumerConnection(Body):
 
 
 class ProducerConnection(Body):
-    """Answer to GET_PRODUCER_CONNECTION_LIST."""
+    """Response to GET_PRODUCER_CONNECTION_LIST."""
 
     connection_set: list[Connection] = field(default_factory=list)
 
@@ -114,13 +115,13 @@ class ProducerInfo(Body):
 
 
 class ProducerTableInfo(Body):
-    """Answer to GET_ALL_PRODUCER_INFO: producers by group."""
+    """Response to GET_ALL_PRODUCER_INFO: producers by group."""
 
     data: dict[str, list[ProducerInfo]] = field(default_factory=dict)
 
 
 class GetConsumerListByGroupResponseBody(Body):
-    """Answer to GET_CONSUMER_LIST_BY_GROUP."""
+    """Response to GET_CONSUMER_LIST_BY_GROUP."""
 
     consumer_id_list: list[str] = field(default_factory=list)
 

@@ -1,6 +1,6 @@
-"""What brokers, operators and a controller tell each other of sets of replicas (release 5.5.0).
+"""Bodies about replica sets between brokers, operators and a controller (release 5.5.0).
 
-Ids of brokers are those that the controller gave them. A set of ids is written in ascending order.
+Broker ids are those assigned by the controller. Sets of ids are written in ascending order.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class SyncStateSet(Body):
 
 
 class ElectMasterResponseBody(Body):
-    """Answer to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set.
+    """Response to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set.
 
-    The group is None where the old master stays.
+    The group is None if the old master stays.
     """
 
     broker_member_group: BrokerMemberGroup | None = None
@@ -36,7 +36,7 @@ class ReplicaIdentity(Body):
     broker_address: str = ""
     alive: bool = False
     max_offset: Int64 | None = None
-    """End of the log, of a replica that lives. A field of Bolide's controller."""
+    """End of the log of a live replica. A field of Bolide's controller."""
 
 
 class ReplicasInfo(Body):
@@ -53,7 +53,7 @@ class ReplicasInfo(Body):
 
 
 class BrokerReplicasInfo(Body):
-    """Answer to CONTROLLER_GET_SYNC_STATE_DATA, by broker name (BrokerReplicasInfo.java)."""
+    """Response to CONTROLLER_GET_SYNC_STATE_DATA, by broker name (BrokerReplicasInfo.java)."""
 
     replicas_info_table: dict[str, ReplicasInfo] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class EpochEntry(Body):
 
 
 class EpochEntryCache(Body):
-    """Answer of a broker to GET_BROKER_EPOCH_CACHE (EpochEntryCache.java)."""
+    """A broker's response to GET_BROKER_EPOCH_CACHE (EpochEntryCache.java)."""
 
     cluster_name: str = ""
     broker_name: str = ""

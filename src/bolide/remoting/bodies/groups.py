@@ -1,4 +1,4 @@
-"""Consumer groups as brokers keep and tell them (SubscriptionGroupConfig.java, SubscriptionGroupWrapper.java)."""
+"""Consumer groups in a broker's tables and responses (SubscriptionGroupConfig.java, SubscriptionGroupWrapper.java)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bolide.remoting.bodies.versions import DataVersion
 
 
 class GroupRetryPolicy(Body):
-    """How long retries wait (5.x). CUSTOMIZED is the delay table; what else is set is kept as it came."""
+    """Retry delays (5.x). CUSTOMIZED uses the delay table; other settings are stored unchanged."""
 
     type: str = "CUSTOMIZED"
     exponential_retry_policy: dict[str, Any] | None = None
@@ -39,7 +39,7 @@ class SubscriptionGroupConfig(Body):
 
 
 class SubscriptionGroupWrapper(Body):
-    """All groups of a broker: answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and subscriptionGroup.json."""
+    """All groups of a broker: response to GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and subscriptionGroup.json."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     forbidden_table: dict[str, dict[str, Int32]] = field(default_factory=dict)
@@ -47,6 +47,6 @@ class SubscriptionGroupWrapper(Body):
 
 
 class GroupList(Body):
-    """Answer to QUERY_TOPIC_CONSUME_BY_WHO."""
+    """Response to QUERY_TOPIC_CONSUME_BY_WHO."""
 
     group_list: list[str] = field(default_factory=list)

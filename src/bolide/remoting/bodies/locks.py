@@ -26,6 +26,6 @@ class UnlockBatchRequestBody(Body):
 
 
 class LockBatchResponseBody(Body):
-    """Answer to LOCK_BATCH_MQ: the queues that are the caller's."""
+    """Response to LOCK_BATCH_MQ: the queues locked by the caller."""
 
     lock_ok_mq_set: list[MessageQueue] = field(default_factory=list, name="lockOKMQSet")

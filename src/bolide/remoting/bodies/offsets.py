@@ -1,4 +1,5 @@
-"""Consumer offsets as stored, told, reset and corrected (ConsumerOffsetSerializeWrapper.java, ResetOffsetBody.java)."""
+"""Consumer offsets: stored, reported, reset and corrected (ConsumerOffsetSerializeWrapper.java,
+ResetOffsetBody.java)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from bolide.remoting.bodies.versions import DataVersion
 
 
 class ConsumerOffsetSerializeWrapper(Body):
-    """``topic@group`` to queue id to offset: answer to GET_ALL_CONSUMER_OFFSET, and consumerOffset.json."""
+    """``topic@group`` to queue id to offset: response to GET_ALL_CONSUMER_OFFSET, and consumerOffset.json."""
 
     offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class DelayOffsetSerializeWrapper(Body):
-    """Delay level to delivered offset: answer to GET_ALL_DELAY_OFFSET, and delayOffset.json."""
+    """Delay level to delivered offset: response to GET_ALL_DELAY_OFFSET, and delayOffset.json."""
 
     offset_table: dict[Int32, Int64] = field(default_factory=dict)
     data_version: DataVersion | None = None
@@ -51,6 +52,6 @@ class GetConsumerStatusBody(Body):
 
 
 class QueryCorrectionOffsetBody(Body):
-    """Answer to QUERY_CORRECTION_OFFSET: queue id to offset."""
+    """Response to QUERY_CORRECTION_OFFSET: queue id to offset."""
 
     correction_offsets: dict[Int32, Int64] = field(default_factory=dict)

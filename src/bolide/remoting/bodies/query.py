@@ -1,4 +1,4 @@
-"""Queue units one by one, and who reads what (QueryConsumeQueueResponseBody.java, QueryAssignment*Body.java)."""
+"""Queue units, and queue assignments (QueryConsumeQueueResponseBody.java, QueryAssignment*Body.java)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConsumeQueueData(Body):
 
 
 class QueryConsumeQueueResponseBody(Body):
-    """Answer to QUERY_CONSUME_QUEUE."""
+    """Response to QUERY_CONSUME_QUEUE."""
 
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
@@ -49,7 +49,7 @@ class MessageQueueAssignment(Body):
 
 
 class QueryAssignmentResponseBody(Body):
-    """Answer to QUERY_ASSIGNMENT."""
+    """Response to QUERY_ASSIGNMENT."""
 
     message_queue_assignments: list[MessageQueueAssignment] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The state of replication, as a broker tells it (HARuntimeInfo.java)."""
+"""The replication state that a broker reports (HARuntimeInfo.java)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HAClientRuntimeInfo(Body):
 
 
 class HARuntimeInfo(Body):
-    """Answer to GET_BROKER_HA_STATUS."""
+    """Response to GET_BROKER_HA_STATUS."""
 
     master: bool = False
     master_commit_log_max_offset: Int64 = 0

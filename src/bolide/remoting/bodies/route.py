@@ -1,4 +1,4 @@
-"""Routes as name servers tell them (TopicRouteData.java, ClusterInfo.java, BrokerMemberGroup.java)."""
+"""Routes in responses of name servers (TopicRouteData.java, ClusterInfo.java, BrokerMemberGroup.java)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BrokerData(Body):
 
 
 class TopicRouteData(Body):
-    """Answer to GET_ROUTEINFO_BY_TOPIC. The three collections are always written: 4.9 clients fail on null ones."""
+    """Response to GET_ROUTEINFO_BY_TOPIC. Always writes the three collections, because 4.9 clients fail on null."""
 
     queue_datas: list[QueueData] = field(default_factory=list)
     broker_datas: list[BrokerData] = field(default_factory=list)
@@ -37,7 +37,7 @@ class TopicRouteData(Body):
 
 
 class ClusterInfo(Body):
-    """Answer to GET_BROKER_CLUSTER_INFO: brokers by name, broker names by cluster."""
+    """Response to GET_BROKER_CLUSTER_INFO: brokers by name, broker names by cluster."""
 
     broker_addr_table: dict[str, BrokerData] = field(default_factory=dict)
     cluster_addr_table: dict[str, list[str]] = field(default_factory=dict)
@@ -52,6 +52,6 @@ class BrokerMemberGroup(Body):
 
 
 class GetBrokerMemberGroupResponseBody(Body):
-    """Answer to GET_BROKER_MEMBER_GROUP (5.x)."""
+    """Response to GET_BROKER_MEMBER_GROUP (5.x)."""
 
     broker_member_group: BrokerMemberGroup | None = None

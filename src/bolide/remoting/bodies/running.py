@@ -1,4 +1,4 @@
-"""What a consumer client reports when a broker asks (ConsumerRunningInfo.java and related classes)."""
+"""Reports of a consumer client, requested by a broker (ConsumerRunningInfo.java and related classes)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ConsumeStatus(Body):
 
 
 class ConsumerRunningInfo(Body):
-    """Answer to GET_CONSUMER_RUNNING_INFO."""
+    """Response to GET_CONSUMER_RUNNING_INFO."""
 
     properties: dict[str, str] = field(default_factory=dict)
     subscription_set: list[SubscriptionData] = field(default_factory=list)
@@ -54,7 +54,7 @@ class ConsumerRunningInfo(Body):
 
 
 class CMResult(enum.StrEnum):
-    """The result of one message that a broker told a consumer to process."""
+    """Result of one message that a consumer processed on a broker's request."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"
@@ -65,7 +65,7 @@ class CMResult(enum.StrEnum):
 
 
 class ConsumeMessageDirectlyResult(Body):
-    """Answer to CONSUME_MESSAGE_DIRECTLY. spent_time_mills: ms."""
+    """Response to CONSUME_MESSAGE_DIRECTLY. `spent_time_mills`: ms."""
 
     order: bool = False
     auto_commit: bool = True

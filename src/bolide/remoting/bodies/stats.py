@@ -23,14 +23,14 @@ class OffsetWrapper(Body):
 
 
 class ConsumeStats(Body):
-    """Answer to GET_CONSUME_STATS."""
+    """Response to GET_CONSUME_STATS."""
 
     offset_table: dict[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
 
 
 class ConsumeStatsList(Body):
-    """Answer to GET_BROKER_CONSUME_STATS: one mapping a group."""
+    """Response to GET_BROKER_CONSUME_STATS: one mapping per group."""
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = field(default_factory=list)
     broker_addr: str = ""
@@ -47,7 +47,7 @@ class BrokerStatsItem(Body):
 
 
 class BrokerStatsData(Body):
-    """Answer to VIEW_BROKER_STATS_DATA."""
+    """Response to VIEW_BROKER_STATS_DATA."""
 
     stats_minute: BrokerStatsItem = field(default_factory=BrokerStatsItem)
     stats_hour: BrokerStatsItem = field(default_factory=BrokerStatsItem)
@@ -65,12 +65,12 @@ class QueueTimeSpan(Body):
 
 
 class QueryConsumeTimeSpanBody(Body):
-    """Answer to QUERY_CONSUME_TIME_SPAN."""
+    """Response to QUERY_CONSUME_TIME_SPAN."""
 
     consume_time_span_set: list[QueueTimeSpan] = field(default_factory=list)
 
 
 class KVTable(Body):
-    """Names and texts: answer to GET_BROKER_RUNTIME_INFO and GET_KVLIST_BY_NAMESPACE."""
+    """String values by name: response to GET_BROKER_RUNTIME_INFO and GET_KVLIST_BY_NAMESPACE."""
 
     table: dict[str, str] = field(default_factory=dict)

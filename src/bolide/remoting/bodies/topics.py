@@ -1,4 +1,4 @@
-"""Topics as brokers keep, register and tell them (TopicConfig.java, TopicConfigSerializeWrapper.java)."""
+"""Topics in a broker's tables, registrations and responses (TopicConfig.java, TopicConfigSerializeWrapper.java)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bolide.remoting.bodies.base import Body, Int32, Int64, MessageQueue
 from bolide.remoting.bodies.versions import DataVersion
 
 DELETED_TOPICS: Final = "deletedTopics"
-"""A member of the answer to GET_ALL_TOPIC_CONFIG that only brokers of Bolide tell and read: topics that were deleted
-and made again, each with the offset of the log where it was deleted."""
+"""A member of the response to GET_ALL_TOPIC_CONFIG that only Bolide's brokers write and read: topics that were deleted
+and created again, each with the log offset of the deletion."""
 GUESSED_TOPICS: Final = "guessedTopics"
-"""A member of that answer, and of topics.json, of Bolide only: topics that a slave made of their messages, and nobody
-has set since, each with the number of queues that it got. A later message may show that it has more."""
+"""A member of that response, and of topics.json, of Bolide only: topics that a slave created from their messages and
+nobody has configured since, each with its number of queues. A later message may show that the topic has more."""
 
 
 class TopicFilterType(enum.StrEnum):
@@ -39,14 +39,15 @@ class TopicConfig(Body):
 
 
 class TopicConfigSerializeWrapper(Body):
-    """All topics of a broker: answer to GET_ALL_TOPIC_CONFIG, and topics.json (mapping fields apart)."""
+    """All topics of a broker: response to GET_ALL_TOPIC_CONFIG, and topics.json (without mapping fields)."""
 
     topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class TopicConfigAndMappingSerializeWrapper(Body):
-    """The same with the static-topic mappings of 5.x, which are kept as they came: Bolide has no static topics."""
+    """Like `TopicConfigSerializeWrapper`, with the static-topic mappings of 5.x, which are stored unchanged: Bolide has
+    no static topics."""
 
     topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
@@ -56,14 +57,14 @@ class TopicConfigAndMappingSerializeWrapper(Body):
 
 
 class TopicList(Body):
-    """Answer to the codes that list topic names. broker_addr: some live broker, told by a name server only."""
+    """Response to the codes that list topic names. `broker_addr`: some live broker, set by a name server only."""
 
     topic_list: list[str] = field(default_factory=list)
     broker_addr: str | None = None
 
 
 class TopicOffset(Body):
-    """Queue offsets of one queue; the timestamp is that of the last message, ms, 0 without one."""
+    """Queue offsets of one queue; the timestamp is that of the last message, in ms, or 0."""
 
     min_offset: Int64 = 0
     max_offset: Int64 = 0
@@ -71,7 +72,7 @@ class TopicOffset(Body):
 
 
 class TopicStatsTable(Body):
-    """Answer to GET_TOPIC_STATS_INFO."""
+    """Response to GET_TOPIC_STATS_INFO."""
 
     offset_table: dict[MessageQueue, TopicOffset] = field(default_factory=dict)
     topic_put_tps: float = 0.0

@@ -6,7 +6,8 @@ from bolide.remoting.bodies.base import Body, Int64
 
 
 class DataVersion(Body):
-    """Equal only when all three are. 4.9 knows no `state_version` and ignores it. timestamp: ms since the epoch."""
+    """A table's version; equal only if all three fields are. 4.9 ignores `state_version`. `timestamp`: ms since the
+    epoch."""
 
     timestamp: Int64 = 0
     counter: Int64 = 0

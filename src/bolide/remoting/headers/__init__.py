@@ -1,6 +1,6 @@
-"""Headers: one struct per request and response header served, in a file per noun, and how they are read.
+"""Headers: one struct per served request and response header, one file per subject, and their decoders.
 
-Where a field is missing in a struct it is missing in RocketMQ; names on the wire are those of the Java classes.
+Fields missing in a struct are missing in RocketMQ too; protocol names are those of the Java classes.
 """
 
 from bolide.remoting.headers.base import Header

@@ -1,8 +1,8 @@
-"""What every header struct is: typed extension fields, required or optional, by their names on the wire.
+"""Base of all header structs: typed extension fields, required or optional, with their protocol names.
 
-The fields that 5.x puts on many headers by inheritance (``ns``, ``nsd``, ``bname``, ``oway``, ``lo``) are not repeated
-in the structs (RpcRequestHeader.java): a broker acts on none of them, signatures cover them through `Command.ext`, and
-a client that wants to send them adds them to the mapping.
+The structs omit the fields that 5.x adds to many headers by inheritance (``ns``, ``nsd``, ``bname``, ``oway``, ``lo``;
+RpcRequestHeader.java): a broker uses none of them, signatures cover them through `Command.ext`, and a client that needs
+them adds them to the mapping.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Producers and consumers as connections: who is there, what they run, what they are told.
+"""Connected producers and consumers: their list, state, and notifications.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

@@ -1,8 +1,8 @@
-"""What brokers and operators ask a controller, and what it tells brokers.
+"""Requests of brokers and operators to a controller, and its requests to brokers.
 
-Fields and names: the Java header classes of the same names, release 5.5.0. A broker's sign of life, code 904, is a
-`headers.namesrv.BrokerHeartbeatRequestHeader` here too, with its optional fields. Ids of brokers are those that the
-controller gave them: they begin at 1, and a master keeps its own.
+Fields and names: the Java header classes of the same names, release 5.5.0. A broker's heartbeat, code 904, uses
+`headers.namesrv.BrokerHeartbeatRequestHeader` with its optional fields. Broker ids are those assigned by the
+controller: they begin at 1, and a master keeps its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AlterSyncStateSetResponseHeader(Header, rename="camel"):
 
 
 class ElectMasterRequestHeader(Header, rename="camel"):
-    """Request 1002 CONTROLLER_ELECT_MASTER. designate_elect: this broker shall be it, though the old master lives."""
+    """Request 1002 CONTROLLER_ELECT_MASTER. `designate_elect`: elect this broker even if the old master is alive."""
 
     cluster_name: str
     broker_name: str
@@ -55,7 +55,7 @@ class RegisterBrokerToControllerRequestHeader(Header, rename="camel"):
 
 
 class RegisterBrokerToControllerResponseHeader(Header, rename="camel"):
-    """Response to 1003 CONTROLLER_REGISTER_BROKER: the master only while it lives. Body: `SyncStateSet`."""
+    """Response to 1003 CONTROLLER_REGISTER_BROKER; it names the master only while it is alive. Body: `SyncStateSet`."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -124,7 +124,7 @@ class GetNextBrokerIdResponseHeader(Header, rename="camel"):
 
 
 class ApplyBrokerIdRequestHeader(Header, rename="camel"):
-    """Request 1013 CONTROLLER_APPLY_BROKER_ID. register_check_code: `address;ms`, which says who took the id."""
+    """Request 1013 CONTROLLER_APPLY_BROKER_ID. `register_check_code`: `address;ms`, which identifies the broker."""
 
     cluster_name: str | None = None
     broker_name: str | None = None

@@ -1,9 +1,9 @@
-"""From a command to the typed header of its code, as a Java server would read it.
+"""Decodes the typed header of a command like a Java server.
 
-Fast way: msgspec decodes the raw JSON text straight into the struct, numbers from text. Where it refuses, or is more
-generous than Java (it reads "1" as true and "null" as no value), the fields are read one by one by Java's rules
-(RemotingCommand.java): a number that cannot be parsed is null, true is only the word "true" in any case. A required
-field that ends up null is refused here by name; Java logs it and fails later, with the same response code 1.
+Fast path: msgspec decodes the raw JSON text directly into the struct, with numbers from strings. If it fails, or would
+accept more than Java (it reads "1" as true and "null" as no value), the fields are read one by one with Java's rules
+(RemotingCommand.java): an invalid number is null, only the word "true" in any case is true. A missing required field
+raises an error that names it; Java logs it and fails later, with the same response code 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _flags: dict[type[Header], tuple[str, ...]] = {}
 
 
 def decode_header(command: Command, header: type[H]) -> H:
-    """The header of `command` as a `header`. Raises HeaderError naming the required field that is not there."""
+    """Decode the header of `command`. Raises HeaderError that names a missing required field."""
     decoder = _decoders.get(header)
     if decoder is None:
         decoder = _prepare(header)
@@ -54,7 +54,7 @@ class Decoded(Generic[Peer, H, Answer]):
         self._handler: Callable[[Peer, Command, H, int], Answer] = handler
 
     def answer(self, peer: Peer, command: Command, now: int) -> Answer:
-        """Decode and answer. Raises HeaderError naming the required field that is missing."""
+        """Decode the header and call the handler. Raises HeaderError that names a missing required field."""
         return self._handler(peer, command, decode_header(command, self._header), now)
 
 
@@ -86,7 +86,7 @@ def lenient_header(command: Command, header: type[H]) -> H:
 
 
 def _says_null(command: Command) -> bool:
-    """Whether a field may be the word null, which msgspec takes for no value, and Java for a flag that is not set."""
+    """Whether a field may be the word null, which msgspec reads as no value, and Java as a false flag."""
     raw = command.raw_ext
     if raw:
         return b"null" in raw.lower()

@@ -1,4 +1,4 @@
-"""Key and value configuration kept by a name server.
+"""Key-value configuration of a name server.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

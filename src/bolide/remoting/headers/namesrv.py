@@ -1,4 +1,4 @@
-"""What brokers, clients and operators ask a name server about brokers and routes.
+"""Requests of brokers, clients and operators to a name server about brokers and routes.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

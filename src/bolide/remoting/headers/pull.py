@@ -1,4 +1,4 @@
-"""Pulling, held or not, and the answer.
+"""Pull requests, with or without long polling, and the response.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

@@ -6,7 +6,7 @@ from bolide.remoting.headers.base import Header, Int64
 
 
 class ExchangeHAInfoRequestHeader(Header, rename="camel"):
-    """Request 906 EXCHANGE_BROKER_HA_INFO: of a master to its slave; without a value it asks a master."""
+    """Request 906 EXCHANGE_BROKER_HA_INFO: a master sends it to its slave; without a value it queries a master."""
 
     master_ha_address: str | None = None
     master_flush_offset: Int64 | None = None
@@ -22,6 +22,6 @@ class ExchangeHAInfoResponseHeader(Header, rename="camel"):
 
 
 class ResetMasterFlushOffsetHeader(Header, rename="camel"):
-    """Request 908 RESET_MASTER_FLUSH_OFFSET: how far a slave believes that its master is on disk."""
+    """Request 908 RESET_MASTER_FLUSH_OFFSET: the master's flushed offset as known to a slave."""
 
     master_flush_offset: Int64

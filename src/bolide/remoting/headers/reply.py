@@ -1,4 +1,4 @@
-"""Request-reply: the answer of a consumer on its way back to the requester.
+"""Request-reply: a consumer's reply to the requester.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

@@ -1,4 +1,4 @@
-"""Sending: one message or a batch, and the answer to both.
+"""Sending one message or a batch, and the response to both.
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
@@ -65,7 +65,7 @@ class SendMessageRequestHeaderV2(
     broker_name: str | None = None  # 4.9.5
 
     def to_ext(self) -> dict[str, str]:
-        """As `Header.to_ext`, written out: it runs once per message where a client has hooks."""
+        """Like `Header.to_ext`, but written out for speed: it runs once per message for clients with hooks."""
         ext = {
             "a": self.producer_group,
             "b": self.topic,
