@@ -7,7 +7,7 @@ from typing import Final
 from bolide.errors import ConfigError
 
 NAMESRV_VARIABLES: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
-"""Where RocketMQ's clients and brokers look if no name server is given; Java's property comes first."""
+"""Default name server address of RocketMQ's clients and brokers; Java's property takes precedence."""
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -1,8 +1,8 @@
-"""The blocking front end of a remoting connection: plain sockets, no event loop, for Spark workers and simple tools.
+"""The client side of a remoting connection with blocking sockets and no event loop, for Spark workers and simple tools.
 
-It has the names of `bolide.transport.client` and the same rules (in `bolide.remoting.connection`). Several requests may
-be in flight: `start` sends, `Pending.result` reads until its answer arrives and keeps the answers of the others. While
-a caller waits for an answer, requests of the peer go to `on_request`. Use a connection from one thread at a time.
+It has the interface of `bolide.transport.client` and the same rules (in `bolide.remoting.connection`). Several requests
+may be pending: `start` sends, `Pending.result` reads until its response arrives and stores other responses. While a
+caller waits, requests of the peer are passed to `on_request`. Use a connection from one thread at a time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pending:
         return self._answer is not None or self._error is not None
 
     def result(self) -> Command:
-        """Wait for the answer until the deadline. Raises `RequestTimeout` or `ConnectionLost`."""
+        """Wait for the response until the deadline. Raises `RequestTimeout` or `ConnectionLost`."""
         if not self.done:
             self._connection.read_until(self)
         if self._answer is None:
@@ -148,11 +148,11 @@ class ClientConnection:
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not answered yet."""
+        """Number of requests without a response so far."""
         return len(self._waiting)
 
     def start(self, command: Command, timeout: float) -> Pending:
-        """Send a request; its `Pending.result` is the answer. The command's opaque is overwritten."""
+        """Send a request; `Pending.result` returns the response. Overwrites the command's opaque."""
         command.opaque = self._next_opaque()
         pending = Pending(self, command.opaque, time.monotonic() + timeout)
         if self.closed:
@@ -179,11 +179,12 @@ class ClientConnection:
         return run
 
     def request(self, command: Command, timeout: float) -> Command:
-        """The answer to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` when closed."""
+        """Return the response to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` if
+        closed."""
         return self.start(command, timeout).result()
 
     def oneway(self, command: Command, timeout: float = CONNECT_TIMEOUT) -> None:
-        """Send a request that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        """Send a request without a response. Raises `ConnectionLost` if the connection is closed."""
         if self.closed:
             raise ConnectionLost(f"the connection to {self.address} is closed")
         command.opaque = self._next_opaque()
@@ -193,7 +194,7 @@ class ClientConnection:
             raise ConnectionLost(f"the connection to {self.address} was lost")
 
     def reply(self, command: Command, timeout: float = CONNECT_TIMEOUT) -> None:
-        """Answer a request of the peer; dropped when the connection is gone."""
+        """Respond to a request of the peer; does nothing if the connection is closed."""
         if not self.closed:
             self._core.send(command)
             self._flush(time.monotonic() + timeout)
@@ -247,7 +248,7 @@ class ClientConnection:
         for command in commands:
             if command.is_response:
                 pending = self._waiting.pop(command.opaque, None)
-                if pending is not None:  # an answer after its timeout has no receiver
+                if pending is not None:  # ignore a response after its timeout
                     pending.settle(command, None)
             elif self._on_request is not None:
                 self._on_request(self, command)
@@ -258,7 +259,7 @@ class ClientConnection:
                 self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
                 self._socket.sendall(buffer)
         except OSError as error:
-            # A frame may have left in part: nothing that follows on this connection could be understood.
+            # A frame may have been sent in part, and the peer could not decode later frames.
             self._end(self._lost_by(f"lost: {reason_of(error)}"))
 
     def _lost_by(self, reason: str) -> ConnectionLost:
@@ -279,9 +280,9 @@ class ClientConnection:
 
 
 def _connected(host: str, port: int, timeout: float) -> socket.socket:
-    """Return a connected socket that blocks. The addresses share the `timeout` in seconds, one after the other.
+    """Return a connected blocking socket. The addresses are tried in order and share the `timeout` in seconds.
 
-    Raises `OSError` of the first address if none can be reached.
+    Raises the first address's `OSError` if no address is reachable.
     """
     end = time.monotonic() + timeout
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -325,7 +326,7 @@ class ConnectionPool:
         return connection if connection is not None and not connection.closed else None
 
     def get(self, address: str) -> ClientConnection:
-        """The connection to `address`, made if there is none. Raises `ConnectionLost`."""
+        """Return the connection to `address`; connect if there is none. Raises `ConnectionLost`."""
         connection = self.live(address)
         if connection is None:
             connection = ClientConnection.connect(

@@ -1,6 +1,6 @@
-"""When a certificate in PEM ends: `notAfter` of an X.509 certificate (RFC 5280, section 4.1).
+"""Reads the expiry of a PEM certificate: `notAfter` of an X.509 certificate (RFC 5280, section 4.1).
 
-Python's ssl module tells that of a peer's certificate, and not of its own.
+Python's ssl module returns it only for a peer's certificate, not for our own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The asyncio front end of a remoting connection, calling side: many requests in flight, answers matched by opaque.
+"""The client side of a remoting connection with asyncio: concurrent requests, responses matched by opaque.
 
-The rules of the protocol are in `bolide.remoting.connection`; this file only moves bytes and keeps the table of
-requests that wait for an answer (RocketMQ's NettyRemotingAbstract: answers come in any order, the peer may ask, too).
-All frames queued in one turn of the loop leave in one write.
+`bolide.remoting.connection` contains the protocol's rules; this module transfers bytes and stores the pending requests
+(RocketMQ's NettyRemotingAbstract: responses arrive in any order, and the peer may send requests too). All frames queued
+in one iteration of the loop are written together.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from bolide.world.real import THE_WORLD
 log = logging.getLogger("bolide.transport")
 
 Done = Callable[[Command | None, BolideError | None], None]
-"""Called once with the answer, or with the error in its place."""
+"""Called once with the response, or with the error."""
 OnRequest = Callable[["ClientConnection", Command], None]
-"""Called for each request of the peer, on the loop; answers go out by `ClientConnection.reply`."""
+"""Called on the loop for each request of the peer; `ClientConnection.reply` sends responses."""
 
 CONNECT_TIMEOUT: Final = 3.0
 MAX_FRAME: Final = 16 * 1024 * 1024
 MAX_QUEUED: Final = 64 * 1024 * 1024
 SILENT_S: Final = 3.0
-"""A connection on which requests time out while nothing at all arrives for so long leads nowhere: a router forgot it,
-or the machine of the peer lost its power. The kernel would keep sending for a quarter of an hour. RocketMQ closes it at
-the first request that times out (clientCloseSocketIfTimeout).
-"""
+"""Seconds without any received byte after which a connection with timed-out requests is considered broken: a router
+dropped it, or the peer's machine lost power. The kernel would keep sending for a quarter of an hour. RocketMQ closes it
+at the first request that times out (clientCloseSocketIfTimeout)."""
 LAST_LOOK_S: Final = 0.1
-"""What waits in the socket is read before it is closed: this process itself may have stood still."""
+"""Received bytes are read before the socket is closed, because this process itself may have been suspended."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -52,11 +51,11 @@ class ClientConnection(asyncio.Protocol):
         self._on_request = on_request
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, tuple[float, float, Done]] = {}
-        """By opaque: when it was asked, when it is late, and who is told."""
+        """Per opaque: start time, deadline, and callback."""
         self._heard_at = self._loop.time()
         self._answered = False
         self._unheard_from: float | None = None
-        """When the first of the requests was asked that timed out while nothing was heard."""
+        """Start time of the first request that timed out since the last received byte."""
         self._opaque = 0
         self._flush_due = False
         self._sweep: asyncio.TimerHandle | None = None
@@ -95,11 +94,11 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        """Requests sent and not answered yet."""
+        """Number of requests without a response so far."""
         return len(self._waiting)
 
     def start_frame(self, opaque: int, frame: bytes, timeout: float, done: Done) -> None:
-        """Queue a ready request frame that carries `opaque`; `done` is called once, within `timeout` seconds."""
+        """Queue an encoded request frame with this `opaque`; `done` is called once, within `timeout` seconds."""
         if self.closed:
             self._loop.call_soon(done, None, ConnectionLost(f"the connection to {self.address} is closed"))
             return
@@ -108,7 +107,7 @@ class ClientConnection(asyncio.Protocol):
         self._flush_soon()
 
     def start(self, command: Command, timeout: float) -> asyncio.Future[Command]:
-        """Queue a request and return the future of its answer. The command's opaque is overwritten."""
+        """Queue a request and return the future of its response. Overwrites the command's opaque."""
         future: asyncio.Future[Command] = self._loop.create_future()
 
         def done(answer: Command | None, error: BolideError | None) -> None:
@@ -129,11 +128,12 @@ class ClientConnection(asyncio.Protocol):
         return future
 
     async def request(self, command: Command, timeout: float) -> Command:
-        """The answer to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` when closed."""
+        """Return the response to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` if
+        closed."""
         return await self.start(command, timeout)
 
     def oneway(self, command: Command) -> None:
-        """Queue a request that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        """Queue a request without a response. Raises `ConnectionLost` if the connection is closed."""
         if self.closed:
             raise ConnectionLost(f"the connection to {self.address} is closed")
         command.opaque = self.next_opaque()
@@ -141,29 +141,29 @@ class ClientConnection(asyncio.Protocol):
         self._flush_soon()
 
     def oneway_frame(self, frame: bytes) -> None:
-        """Queue a ready frame that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        """Queue an encoded frame without a response. Raises `ConnectionLost` if the connection is closed."""
         if self.closed:
             raise ConnectionLost(f"the connection to {self.address} is closed")
         self._core.send_frame(frame)
         self._flush_soon()
 
     def reply(self, command: Command) -> None:
-        """Queue the answer to a request of the peer; dropped if the connection is gone."""
+        """Queue the response to a peer's request; does nothing if the connection is closed."""
         if not self.closed:
             self._core.send(command)
             self._flush_soon()
 
     async def drain(self) -> None:
-        """Wait until the peer has taken enough of what was written; returns at once when it keeps up."""
+        """Wait until the peer has read enough of the written bytes."""
         await self._writable.wait()
 
     @property
     def writable(self) -> bool:
-        """False while the socket holds more unsent bytes than its high-water mark."""
+        """Whether the socket's unsent bytes are at most its high-water mark."""
         return self._writable.is_set()
 
     def close(self) -> None:
-        """Write what is queued, then close; every waiting request fails with `ConnectionLost`."""
+        """Write queued frames, then close; every pending request fails with `ConnectionLost`."""
         if self._transport is not None and not self._transport.is_closing():
             self._flush()
             self._transport.close()
@@ -200,7 +200,7 @@ class ClientConnection(asyncio.Protocol):
         for command in commands:
             if command.is_response:
                 entry = waiting.pop(command.opaque, None)
-                if entry is not None:  # an answer after its timeout has no receiver
+                if entry is not None:  # ignore a response after its timeout
                     entry[2](command, None)
             elif self._on_request is not None:
                 self._serve(command)
@@ -209,7 +209,7 @@ class ClientConnection(asyncio.Protocol):
         assert self._on_request is not None
         try:
             self._on_request(self, command)
-        except Exception:  # a handler's failure must not cost the other answers of this connection
+        except Exception:  # a failed handler must not lose the other responses of this connection
             log.exception("request %d of %s failed in its handler", command.code, self.address)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -258,7 +258,7 @@ class ClientConnection(asyncio.Protocol):
             self._sweep = self._loop.call_at(deadline, self._expire)
 
     def _expire(self) -> None:
-        """Fail what is overdue and look again at the next deadline: one timer for all requests in flight."""
+        """Fail overdue requests and schedule the next deadline: one timer for all pending requests."""
         self._sweep = None
         # The loop may call a timer a clock tick early; what falls within that tick is due.
         now = self._loop.time() + 0.001
@@ -273,7 +273,7 @@ class ClientConnection(asyncio.Protocol):
             self._sweep = self._loop.call_at(self._sweep_at, self._expire)
 
     def _not_answered(self, asked_at: float, now: float) -> None:
-        """A request timed out; close the connection if nothing at all has been heard for long enough."""
+        """A request timed out; close the connection if no byte has arrived for long enough."""
         if self._heard_at > asked_at:
             return  # the peer is slow with this one, and not gone
         if self._unheard_from is None or self._unheard_from < self._heard_at:

@@ -25,7 +25,7 @@ class ConnectionPool:
         greet: Callable[[ClientConnection], Awaitable[None]] | None = None,
         world: World = THE_WORLD,
     ) -> None:
-        """`greet` is awaited with each new connection before anyone else may use it."""
+        """`greet` is awaited with each new connection before any other use."""
         self._on_request = on_request
         self._ssl = ssl
         self._connect_timeout = connect_timeout
@@ -45,7 +45,7 @@ class ConnectionPool:
         return [address for address, connection in self._live.items() if not connection.closed]
 
     async def get(self, address: str) -> ClientConnection:
-        """The connection to `address`, made if there is none. Raises `ConnectionLost`."""
+        """Return the connection to `address`; connect if there is none. Raises `ConnectionLost`."""
         connection = self.live(address)
         if connection is not None:
             return connection

@@ -1,8 +1,8 @@
-"""What the first bytes of a connection are: a PROXY preamble, TLS, or frames; all three on the same port.
+"""Detects what a connection begins with: a PROXY preamble, TLS, or frames; all three on the same port.
 
-The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame begins with the high byte of its length,
-0 or 1, and TLS with 0x16, so one byte decides. After that the connection alone handles the socket: plain frames do not
-pass through here.
+The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame begins with the high byte of its length, 0 or
+1, and TLS with 0x16, so one byte is enough. Afterwards the connection handles the socket directly; plain frames do not
+pass through this module.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Ingress:
 
     @classmethod
     def of(cls, options: TlsOptions, trusted_proxies: str) -> Ingress:
-        """The ingress these options ask for. Raises `ConfigError` when they do not fit together."""
+        """Create the ingress for these options. Raises `ConfigError` if they conflict."""
         proxies = TrustedProxies(trusted_proxies)
         if options.tls_mode == "disabled":
             return cls("disabled", None, proxies)
@@ -73,11 +73,11 @@ class Ingress:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """The SSL context of the next connection; None when TLS is refused."""
+        """Return the SSL context for the next connection; None if TLS is disabled."""
         return current_context(self.tls)
 
     def detector(self, connection: ServerConnection) -> ProtocolDetector:
-        """Who receives the first bytes of a new connection."""
+        """Return the receiver of the first bytes of a new connection."""
         return ProtocolDetector(self, connection)
 
 
@@ -92,7 +92,7 @@ class ProtocolDetector:
         self._proxied = False
 
     def connection_made(self, transport: Any) -> None:
-        """A peer connected."""
+        """Handle a new connection."""
         self._transport = transport
         self._connection.connection_made(transport)
 
@@ -110,7 +110,7 @@ class ProtocolDetector:
                 return
             if preamble is None:
                 connection.keeps(len(seen))
-                return  # bounded: a preamble is whole or refused within its own limits
+                return  # limited: a preamble is completed or rejected within its own limits
             if not self._ingress.proxies.trusts(connection.remote_ip):
                 connection.refuse(ProtocolError("it sent a PROXY header, and trustedProxies does not list its address"))
                 return
@@ -124,11 +124,11 @@ class ProtocolDetector:
             self._let_in(seen)
 
     def eof_received(self) -> bool:
-        """The peer left before it sent anything complete."""
+        """Handle an end of input before anything complete."""
         return self._connection.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is gone."""
+        """Handle the loss of the connection."""
         self._connection.connection_lost(error)
 
     def pause_writing(self) -> None:
@@ -136,7 +136,7 @@ class ProtocolDetector:
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume after the peer has read enough."""
         self._connection.resume_writing()
 
     def _let_in(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""The PROXY preamble, versions 1 and 2, with which a load balancer first names the client that it connects for.
+"""The PROXY preamble, versions 1 and 2, in which a load balancer names the client of a connection.
 
 Format: HAProxy's "The PROXY protocol" (proxy-protocol.txt), sections 2.1 and 2.2. RocketMQ accepts it on every port
-(NettyRemotingServer.HandshakeHandler), and so does Bolide. Pure: bytes in, an address out.
+(NettyRemotingServer.HandshakeHandler), and so does Bolide. No I/O.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ V1_MAX: Final = 107
 V2_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 V2_HEADER: Final = 16
 V2_MAX: Final = 2048
-"""Bytes of addresses and extensions accepted in version 2, whose length field could ask for 64 KiB a peer."""
+"""Maximum number of bytes of addresses and extensions in version 2, whose length field could claim 64 KiB per peer."""
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
 """By family and transport (TCP over IPv4, TCP over IPv6): the size of one address."""
 
 
 class Preamble:
-    """A whole preamble: its length in bytes and the client it names; "" when it names none (UNKNOWN, LOCAL)."""
+    """A complete preamble: its length in bytes and its client; "" if it names none (UNKNOWN, LOCAL)."""
 
     def __init__(self, size: int, ip: str = "", port: int = 0) -> None:
         self.size = size
@@ -32,7 +32,7 @@ class Preamble:
 
 
 def may_begin(data: bytes) -> bool:
-    """True while `data`, the first bytes of a connection, can still be a preamble."""
+    """Whether `data`, the first bytes of a connection, can still be a preamble."""
     return data.startswith((V1_PREFIX, V2_SIGNATURE)) or V1_PREFIX.startswith(data) or V2_SIGNATURE.startswith(data)
 
 

@@ -6,19 +6,19 @@ from typing import Any, Protocol, final
 
 
 class RawOwner(Protocol):
-    """Who uses such connections. All methods are called on the loop."""
+    """The owner of such connections. All methods are called on the loop."""
 
     def connected(self, connection: RawConnection) -> None:
-        """The connection is there. It may be aborted at once."""
+        """Called for a new connection, which may be aborted at once."""
 
     def received(self, connection: RawConnection, data: bytes) -> None:
         """Bytes of the peer."""
 
     def writable(self, connection: RawConnection) -> None:
-        """The peer has read most of what it had left unread."""
+        """Called after the peer has read most of the unsent bytes."""
 
     def closed(self, connection: RawConnection) -> None:
-        """The connection was closed, by either side."""
+        """Called after either side closed the connection."""
 
 
 @final
@@ -33,10 +33,10 @@ class RawConnection:
         self.remote = ""
         """`ip:port` of the peer."""
         self.paused = False
-        """True while the peer has left `write_high` bytes unread: write no more."""
+        """Whether `write_high` bytes are unsent: do not write more."""
 
     def connection_made(self, transport: Any) -> None:
-        """The connection is there."""
+        """Handle a new connection."""
         self._transport = transport
         transport.set_write_buffer_limits(high=self._write_high)
         self.remote = peer_of(transport)
@@ -48,11 +48,11 @@ class RawConnection:
             self._owner.received(self, data)
 
     def eof_received(self) -> bool:
-        """The peer writes no more: this protocol has no use for half a connection."""
+        """Handle an end of input: this protocol does not use half-closed connections."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is gone."""
+        """Handle the loss of the connection."""
         self._closing = True
         self._owner.closed(self)
 
@@ -61,14 +61,14 @@ class RawConnection:
         self.paused = True
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume after the peer has read enough."""
         self.paused = False
         if not self._closing:
             self._owner.writable(self)
 
     @property
     def closing(self) -> bool:
-        """True once nothing more is taken or written."""
+        """Whether the connection neither accepts nor sends bytes any more."""
         return self._closing
 
     def write(self, data: bytes) -> None:
@@ -77,7 +77,7 @@ class RawConnection:
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Take nothing more from the peer until `resume_reading`; what was read already may still arrive."""
+        """Read nothing more until `resume_reading`; bytes already received may still arrive."""
         if not self._closing:
             self._transport.pause_reading()
 
@@ -87,7 +87,7 @@ class RawConnection:
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close at once; what is queued is lost."""
+        """Close at once; queued bytes are lost."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()

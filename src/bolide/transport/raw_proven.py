@@ -20,7 +20,7 @@ from bolide.transport.raw_connection import RawConnection, peer_of
 from bolide.world.contract import World
 
 MOST_PENDING: Final = 64
-"""Maximum number of connections without proof. The oldest is closed for a newer one, so idle ones keep no slave out."""
+"""Maximum number of unauthenticated connections. A new one closes the oldest, so idle ones cannot block a slave."""
 
 PROOF_S: Final = 3.0
 
@@ -96,7 +96,7 @@ class Proving:
         self._below.write(self._stream.seal(data))
 
     def abort(self) -> None:
-        """Close without sending what is queued."""
+        """Close without sending queued bytes."""
         self._below.abort()
 
     def pause_reading(self) -> None:
@@ -263,9 +263,7 @@ async def connect_proven(
         elif why:
             failed(why)
 
-    proving = await world.connect(
-        lambda: Proving(SlaveStream(credentials, nonce(world)), made, done), host, port, None
-    )
+    proving = await world.connect(lambda: Proving(SlaveStream(credentials, nonce(world)), made, done), host, port, None)
     try:
         async with asyncio.timeout(PROOF_S):
             why = await outcome

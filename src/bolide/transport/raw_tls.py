@@ -1,4 +1,4 @@
-"""TLS of accepted connections that carry bytes without frames: their owner hears of one once its handshake is done."""
+"""TLS of accepted connections without frames: the owner learns of a connection when its handshake is complete."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HANDSHAKE_S: Final = 10.0
 MOST_HANDSHAKE: Final = 256 * 1024
 """Bytes of a handshake; chains of certificates are long."""
 MOST_SHAKING: Final = 64
-"""Maximum number of handshakes. The oldest is closed for a newer one, so idle ones keep no slave out."""
+"""Maximum number of concurrent handshakes. A new one closes the oldest, so idle ones cannot block a slave."""
 
 
 class RawTls:
-    """One port. `refused(peer, why)` is told of connections whose handshake fails."""
+    """One port. `refused(peer, why)` is called for connections whose handshake fails."""
 
     def __init__(
         self, tls: RenewedContext, made: Callable[[], RawConnection], refused: Callable[[str, str], None]
@@ -35,14 +35,14 @@ class RawTls:
         return Shaking(self)
 
     def stop(self) -> None:
-        """Close those whose handshake is not done."""
+        """Close connections with an incomplete handshake."""
         for one in list(self.shaking):
             one.abort()
 
 
 class Shaking:
-    """Between the TLS layer and the connection above, for which it is the transport. Above `TlsLayer` it has the
-    methods of `ServerConnection`, to the loop those of asyncio.Protocol."""
+    """A layer between TLS and the connection, for which it is the transport. For `TlsLayer` it has the methods of
+    `ServerConnection`, for the loop those of asyncio.Protocol."""
 
     def __init__(self, port: RawTls) -> None:
         self._port = port
@@ -54,7 +54,7 @@ class Shaking:
     # ---- of the loop
 
     def connection_made(self, transport: Any) -> None:
-        """A peer connected."""
+        """Handle a new connection."""
         self._below = transport
         if len(self._port.shaking) >= MOST_SHAKING:
             next(iter(self._port.shaking)).refuse(ProtocolError(f"{MOST_SHAKING} newer connections shake hands"))
@@ -64,7 +64,7 @@ class Shaking:
         transport.set_protocol(self._layer)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is gone."""
+        """Handle the loss of the connection."""
         self._shaken()
         if self._above is not None:
             self._above.connection_lost(error)
@@ -76,7 +76,7 @@ class Shaking:
             self._above.data_received(data)
 
     def eof_received(self) -> bool:
-        """The peer writes no more."""
+        """Handle an end of input."""
         self.abort()
         return False
 
@@ -86,21 +86,21 @@ class Shaking:
             self._above.pause_writing()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume after the peer has read enough."""
         if self._above is not None:
             self._above.resume_writing()
 
     # ---- of the layer
 
     def keeps(self, size: int) -> None:
-        """So many bytes wait for the rest of a record, or of the handshake."""
+        """Record the number of bytes of an incomplete record or handshake."""
         if self._layer.open:
             self._begin()
         elif size > MOST_HANDSHAKE:
             self.refuse(ProtocolError("its TLS handshake is too long"))
 
     def refuse(self, error: ProtocolError) -> None:
-        """The peer does not do as agreed."""
+        """Close because the peer violated the protocol."""
         if self._above is None:
             self._port.refused(peer_of(self._below), str(error))
         self.abort()
@@ -114,22 +114,22 @@ class Shaking:
     def abort(self) -> None:
         """Close at once."""
         self._shaken()
-        self._below.close()  # what the layer said last, such as why it refuses, may still leave
+        self._below.close()  # the last bytes of the layer, such as an alert, may still be sent
 
     def pause_reading(self) -> None:
-        """Take nothing more."""
+        """Stop reading."""
         self._layer.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take bytes again."""
+        """Resume reading."""
         self._layer.resume_reading()
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """The mark above which the peer counts as slow, in encrypted bytes."""
+        """Set the high-water mark, in encrypted bytes."""
         self._layer.set_write_buffer_limits(high)
 
     def get_extra_info(self, name: str) -> Any:
-        """What is known of the socket."""
+        """Return information about the socket."""
         return self._below.get_extra_info(name)
 
     # ---- inside

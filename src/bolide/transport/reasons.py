@@ -1,4 +1,5 @@
-"""Why a connection failed, in words that are never empty: TLS against a plain port leaves an error without a text."""
+"""Texts for the causes of connection failures. Never empty, although TLS to a plain port gives an error without a
+text."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from bolide.errors import ConnectionLost
 
 
 def cannot_connect(address: str, error: OSError, encrypted: bool = False) -> ConnectionLost:
-    """The error for a connection that could not be made; `encrypted` if it was to use TLS."""
+    """Return the error for a failed connection attempt; `encrypted` if TLS was to be used."""
     if encrypted and isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
         return tls_failed(address, error)
     return ConnectionLost(f"cannot connect to {address}: {reason_of(error)}")
@@ -30,8 +31,8 @@ def no_connection_in_time(address: str, timeout: float, encrypted: bool = False)
 
 
 def lost(address: str, reason: str, *, answered: bool, encrypted: bool) -> ConnectionLost:
-    """The error for a connection that was lost. `answered` is whether the peer ever sent anything: a port that requires
-    TLS closes a plain connection without a word, or with an alert (record type 21)."""
+    """Return the error for a lost connection. `answered`: whether the peer ever sent anything. A port that requires TLS
+    closes a plain connection silently, or with an alert (record type 21)."""
     plain = " before any answer: does the port require TLS, which this client does not use?"
     hint = "" if answered or encrypted else plain
     return ConnectionLost(f"the connection to {address} was {reason}{hint}")
@@ -43,7 +44,7 @@ def is_tls_alert(data: bytes) -> bool:
 
 
 def reason_of(error: OSError) -> str:
-    """What went wrong, without the address or the place in OpenSSL's sources."""
+    """Return the cause, without the address or the location in OpenSSL's sources."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     reason: str | None = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None

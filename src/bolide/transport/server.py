@@ -1,8 +1,8 @@
-"""The asyncio front end of a remoting connection, serving side: sockets in, commands out, frames back, with limits.
+"""The server side of a remoting connection with asyncio: sockets in, commands out, frames back, with limits.
 
-The protocol is elsewhere: `remoting.connection` handles frames, the owner answers. This module has what only a socket
-knows: who the peer is, when it stops reading (back-pressure), how long it was silent (idle close, 120 s as in
-RocketMQ's NettyServerConfig). An invalid frame closes its connection and leaves one line in the log.
+`remoting.connection` handles frames, the owner handles commands. This module handles what concerns the socket: the
+peer's address, back-pressure, and idle time (idle connections are closed after 120 s, as in RocketMQ's
+NettyServerConfig). An invalid frame closes its connection and logs one line.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from bolide.transport.unfinished import Unfinished
 
 
 class Owner(Protocol):
-    """Who serves the connections of one port. All methods are called on the loop."""
+    """The owner of the connections of one port. All methods are called on the loop."""
 
     def connected(self, connection: ServerConnection) -> Any:
-        """A peer connected; returns the object for it, or None to refuse it."""
+        """Called for a new connection; returns the object for it, or None to reject it."""
 
     def received(self, peer: Any, commands: list[Command]) -> None:
         """Commands of one read, in order."""
 
     def bad_frame(self, peer: Any, error: Exception) -> None:
-        """The peer broke the protocol; its connection is being closed."""
+        """Called when the peer violated the protocol; its connection is being closed."""
 
     def proxied(self, peer: Any, connection: ServerConnection) -> None:
-        """The peer is a load balancer that named its client before any command: the address has changed."""
+        """Called when a load balancer named its client before any command: the address has changed."""
 
     def caught_up(self, peer: Any) -> None:
-        """The peer was too slow (`write` told how much it had left unread), and has read most of it now."""
+        """Called when a slow peer (see the result of `write`) has read most of the unsent bytes."""
 
     def closed(self, peer: Any) -> None:
-        """The connection was closed, by either side."""
+        """Called after either side closed the connection."""
 
 
 class Taker(Protocol):
-    """Who is asked before frames become commands, and may serve them as they are."""
+    """Gets frames before they are decoded, and may handle them directly."""
 
     def take(self, peer: Any, data: bytes) -> int:
-        """A read begins. Frames, and perhaps a part of the next one; the bytes of those at their front that it served.
-        No bytes when another frame precedes them, which is for the owner."""
+        """Handle frames at the start of `data`, which may end with an incomplete frame; return the number of bytes
+        handled. `data` is empty if another frame precedes it, which the owner handles."""
 
 
 @final
@@ -57,7 +57,7 @@ class ServerConnection:
         self._frames: Unfinished | None = frames
         self._unfinished: int = 0
         self._took: bool = False
-        """True when frames of the last read were served as they are."""
+        """Whether frames of the last read were handled directly."""
         self._core: FramedConnection = FramedConnection(max_frame)
         self._transport: Any = None
         self._peer: Any = None
@@ -70,16 +70,16 @@ class ServerConnection:
         self.remote_port: int = 0
         self.local_port: int = 0
         self.taker: Any = None
-        """The `Taker` of this connection; None for none."""
+        """The `Taker` of this connection, or None."""
         self.used: bool = False
-        """True when bytes came or went since `idle_since` was last set; see the node's idle sweep."""
+        """Whether bytes were sent or received since `idle_since` was set; see the node's idle sweep."""
         self.idle_since: int = 0
-        """When the node last found the connection in use (ms since epoch); its idle sweep keeps it."""
+        """When the node's idle sweep last found the connection in use (ms since epoch)."""
 
     # ---- what asyncio calls
 
     def connection_made(self, transport: Any) -> None:
-        """A peer connected."""
+        """Handle a new connection."""
         self._transport = transport
         transport.set_write_buffer_limits(high=self._write_high)
         peer = transport.get_extra_info("peername") or ("0.0.0.0", 0)
@@ -94,7 +94,7 @@ class ServerConnection:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer; all complete commands go to the owner at once."""
+        """Process received bytes; pass all complete commands to the owner."""
         if self._closing:
             return
         self.used = True
@@ -119,7 +119,7 @@ class ServerConnection:
         core = self._core
         self._took = False
         frames = core.gather(data)
-        if core.long:  # it came first
+        if core.long:  # it precedes the other frames
             self.taker.take(self._peer, b"")
             return core.cut(frames, 0)
         if not frames:
@@ -129,7 +129,7 @@ class ServerConnection:
         return core.cut(frames, taken)
 
     def eof_received(self) -> bool:
-        """The peer stopped sending; outstanding answers are lost, as in RocketMQ."""
+        """Handle an end of input; pending responses are lost, as in RocketMQ."""
         try:
             self._core.receive_eof()
         except ProtocolError as error:
@@ -137,7 +137,7 @@ class ServerConnection:
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is gone."""
+        """Handle the loss of the connection."""
         self._closing = True
         if self._unfinished > 0 and self._frames is not None:
             self._frames.note(self, 0, False)
@@ -152,7 +152,7 @@ class ServerConnection:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume after the peer has read enough."""
         self._choked = False
         if not self._closing:
             if not self._held_back:
@@ -163,11 +163,11 @@ class ServerConnection:
 
     @property
     def closing(self) -> bool:
-        """True once nothing more is accepted."""
+        """Whether the connection does not accept frames any more."""
         return self._closing
 
     def set_client_address(self, ip: str, port: int) -> None:
-        """The peer named its client in a PROXY preamble."""
+        """Set the client address from a PROXY preamble."""
         self.remote_ip = ip
         self.remote_port = port
         self._owner.proxied(self._peer, self)
@@ -185,7 +185,7 @@ class ServerConnection:
                 self._frames.note(self, total, False)
 
     def refuse(self, error: ProtocolError) -> None:
-        """Close the connection for what the peer sent before any frame."""
+        """Close the connection because of the bytes before the first frame."""
         if not self._closing:
             self._bad(error)
 
@@ -205,7 +205,8 @@ class ServerConnection:
         elif bodies:
             self._transport.writelines(frames)
             if not self._choked and self._transport.get_write_buffer_size() > self._write_high:
-                # asyncio of 3.12.0 to 3.12.8, 3.13.0 and 3.13.1 pauses nobody in writelines; this checks the mark.
+                # writelines of asyncio 3.12.0 to 3.12.8, 3.13.0 and 3.13.1 does not call pause_writing; check the mark
+                # here.
                 self._transport.set_write_buffer_limits(high=self._write_high)
         else:
             self._transport.write(b"".join(frames))
@@ -224,7 +225,7 @@ class ServerConnection:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again, unless the peer is still behind."""
+        """Resume reading, unless the peer is still slow."""
         self._held_back = False
         if not self._closing and not self._choked:
             self._transport.resume_reading()
@@ -237,13 +238,13 @@ class ServerConnection:
             self._bad(ProtocolError(text))
 
     def close(self) -> None:
-        """Send what is queued, then close."""
+        """Send queued bytes, then close."""
         if not self._closing:
             self._closing = True
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; what is queued is lost."""
+        """Close at once; queued bytes are lost."""
         self._closing = True
         self._transport.abort()
 
@@ -271,10 +272,10 @@ def accepting(
     ingress: FirstBytes | None = None,
     frames: Unfinished | None = None,
 ) -> Callable[[], Any]:
-    """What makes the protocol of each connection to a port of `owner` (`bolide.world.contract.BoundPort.serve`).
+    """Return the protocol factory for connections to a port of `owner` (`bolide.world.contract.BoundPort.serve`).
 
-    Without an `ingress` the first bytes are a frame, always. `frames` limits what all connections together keep of
-    frames that are not whole. The protocol is duck-typed: a native class cannot inherit asyncio.Protocol.
+    Without an `ingress` the first bytes must be a frame. `frames` limits the incomplete frames stored by all
+    connections together. The protocol is duck-typed: a native class cannot inherit asyncio.Protocol.
     """
 
     def accepted() -> Any:

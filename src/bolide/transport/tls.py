@@ -18,7 +18,7 @@ PIECE: Final = 256 * 1024
 
 
 class TlsRecords:
-    """Where the records of a TLS stream end, by the lengths in their headers."""
+    """Finds the ends of records in a TLS stream, using the lengths in their headers."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -62,14 +62,14 @@ class TlsLayer:
 
     @property
     def open(self) -> bool:
-        """True once the handshake is done."""
+        """Whether the handshake is complete."""
         return self._open
 
     def connection_made(self, transport: Any) -> None:
         """Never called: the connection was made before TLS was known."""
 
     def data_received(self, data: bytes) -> None:
-        """Encrypted bytes of the peer: what is in them goes up, what the handshake answers goes down."""
+        """Process encrypted bytes of the peer: pass on the plaintext, send handshake responses."""
         if self._closed:
             return
         self._incoming.write(data)
@@ -84,7 +84,7 @@ class TlsLayer:
             self._above.keeps(self._shaken)
             return
         except ssl.SSLError as error:
-            self._send()  # the alert that tells the peer why
+            self._send()  # send the alert that tells the peer the reason
             self._closed = True
             self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
             return
@@ -102,7 +102,7 @@ class TlsLayer:
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The socket is gone."""
+        """Handle the loss of the connection."""
         self._closed = True
         self._above.connection_lost(error)
 
@@ -111,13 +111,13 @@ class TlsLayer:
         self._above.pause_writing()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Resume after the peer has read enough."""
         self._above.resume_writing()
 
     # ---- what the connection above calls
 
     def write(self, data: bytes) -> None:
-        """Encrypt and send. Before the handshake is done there was no request, so there is nothing to answer."""
+        """Encrypt and send. Ignored before the end of the handshake, because no request can have arrived."""
         self.writelines([data])
 
     def writelines(self, buffers: list[Any]) -> None:
@@ -133,19 +133,19 @@ class TlsLayer:
             self._send()
 
     def close(self) -> None:
-        """Send a close_notify alert and what is queued, then close."""
+        """Send a close_notify alert and queued bytes, then close."""
         if not self._closed:
             self._closed = True
             if self._open:
                 try:
                     self._tls.unwrap()
                 except ssl.SSLError:
-                    pass  # our goodbye is written; the peer's is not waited for
+                    pass  # our close_notify is written; do not wait for the peer's
             self._send()
         self._below.close()
 
     def abort(self) -> None:
-        """Close at once; what is queued is lost."""
+        """Close at once; queued bytes are lost."""
         self._closed = True
         self._below.abort()
 
@@ -158,11 +158,11 @@ class TlsLayer:
         self._below.resume_reading()
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """The mark above which the peer counts as slow, in encrypted bytes."""
+        """Set the high-water mark, in encrypted bytes."""
         self._below.set_write_buffer_limits(high=high)
 
     def get_write_buffer_size(self) -> int:
-        """Bytes the peer has not taken yet, encrypted."""
+        """Number of encrypted bytes not sent yet."""
         return int(self._below.get_write_buffer_size())
 
     # ---- inside
@@ -173,7 +173,7 @@ class TlsLayer:
             self._open = True
 
     def _decrypted(self) -> tuple[list[bytes], bool]:
-        """What is readable now, and whether the peer sent a close_notify alert."""
+        """Return the readable plaintext, and whether the peer sent a close_notify alert."""
         found: list[bytes] = []
         while True:
             try:

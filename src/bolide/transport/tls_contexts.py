@@ -1,6 +1,6 @@
-"""SSL contexts made from PEM files, for the daemons' ports and for connections to name servers.
+"""SSL contexts from PEM files, for the servers' ports and for connections to name servers.
 
-Keys are those of the daemons' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
+Keys are those of the servers' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bolide.world.home import expanded
 
 
 class RenewedContext:
-    """An SSL context made from files, and made again when one of them changes.
+    """An SSL context from files, recreated when one of them changes.
 
-    `make` raises `ConfigError` when the files do not match; empty `paths` are left out.
+    `make` raises `ConfigError` if the files do not match; empty `paths` are ignored.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
@@ -28,13 +28,13 @@ class RenewedContext:
         self.context = make()
         """For new connections; open ones keep theirs."""
         self.ends = self._ends()
-        """When the first certificate of each file ends, in ms since 1970, by path."""
+        """Expiry of the first certificate of each file, in ms since 1970, by path."""
 
     def look(self) -> bool:
-        """Read the files again if one has changed since; True when the context is a new one. Waits for the disk.
+        """Read the files again if one has changed; return whether the context is new. Blocks on disk.
 
-        Raises `ConfigError` when they cannot be used: the context stays as it was, and the files are read again once
-        they change again, as the second of a pair does a moment after the first.
+        Raises `ConfigError` if they are invalid. The context then stays, and the files are read again after the next
+        change, because the second file of a pair may change a moment after the first.
         """
         marks = self._marks()
         if marks == self._seen:
@@ -61,12 +61,12 @@ class RenewedContext:
 
 
 def current_context(tls: RenewedContext | None) -> ssl.SSLContext | None:
-    """The SSL context of a new connection; None for a plain one."""
+    """Return the SSL context for a new connection; None for plaintext."""
     return None if tls is None else tls.context
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
-    """What differs when a file's content has changed; None when the file is gone."""
+    """Return values that differ if a file's content has changed; None if the file does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -82,11 +82,11 @@ def client_context(
     key_password: str = "",
     check_name: bool = False,
 ) -> ssl.SSLContext:
-    """The client's side of TLS 1.2 and 1.3. Raises `ConfigError` with the key that is wrong.
+    """Return a client context for TLS 1.2 and 1.3. Raises `ConfigError` with the invalid key.
 
-    `auth_server` False accepts any certificate, as Java's clients do by default; True only one that an authority in
-    `trust_cert_path` (a PEM file; "" = this machine's) signed. The name in it is compared with the address only if
-    `check_name` and `auth_server` are set: routes contain addresses, and Java does not compare them either.
+    `auth_server` False accepts any certificate, as Java's clients do by default; True requires one signed by an
+    authority in `trust_cert_path` (a PEM file; "" = this machine's). The certificate's name is compared with the
+    address only with `check_name` and `auth_server`: routes contain addresses, and Java does not compare them either.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -106,7 +106,7 @@ def client_context(
 def server_context(
     cert_path: str, key_path: str, key_password: str, trust_cert_path: str, client_auth: str
 ) -> ssl.SSLContext:
-    """The server's side of TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the key that is wrong.
+    """Return a server context for TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the invalid key.
 
     `client_auth`: "none", "optional" or "require" a client certificate, signed by an authority in `trust_cert_path`.
     """

@@ -1,9 +1,8 @@
-"""Limits the unfinished frames of all connections of one node, which are in memory.
+"""Limits the memory for incomplete frames of all connections of one node.
 
-A PROXY preamble, and the handshake and records of TLS, count as part of the frame that they precede or carry.
-A frame normally arrives within moments; one that stays unfinished belongs to a peer that stalls. So the connection with
-the oldest frame is closed when there is too much, and any connection whose frame takes too long. Compiled by
-mypyc.
+A PROXY preamble, and the handshake and records of TLS, count as part of the frame that they precede or contain. A frame
+normally arrives within moments; an incomplete one belongs to a peer that stalls. So the connection with the oldest
+frame is closed if the limit is exceeded, and any connection whose frame takes too long. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, final
 
 @final
 class Unfinished:
-    """Of one node, over all its ports. `limit` is in bytes, `seconds` is what one frame may take by `clock`."""
+    """The limits of one node, over all its ports. `limit` is in bytes; `seconds` is the time allowed for one frame."""
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
         self.limit: int = limit
@@ -23,10 +22,10 @@ class Unfinished:
         """Bytes kept now."""
         self._clock: Callable[[], float] = clock
         self._frames: dict[Any, tuple[int, float]] = {}
-        """Connection -> (bytes, when its frame began), the oldest frame first."""
+        """Connection -> (bytes, time when its frame began), the oldest frame first."""
 
     def note(self, connection: Any, size: int, begins: bool) -> None:
-        """A connection now keeps so many bytes of a frame; `begins` when that is a new frame."""
+        """Record the bytes that a connection stores of an incomplete frame; `begins` if the frame is new."""
         known = self._frames.get(connection)
         began = -1.0
         if known is not None:
