@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 _BOOT: Final[int] = getattr(time, "CLOCK_BOOTTIME", -1)
-"""The monotonic clock that also counts while the machine sleeps, where there is one."""
+"""The monotonic clock that includes sleep of the machine, if available."""
 
 
 def now_ms() -> int:
@@ -15,7 +15,7 @@ def now_ms() -> int:
 
 
 def steady_ms() -> int:
-    """Milliseconds of a clock that nobody can set."""
+    """Return the milliseconds of a clock that nobody can set."""
     if _BOOT >= 0:
         return time.clock_gettime_ns(_BOOT) // 1_000_000
     return time.monotonic_ns() // 1_000_000

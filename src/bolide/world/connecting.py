@@ -1,7 +1,7 @@
-"""TCP connections to a host name with several addresses, of which some may drop every packet.
+"""TCP connections to a host name with several addresses, some of which may drop every packet.
 
-The addresses are tried in their order, and the first connection is taken (RFC 8305). Each attempt starts
-`STAGGER_S` after the one before, or as soon as that one fails. asyncio offers this, uvloop does not.
+The addresses are tried in order, and the first connection is used (RFC 8305). Each attempt starts `STAGGER_S` after the
+previous one, or when that one fails. asyncio offers this, uvloop does not.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import socket
 from typing import Any, Final, TypeAlias
 
 STAGGER_S: Final = 0.25
-"""Seconds before the next address is tried beside those that have not answered; RFC 8305 recommends it."""
+"""Seconds before the next address is tried as well; the value that RFC 8305 recommends."""
 
 Place: TypeAlias = tuple[int, int, int, Any]
 """Family, kind, protocol and address of a socket."""
 
 
 async def connected(host: str, port: int) -> socket.socket:
-    """Return a connected socket that does not block. Raises `OSError` of the first address if none can be reached."""
+    """Return a connected non-blocking socket. Raises the first address's `OSError` if no address is reachable."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return await first_connected(
         list(dict.fromkeys((family, kind, protocol, place) for family, kind, protocol, _, place in found))

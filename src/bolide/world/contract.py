@@ -1,11 +1,11 @@
-"""What a node or a client asks of the world around it, as Protocols.
+"""Protocols of what a node or client needs from its environment.
 
-Everything that differs from one run to the next enters through a `World`: the time of day, random numbers, threads,
-sockets, files, and what the machine is. `bolide.world.real.RealWorld` is the machine itself. A simulation gives an
-object of its own, and an event loop whose time it decides: timers and tasks are asyncio's, so they follow the loop.
+Everything that differs between two runs comes from a `World`: the time, random numbers, threads, sockets, files, and
+properties of the machine. `bolide.world.real.RealWorld` uses the real machine. A simulation provides its own object,
+and an event loop whose time it controls: timers and tasks are asyncio's, so they follow the loop.
 
-With the same seed a simulation repeats a run exactly, provided that its `random` is seeded, its pools and workers run
-their jobs on the loop, its ports connect in memory, and the process hashes text alike (PYTHONHASHSEED).
+With the same seed a simulation repeats a run exactly if its `random` is seeded, its pools and workers run their jobs on
+the loop, its ports connect in memory, and the process hashes strings identically (PYTHONHASHSEED).
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ class Worker(Protocol):
     """One thread that runs jobs one after the other, in the order in which they were given."""
 
     def give(self, job: Callable[[], object]) -> None:
-        """Run this after what was given before. A job must not raise."""
+        """Run this job after the earlier ones. A job must not raise."""
 
     def stop(self, patience: float | None = None) -> bool:
-        """Finish what was given and end; False when that takes more than `patience` seconds. Waits, so call it off the
-        loop (`World.in_thread`). A second call does nothing.
+        """Finish all jobs and stop; return False if that takes more than `patience` seconds.
+
+        Blocks, so call it in a thread (`World.in_thread`). A second call does nothing.
         """
 
 
 class BoundPort(Protocol):
-    """A TCP port that is taken, and accepts connections from `serve` on."""
+    """A bound TCP port, which accepts connections after `serve`."""
 
     @property
     def port(self) -> int:
@@ -43,7 +44,7 @@ class BoundPort(Protocol):
         """Accept connections: `accepted` makes the asyncio protocol of each. Raises `OSError`."""
 
     def close(self) -> None:
-        """Accept no more; connections that are open stay. A second call does nothing."""
+        """Stop accepting connections; open ones stay. A second call does nothing."""
 
 
 class SmallFiles(Protocol):
@@ -53,14 +54,14 @@ class SmallFiles(Protocol):
         """The content, or None when there is no such file."""
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace the file as a whole, on disk when this returns; what it held before stays as `path`.bak."""
+        """Replace the whole file, synced on return; the old content stays as `path`.bak."""
 
     def make_dir(self, path: str) -> None:
-        """Make a folder and those above it."""
+        """Create a folder and its parents."""
 
 
 class World(Protocol):
-    """The surroundings of one node or client. Methods may be called on the loop, where nothing else is said."""
+    """The environment of one node or client. Call methods on the loop unless stated otherwise."""
 
     @property
     def random(self) -> random.Random:
@@ -71,19 +72,19 @@ class World(Protocol):
         """Files; their calls wait for the disk, so make them `in_thread`."""
 
     def wall_ns(self) -> int:
-        """The time of day: nanoseconds since 1970. It may be set at any moment, so it only labels."""
+        """Return the time in nanoseconds since 1970. It may be set at any moment, so use it for timestamps only."""
 
     def wall_ms(self) -> int:
         """The time of day: milliseconds since 1970."""
 
     def monotonic(self) -> float:
-        """Seconds of a clock that nobody sets, for how long something takes."""
+        """Return the seconds of a clock that nobody sets, to measure durations."""
 
     def process_id(self) -> int:
         """The number of this process."""
 
     def own_ip(self) -> str:
-        """The IPv4 address that this machine uses towards others; 127.0.0.1 when it has none."""
+        """Return the IPv4 address of this machine as seen by others; 127.0.0.1 if it has none."""
 
     def resolve(self, host: str) -> str:
         """The IP address of a host name. Raises `OSError`. May wait for a name server of the Internet."""
@@ -98,7 +99,7 @@ class World(Protocol):
         """Threads for work that waits; the caller shuts them down."""
 
     def worker(self, name: str) -> Worker:
-        """A thread of its own for jobs in order. It does not keep the process alive."""
+        """Create a thread that runs jobs in order. It does not keep the process alive."""
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call something that waits, off the loop."""

@@ -85,7 +85,7 @@ class TextOut:
             self._number = stream.fileno()
 
     def write(self, text: str) -> None:
-        """Write one line. Raises `OSError` if the reader is gone."""
+        """Write one line. Raises `OSError` if the reader has closed."""
         if self._number is None:
             self._stream.write(f"{text}\n")
             self._stream.flush()

@@ -27,7 +27,7 @@ BACKLOG: Final = 1024
 _NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 """Errors of an address, or a family of addresses, that this machine does not have."""
 _NO_ROUTE_ADDRESS: Final = "203.0.113.1"
-"""A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows which address we use."""
+"""A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows our own address."""
 
 
 class RealWorker:
@@ -39,11 +39,11 @@ class RealWorker:
         self._thread.start()
 
     def give(self, job: Callable[[], object]) -> None:
-        """Run this after what was given before."""
+        """Run this job after the earlier ones."""
         self._jobs.put(job)
 
     def stop(self, patience: float | None = None) -> bool:
-        """Finish what was given and end; False when that takes more than `patience` seconds."""
+        """Finish all jobs and stop; return False if that takes more than `patience` seconds."""
         self._jobs.put(None)
         self._thread.join(patience)
         return not self._thread.is_alive()
@@ -67,13 +67,13 @@ class RealPort:
         return int(self._sockets[0].getsockname()[1])
 
     async def serve(self, accepted: Callable[[], Any]) -> None:
-        """Accept connections. Raises `OSError` when another socket began to listen on the port first."""
+        """Accept connections. Raises `OSError` if another socket has begun to listen on the port."""
         loop = asyncio.get_running_loop()
         for one in self._sockets:
             self._servers.append(await loop.create_server(accepted, sock=one, backlog=BACKLOG))
 
     def close(self) -> None:
-        """Accept no more."""
+        """Stop accepting connections."""
         for server in self._servers:
             server.close()
         for one in self._sockets[len(self._servers) :]:
@@ -83,9 +83,10 @@ class RealPort:
 
 
 def bound_sockets(places: list[Any]) -> list[socket.socket]:
-    """Sockets bound to these addresses, as `socket.getaddrinfo` gives them. One that this machine does not have (most
-    often it has no IPv6, but a name that resolves to it) is left out, as asyncio does. Raises `OSError`, with no socket
-    left open, when an address cannot be had or none is left.
+    """Return sockets bound to these addresses, as returned by `socket.getaddrinfo`.
+
+    Omits addresses that this machine does not have (often a name resolves to IPv6, which the machine lacks), as asyncio
+    does. Raises `OSError`, with no socket left open, if an address is unavailable or none is left.
     """
     made: list[socket.socket] = []
     missing: OSError | None = None
@@ -140,7 +141,7 @@ class RealSmallFiles:
             return None
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace the file as a whole; what it held before stays as `path`.bak."""
+        """Replace the whole file; the old content stays as `path`.bak."""
         fresh = path + ".tmp"
         with open(fresh, "wb") as file:
             file.write(data)
@@ -180,7 +181,7 @@ class RealWorld:
     process_id = staticmethod(os.getpid)
 
     def own_ip(self) -> str:
-        """The address of the interface that leads to other machines. Sends nothing."""
+        """Return the address of the interface used towards other machines. Sends nothing."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((_NO_ROUTE_ADDRESS, 9))
