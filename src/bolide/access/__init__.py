@@ -1,1 +1,1 @@
-"""Who may do what on a broker: users, policies and the check of each request. Without sockets, files or a clock."""
+"""Access control of a broker: users, policies and the check of each request. No sockets, files or clock."""

@@ -1,6 +1,6 @@
-"""Expressions of addresses in the files of ACL 1: a list, a last part out of some, a range (docs/protocol/acl.md 2).
+"""Address expressions in the files of ACL 1: lists, alternatives for the last part, ranges (docs/protocol/acl.md 2).
 
-What RocketMQ refuses is refused, and so are two forms that it takes and then fails at with every request.
+Rejects what RocketMQ rejects, and two forms that RocketMQ accepts but then fails on at every request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAPPED_IPV4: Final = "::ffff:"
 
 
 class BadAddress(Exception):
-    """An expression that names no addresses."""
+    """An invalid address expression."""
 
 
 def unmapped(address: str) -> str:
@@ -24,7 +24,7 @@ def unmapped(address: str) -> str:
 
 
 def matcher(expression: str) -> Matches:
-    """Whether an address, without a port, is one of those of the expression. Raises `BadAddress`."""
+    """Return a function that tests whether the expression contains an address without port. Raises `BadAddress`."""
     text = expression.strip()
     if not text:
         return lambda address: False
@@ -51,7 +51,7 @@ def _one_of(texts: list[str], expression: str) -> Matches:
 
 
 def _ranged(text: str) -> Matches:
-    """Up to the first part that is `*` or a range, parts must be equal. What follows it says nothing, as in Java."""
+    """Parts before the first `*` or range must be equal. Later parts are ignored, as in Java."""
     mark, count, most, base = (":", 8, 0xFFFF, 16) if ":" in text else (".", 4, 255, 10)
     parts = _expanded(text) if mark == ":" else text.split(mark)
     place = next(index for index, part in enumerate(parts) if part == "*" or "-" in part)
@@ -87,7 +87,7 @@ def _bounds(part: str, most: int, base: int) -> tuple[int, int]:
 
 
 def _expanded(text: str) -> list[str]:
-    """The eight groups of an address of IPv6, of which the last may be `*` or a range. Raises `BadAddress`."""
+    """Return the eight groups of an IPv6 address, of which the last may be `*` or a range. Raises `BadAddress`."""
     head, double, tail = text.partition("::")
     front, back = [part.split(":") if part else [] for part in (head, tail)]
     if not double:

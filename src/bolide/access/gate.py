@@ -1,7 +1,7 @@
-"""The check that every request of a peer passes before its handler runs (docs/protocol/acl.md 4 and 5).
+"""The check of every request before its handler runs (docs/protocol/acl.md 4 and 5).
 
-First who sends it: the user whose secret signed it. Then whether that user may: what the row of the code asks for,
-decided by the policies. A refusal is answered with NO_PERMISSION and RocketMQ's text.
+Authentication finds the user whose secret signed the request. Authorization then compares the permissions in the code's
+row with the policies. A rejected request gets NO_PERMISSION with RocketMQ's text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_FULL: Final = "must sign in full: use a client of Bolide, or take the user o
 
 
 class AskingRow(Protocol):
-    """What the gate reads of a row."""
+    """The part of a row that the gate uses."""
 
     @property
     def header(self) -> type[Header] | None:
@@ -37,11 +37,11 @@ class AskingRow(Protocol):
 
     @property
     def access(self) -> Access | None:
-        """What it asks for."""
+        """Required permissions."""
 
 
 class Denied(Exception):
-    """The request is refused; the text is the answer's remark."""
+    """The request is rejected; the text is the remark of the response."""
 
 
 class Rules(Struct, frozen=True):
@@ -68,20 +68,20 @@ class Rules(Struct, frozen=True):
 
 
 class Gate:
-    """Of one broker with authenticationEnabled."""
+    """The gate of a broker with authenticationEnabled."""
 
     denial: Final = NO_PERMISSION
-    """The code of a refusal."""
+    """Response code of a rejection."""
 
     def __init__(self, users: Users, acls: Acls, rows: Mapping[int, AskingRow], rules: Rules) -> None:
-        """`rows` are those of the broker, by code: what they ask for is looked up per request."""
+        """`rows`: the broker's rows by code, which contain the required permissions."""
         self._users = users
         self._acls = acls
         self._rows = rows
         self._rules = rules
 
     def refusal(self, remote: str, command: Command) -> str | None:
-        """Why this request of the peer `address:port` is refused; None when it is not."""
+        """Return why this request from the peer `address:port` is rejected, or None if it is allowed."""
         try:
             self._check(remote, command)
         except Denied as denied:
@@ -93,7 +93,7 @@ class Gate:
         user = None if command.code in rules.unsigned_codes else self._signer(command)
         row = self._rows.get(command.code)
         if not rules.authorization or command.code in rules.free_codes or row is None:
-            return  # an unknown code is refused as such
+            return  # an unknown code is rejected later
         if row.access is None and user is not None and user.is_super:
             return
         access = self._declared(row)
@@ -167,7 +167,7 @@ class FoundPermit(Struct, frozen=True):
     found: AskedTopic
     denial: int
     prefix: str = ""
-    """Begins each refusal."""
+    """Prefix of each rejection."""
 
     def refusal(self, topics: Iterable[str]) -> str | None:
         refusals = [self._refusal(topic) for topic in topics] or [UNREADABLE]

@@ -1,4 +1,4 @@
-"""What a broker is told of access control, by RocketMQ's keys (docs/protocol/acl.md 3)."""
+"""A broker's settings for access control, with RocketMQ's keys (docs/protocol/acl.md 3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Accounts of ACL 1, as `plain_acl.yml` and the files of the folder `acl/` describe them (docs/protocol/acl.md 2).
+"""Accounts of ACL 1 in `plain_acl.yml` and the files of the folder `acl/` (docs/protocol/acl.md 2).
 
-A file is taken as a whole or not at all: what cannot be read, and what nobody would look at, is refused by name.
-No text here quotes a secret.
+A file is loaded completely or not at all: unreadable parts and unknown keys raise an error that names them. No text
+here contains a secret.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BadAccounts(Exception):
 
 
 class Perm(enum.Flag):
-    """What an account may do with a topic or group. Nothing at all is DENY."""
+    """What an account may do with a topic or group. An empty value is DENY."""
 
     DENY = 0
     PUB = 1
@@ -63,7 +63,7 @@ class Account:
     perms: Mapping[str, Perm]
 
     def may(self, name: str, perm: Perm) -> bool:
-        """Whether its entry, or the default where it has none, allows this."""
+        """Whether the account's entry, or its default without an entry, allows this."""
         default = self.group_perm if name.startswith(RETRY_PREFIX) else self.topic_perm
         return bool(self.perms.get(name, default) & perm)
 
@@ -75,11 +75,11 @@ class Accounts:
     trusted: tuple[Matches, ...] = ()
     by_key: Mapping[str, Account] = field(default_factory=dict)
     twice: tuple[str, ...] = ()
-    """Keys that a later file has too: the first counts."""
+    """Keys repeated in a later file: the first one applies."""
 
 
 def read_accounts(files: Iterable[tuple[str, bytes]]) -> Accounts:
-    """The accounts of these files, in this order. Raises `BadAccounts`; `ConfigError` where PyYAML is not installed."""
+    """Read the accounts of these files, in this order. Raises `BadAccounts`, and `ConfigError` if PyYAML is missing."""
     trusted: list[Matches] = []
     accounts: dict[str, Account] = {}
     twice: list[str] = []

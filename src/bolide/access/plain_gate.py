@@ -1,7 +1,7 @@
-"""The check that every request passes with `aclEnable`: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2).
+"""The check of every request with `aclEnable`: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2).
 
-Which requests ask for what is in the table `NEEDS`; all others need a signature only, as there. Refusals have
-RocketMQ's code and text.
+The table `NEEDS` contains the required permissions; all other requests need only a signature, as in RocketMQ.
+Rejections have RocketMQ's code and text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ADMIN_CODES: Final = frozenset(
     }
 )
 Needed = list[tuple[str, Perm]]
-"""Topics, or groups as their retry topics, with what is asked of each."""
+"""Topics, or groups as their retry topics, with the permissions needed for each."""
 
 
 def _send(header: Header) -> Needed:
@@ -56,7 +56,7 @@ def _strict_send(header: Header) -> Needed:
 
 
 def _fields(*names: str) -> Callable[[Header], Needed]:
-    """SUB on what these fields name; one without a value asks for nothing."""
+    """SUB on the objects named by these fields; a field without a value needs no permission."""
 
     def needed(header: Header) -> Needed:
         found = [(name, str(getattr(header, name, None) or "")) for name in names]
@@ -90,10 +90,10 @@ STRICT: Final[Mapping[int, Callable[[Header], Needed]]] = {
 
 
 class PlainGate:
-    """Of one broker with aclEnable. `accounts` may be replaced while it runs."""
+    """The gate of a broker with aclEnable. `accounts` may be replaced at run time."""
 
     denial: Final = codes.SYSTEM_ERROR
-    """The code of a refusal."""
+    """Response code of a rejection."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class PlainGate:
         self._needs = STRICT if strict else NEEDS
 
     def refusal(self, remote: str, command: Command) -> str | None:
-        """Why this request of the peer `address:port` is refused; None when it is not."""
+        """Return why this request from the peer `address:port` is rejected, or None if it is allowed."""
         try:
             self._check(address_of(remote), command)
         except Denied as denied:
@@ -167,10 +167,10 @@ class PlainGate:
         return FoundPermit(self.may, key, address, found, self.denial, EXCEPTION)
 
     def _asks_of_cluster(self, command: Command) -> bool:
-        """True for what administers the broker, as ACL 2 has it."""
+        """Whether the request administers the broker, as defined by ACL 2."""
         row = self._rows.get(command.code)
         if row is None:
-            return False  # an unknown code is refused as such
+            return False  # an unknown code is rejected later
         access = row.access
         return access is None or bool(access.in_force(True).cluster)
 

@@ -1,4 +1,4 @@
-"""Policies of ACL 2: what a user may do with which topics, groups and clusters, from where (docs/protocol/acl.md 5)."""
+"""Policies of ACL 2: a user's permissions for topics, groups and clusters, by address (docs/protocol/acl.md 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ENTRIES: Final = 1000
 
 
 class Pattern(enum.IntEnum):
-    """How the name of a resource is meant (ResourcePattern.java)."""
+    """How a resource's name is matched (ResourcePattern.java)."""
 
     ANY = 1
     LITERAL = 2
@@ -27,14 +27,14 @@ class Pattern(enum.IntEnum):
 
 
 class Ruling(enum.IntEnum):
-    """What an entry says."""
+    """Decision of an entry."""
 
     ALLOW = 1
     DENY = 2
 
 
 class PolicyType(enum.IntEnum):
-    """Entries of the default policy count where none of the custom one matches."""
+    """Entries of the default policy apply if no custom entry matches."""
 
     CUSTOM = 1
     DEFAULT = 2
@@ -68,7 +68,7 @@ class BadPolicy(Exception):
 
 
 class Resource(Struct, frozen=True):
-    """What an entry is for: `*`, `Topic:name`, `Topic:prefix*`, `Topic:*`."""
+    """The resource of an entry: `*`, `Topic:name`, `Topic:prefix*`, `Topic:*`."""
 
     kind: ResourceType
     name: str
@@ -76,7 +76,7 @@ class Resource(Struct, frozen=True):
 
     @staticmethod
     def parse(text: str | None) -> Resource | None:
-        """None for a text that names no resource."""
+        """Parse a resource; None if the text is not one."""
         if not text or not text.strip():
             return None
         if text == "*":
@@ -101,7 +101,7 @@ class Resource(Struct, frozen=True):
         return f"{self.kind.name.capitalize()}:{self.name}{'*' if self.pattern is Pattern.PREFIXED else ''}"
 
     def covers(self, asked: Asked) -> bool:
-        """Whether an entry for this speaks of what is asked for."""
+        """Whether an entry for this resource applies to the requested one."""
         if self.kind is ResourceType.ANY:
             return True
         if self.kind is not asked.kind:
@@ -124,7 +124,7 @@ class PolicyEntry(Struct, frozen=True):
 
     @staticmethod
     def of(info: EntryInfo) -> PolicyEntry:
-        """An entry as it came. Raises `BadPolicy`."""
+        """Convert a received entry. Raises `BadPolicy`."""
         resource = Resource.parse(info.resource)
         if resource is None:
             raise BadPolicy("The resource is null.")
@@ -146,7 +146,7 @@ class PolicyEntry(Struct, frozen=True):
         return PolicyEntry(resource, actions, sources, decision)
 
     def info(self) -> EntryInfo:
-        """As it is told."""
+        """Return the entry for a response."""
         actions = [action.name.capitalize() for action in self.actions]
         return EntryInfo(self.resource.key, actions, list(self.source_ips) or None, self.decision.name.capitalize())
 
@@ -160,7 +160,7 @@ class PolicyEntry(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[bool, int, int, bool]:
-        """Of the entries that match, the one with the smallest rank decides."""
+        """Sort key: of the matching entries, the smallest decides."""
         return (
             self.resource.kind is ResourceType.ANY,
             _SPECIFIC[self.resource.pattern],
@@ -174,7 +174,7 @@ Policies = dict[PolicyType, tuple[PolicyEntry, ...]]
 
 
 def policies_of(info: AclInfo) -> list[tuple[PolicyType, tuple[PolicyEntry, ...]]]:
-    """The policies as they came. Raises `BadPolicy`."""
+    """Convert received policies. Raises `BadPolicy`."""
     if not info.policies:
         raise BadPolicy("The policies is empty.")
     found = []
@@ -187,7 +187,7 @@ def policies_of(info: AclInfo) -> list[tuple[PolicyType, tuple[PolicyEntry, ...]
 
 
 def merged(before: Policies, more: Iterable[tuple[PolicyType, tuple[PolicyEntry, ...]]]) -> Policies:
-    """`before` with more entries: one of the same resource is replaced, but a new policy is taken as it is."""
+    """Return `before` with more entries: entries of the same resource are replaced; a new policy is added unchanged."""
     found = dict(before)
     for kind, entries in more:
         if kind not in found:
@@ -236,11 +236,11 @@ class Acls:
         self._policies: dict[str, Policies] = {}
 
     def get(self, name: str) -> Policies | None:
-        """The policies of a user; None when there are none."""
+        """Return the policies of a user, or None."""
         return self._policies.get(name)
 
     def put(self, name: str, policies: Policies) -> None:
-        """Change the policies of a user; without any entry they are gone."""
+        """Set the policies of a user; without entries they are removed."""
         kept = {kind: entries for kind, entries in policies.items() if entries}
         if kept:
             self._policies[name] = kept
@@ -248,11 +248,11 @@ class Acls:
             self._policies.pop(name, None)
 
     def drop(self, name: str) -> bool:
-        """Forget the policies of a user; False when there were none."""
+        """Remove the policies of a user; return False if there were none."""
         return self._policies.pop(name, None) is not None
 
     def info(self, name: str, part: str = "") -> AclInfo | None:
-        """The policies of a user as they are told: the entries whose resource contains `part`."""
+        """Return a user's policies for a response, limited to entries whose resource contains `part`."""
         found = []
         for kind, entries in self._policies.get(name, {}).items():
             told = [entry.info() for entry in entries if part in entry.resource.key]
@@ -266,7 +266,7 @@ class Acls:
         return [one for one in told if one is not None]
 
     def deciding(self, name: str, asked: Asked, source: str) -> Ruling | None:
-        """What the policies of a user say of this; None when none speaks of it."""
+        """Return the decision of a user's policies, or None if no entry applies."""
         policies = self._policies.get(name, {})
         for kind in (PolicyType.CUSTOM, PolicyType.DEFAULT):
             matching = [entry for entry in policies.get(kind, ()) if entry.matches(asked, source)]
@@ -280,7 +280,7 @@ class Acls:
         return encode_body(rows)
 
     def load(self, data: bytes) -> None:
-        """Take over a file of `encode`. Raises `ValueError`, `KeyError`, `TypeError` for another."""
+        """Load a file written by `encode`. Raises `ValueError`, `KeyError` or `TypeError` if it is invalid."""
         rows: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
         self._policies = {key.removeprefix(USER_PREFIX): _policies(row["policies"]) for key, row in rows.items()}
 
@@ -339,5 +339,5 @@ def _entry(row: dict[str, Any]) -> PolicyEntry:
 
 
 def limited(policies: Policies) -> bool:
-    """Whether a user may have so many entries."""
+    """Whether the number of entries is within the limit per user."""
     return sum(map(len, policies.values())) <= MOST_ENTRIES

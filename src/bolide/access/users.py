@@ -1,6 +1,6 @@
-"""Users of ACL 2: names, secrets and what kind of user each is (docs/protocol/acl.md 3).
+"""Users of ACL 2: names, secrets, types and status (docs/protocol/acl.md 3).
 
-A password is the key of the signatures, so it is kept as it is. Nothing here prints one.
+The password is the signature key, so it is stored in plain text. Nothing here prints it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Credentials:
     secret: str = field(repr=False)
 
     def sign(self, command: Command) -> Command:
-        """The request, signed. What is added to its fields afterwards breaks the signature."""
+        """Sign the request and return it. Fields added later invalidate the signature."""
         sign_request(command.ext(), command.body, self.name, self.secret, code=command.code)
         return command
 
@@ -46,7 +46,7 @@ class UserType(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """As RocketMQ writes it."""
+        """RocketMQ's name."""
         return self.name.capitalize()
 
 
@@ -58,7 +58,7 @@ class UserStatus(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """As RocketMQ writes it."""
+        """RocketMQ's name."""
         return self.name.lower()
 
 
@@ -85,23 +85,23 @@ class User:
 
     @property
     def is_super(self) -> bool:
-        """True for a user that no policy binds."""
+        """Whether policies do not apply to the user."""
         return self.kind is UserType.SUPER
 
     def info(self) -> UserInfo:
-        """As it is told, which is with the password, as RocketMQ does."""
+        """Return the user for a response, with the password, as in RocketMQ."""
         return UserInfo(self.name, self.password, self.kind.text, self.status.text)
 
 
 def user_type(text: str | None) -> UserType | None:
-    """The type of this name, in any case; None for no name. An unknown one is Normal."""
+    """Return the type with this name, in any case; None without a name. An unknown one is Normal."""
     if not text or not text.strip():
         return None
     return UserType.__members__.get(text.upper(), UserType.NORMAL)
 
 
 def user_status(text: str | None) -> UserStatus | None:
-    """The status of this name, in any case; None for no name. An unknown one is enable."""
+    """Return the status with this name, in any case; None without a name. An unknown one is enable."""
     if not text or not text.strip():
         return None
     return UserStatus.__members__.get(text.upper(), UserStatus.ENABLE)
@@ -122,7 +122,7 @@ class Users:
         self._users[user.name] = user
 
     def drop(self, name: str) -> bool:
-        """Forget a user; False when there was none."""
+        """Remove a user; return False if it did not exist."""
         return self._users.pop(name, None) is not None
 
     def listed(self, part: str) -> list[User]:
@@ -130,7 +130,7 @@ class Users:
         return [self._users[name] for name in sorted(self._users) if part in name]
 
     def make_missing(self, wanted: Iterable[Credentials | None]) -> bool:
-        """Make Super users of those that do not exist; True when one was made."""
+        """Create missing users with type Super; return whether one was created."""
         made = False
         for one in wanted:
             if one is not None and one.name not in self._users:
@@ -140,7 +140,7 @@ class Users:
 
     @property
     def count(self) -> int:
-        """How many users there are."""
+        """Number of users."""
         return len(self._users)
 
     def encode(self) -> bytes:
@@ -158,7 +158,7 @@ class Users:
         return encode_body(rows)
 
     def load(self, data: bytes) -> None:
-        """Take over a file of `encode`. Raises `ValueError`, `KeyError`, `TypeError` for another."""
+        """Load a file written by `encode`. Raises `ValueError`, `KeyError` or `TypeError` if it is invalid."""
         rows: dict[str, dict[str, Any]] = msgspec.json.decode(data, type=dict[str, dict[str, Any]])
         self._users = {
             name: User(name, str(row["password"]), UserType(row["userType"]), UserStatus(row["userStatus"]))
