@@ -63,7 +63,7 @@ Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
 
 
 class About(Struct, frozen=True):
-    """What a declaration says besides type and default."""
+    """A declaration without type and default."""
 
     section: str
     text: str
@@ -72,12 +72,12 @@ class About(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A group of settings. Called in a field's annotation, it says what the setting does."""
+    """A group of settings. Called in a field's annotation, it describes the setting."""
 
     title: str
 
     def __call__(self, text: str, *, live: bool = False, java: str = SAME) -> About:
-        """What a setting does. `live`: it can change while the daemon runs. `java`: RocketMQ's default, or `OURS`."""
+        """Describe a setting. `live`: it can change at run time. `java`: RocketMQ's default, or `OURS`."""
         return About(self.title, text, live, java)
 
 
@@ -85,7 +85,7 @@ class Setting(Struct, frozen=True):
     """One declared setting."""
 
     key: str
-    """As in a `.conf` file: RocketMQ's name."""
+    """RocketMQ's name, as in a `.conf` file."""
     name: str
     """The field."""
     part: str
@@ -100,7 +100,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def range(self) -> str:
-        """The values it can have, in words."""
+        """Describe the valid values."""
         if self.choices:
             return " or ".join(choice if choice else "nothing" for choice in self.choices)
         if self.type is bool:
@@ -172,9 +172,9 @@ def _declared(field: FieldInfo, hint: Any) -> Setting:
 
 
 def value_of(setting: Setting, text: str, origin: str) -> Value:
-    """The value that a text of a file, variable or flag stands for.
+    """Convert a text from a file, variable or flag to a value.
 
-    Raises `ConfigError` naming key, value, origin and what is allowed.
+    Raises `ConfigError` with key, value, origin and the valid values.
     """
     text = text.strip()
     try:
@@ -210,7 +210,7 @@ def options_of(kind: type[Options], texts: Mapping[str, str], origins: Mapping[s
 
 
 def changed(options: Options, texts: Mapping[str, str], origin: str) -> Options:
-    """The same options with these settings changed. Raises `ConfigError`."""
+    """Return the same options with these settings changed. Raises `ConfigError`."""
     return with_values(options, values_of(type(options), texts, dict.fromkeys(texts, origin)))
 
 
@@ -262,7 +262,7 @@ def text_of(value: object) -> str:
 
 
 def _whole(text: str) -> int:
-    """A number as RocketMQ takes it, which refuses Python's `1_000`. Raises `ValueError`."""
+    """Parse an integer as RocketMQ does, which rejects Python's `1_000`. Raises `ValueError`."""
     if not _WHOLE.fullmatch(text):
         raise ValueError
     return int(text)

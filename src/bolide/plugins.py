@@ -79,7 +79,7 @@ class Installed(Struct, frozen=True):
 
 
 def installed() -> list[Installed]:
-    """Every plug-in of every installed package, by kind and name; nothing of them is imported."""
+    """Return every plug-in of every installed package, by kind and name, without importing any."""
     return [
         Installed(kind, point.name, point.value, _package(point)) for kind in KINDS for point in _points(kind.group)
     ]
@@ -91,9 +91,9 @@ def known(kind: PluginKind) -> list[str]:
 
 
 def find(kind: PluginKind, name: str) -> Any:
-    """What has this name. Raises `ConfigError`: with the known names, or with what is wrong with the plug-in.
+    """Return the plug-in with this name. Raises `ConfigError` with the known names, or with the plug-in's fault.
 
-    A built-in name cannot be taken by a package.
+    A package cannot replace a built-in name.
     """
     value = kind.built_in.get(name)
     if value is not None:
@@ -110,7 +110,7 @@ def find(kind: PluginKind, name: str) -> Any:
     point = points[0]
     try:
         return point.load()
-    except Exception as error:  # another package's module may raise anything: the error says what and where
+    except Exception as error:  # another package's module may raise anything: the error names it
         raise ConfigError(
             f"the {kind.noun} {name} ({point.value} of {_package(point)}) cannot be loaded: {error}; "
             f"repair or remove that package"

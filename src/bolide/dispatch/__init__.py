@@ -1,1 +1,1 @@
-"""What follows from one stored message: queue units, index entries, filter bits."""
+"""Data derived from one stored message: queue units, index entries, filter bits."""

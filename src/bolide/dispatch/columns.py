@@ -1,7 +1,7 @@
-"""What follows from many records at once: the numpy and Arrow twin of `row`.
+"""Data derived from many records, with numpy and Arrow: the counterpart of `row`.
 
-Java's string hash is computed for all strings in one pass: a polynomial over the bytes of them all, whose part between
-two places is had by subtraction, since 31 has an inverse modulo 2^32. Texts beyond ASCII are hashed one by one.
+Java's string hash is computed for all strings in one pass: a polynomial over all their bytes, whose value between two
+positions is computed by subtraction, since 31 has an inverse modulo 2^32. Non-ASCII strings are hashed one by one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _arrow: Any = pa  # its stubs do not know numpy arrays as columns
 
 
 def dispatch_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
-    """One row a record with DISPATCH_COLUMNS: `keys` is KEYS as stored, texts are null where absent."""
+    """Return one row per record with DISPATCH_COLUMNS: `keys` is KEYS as stored, missing texts are null."""
     sys_flag = records.numbers("sys_flag")
     bits = sys_flag & TRANSACTION_MASK
     columns: dict[str, Any] = {
@@ -122,7 +122,7 @@ def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
     )
     fit = _compute.and_(fit, _compute.less_equal(_compute.binary_length(names), MAX_NAME_BYTES))
     taken = np.flatnonzero(fit.to_numpy(zero_copy_only=False))
-    # Of a name that a record has twice the first counts.
+    # If a record has a name twice, the first one applies.
     codes = names.take(_arrow.array(taken)).dictionary_encode()
     of_name = codes.indices.to_numpy().astype(np.int64)
     _, first = np.unique(owners[taken] * (len(codes.dictionary) + 1) + of_name, return_index=True)
@@ -169,14 +169,14 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
         # Java's rule for the one number that has no absolute value is 0.
         found.append((rows, np.where(signed == _INT_MIN, 0, np.abs(signed))))
     if all(len(rows) == count and bool((rows[1:] > rows[:-1]).all()) for rows, _ in found):
-        # As mostly, every record has one of each.
+        # Usually every record has one of each.
         return np.repeat(np.arange(count), len(found)), np.stack([made for _, made in found], 1, dtype=np.int64).ravel()
     counts = [np.bincount(rows, minlength=count) for rows, _ in found]
     total = sum(counts, np.zeros(count, np.int64))
     base = np.cumsum(total) - total
     hashes = np.empty(int(total.sum()), np.int64)
     for (rows, made), of_group in zip(found, counts, strict=True):
-        # Its place among the entries of its row: after those of the previous groups, and of the previous words.
+        # Its position among the entries of its row: after those of the previous groups, and of the previous words.
         inner = np.arange(len(rows)) - np.searchsorted(rows, rows) if bool((of_group > 1).any()) else 0
         hashes[base[rows] + inner] = made
         base = base + of_group
@@ -184,7 +184,7 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
 
 
 def _spans(records: RecordColumns, name: bytes, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Where a property of the wanted rows is."""
+    """Return where a property of the selected rows is."""
     rows, begin, end = records.marks.spans(name)
     if not bool(wanted.all()):
         kept = wanted[rows]
@@ -193,7 +193,7 @@ def _spans(records: RecordColumns, name: bytes, wanted: NDArray[np.bool_]) -> tu
 
 
 def _words(raw: Bytes, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """The words of texts between blanks, empty ones left out: row, begin and end of each."""
+    """Return the words of texts separated by spaces, without empty ones: row, begin and end of each."""
     blanks = np.flatnonzero(raw[begin[0] : end[-1]] == 0x20) + begin[0]
     owner = np.searchsorted(begin, blanks, "right") - 1
     inside = blanks < end[owner]
@@ -212,7 +212,8 @@ def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
 
 
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
-    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text appended to one with that hash."""
+    """Return Java's String.hashCode of each text (string or UTF-8); with seeds, of the text appended to one with that
+    hash."""
     count = len(texts)
     if not count:
         return np.empty(0, np.int32)

@@ -1,8 +1,8 @@
-"""LMQ: the light queues a record belongs to besides its own. RocketMQ's LmqDispatch and MultiDispatchUtils.
+"""LMQ: the light queues of a record besides its own queue. RocketMQ's LmqDispatch and MultiDispatchUtils.
 
-INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET has the record's queue offset in each, in
-the same order. A light queue is the queue 0 of a topic that exists only in its queue files, so that a broker can have
-tens of thousands of them.
+INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET contains the record's queue offset in
+each, in the same order. A light queue is queue 0 of a topic that exists only as queue files, so a broker can have tens
+of thousands of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE
 LMQ_QUEUE_ID: Final = 0
 SEPARATOR: Final = ","
 MAX_NAME_BYTES: Final = 255
-"""What a folder's name may have."""
+"""Characters allowed in a folder's name."""
 _MAX_DIGITS: Final = 17
 """Beyond this a queue offset is invalid: a queue file could not be named after it."""
 
@@ -33,26 +33,26 @@ class MultiQueue:
 
 
 def is_lmq(name: str) -> bool:
-    """True for topics (and groups) that exist without being configured, where LMQ is on."""
+    """Whether a topic or group exists without configuration if LMQ is enabled."""
     return name.startswith(LMQ_PREFIX)
 
 
 def topic_allows_lmq(topic: str) -> bool:
-    """False for topics in which a message only waits: it enters its light queues later, with its own topic."""
+    """Return False for topics in which a message only waits; it enters its light queues later, with its own topic."""
     return not topic.startswith((RETRY_PREFIX, SYSTEM_TOPIC_PREFIX)) and topic != SCHEDULE_TOPIC
 
 
 def fits_a_folder(name: str) -> bool:
-    """True when this is a light queue whose files can lie in a folder of its name, and nowhere else."""
+    """Whether this is a light queue whose files fit in a folder of its name."""
     if not name.startswith(LMQ_PREFIX) or "/" in name or "\0" in name:
         return False
     return len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
 def is_place(topic: str, queue_id: i64) -> bool:
-    """True when the files of this queue can lie in a folder of the topic's name, and nowhere else.
+    """Whether the files of this queue fit in a folder of the topic's name, and nowhere else.
 
-    `broker/append/log_writer.py` refuses other names, but an older log or another broker's may hold them.
+    `broker/append/log_writer.py` rejects other names, but an older log or another broker's may contain them.
     """
     if queue_id < 0 or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False
@@ -68,10 +68,10 @@ def split_names(text: str) -> list[str]:
 
 
 def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
-    """The light queues of a stored record, None when it has none.
+    """Return the light queues of a stored record, or None.
 
     If the two lists do not match, nothing is dispatched, as in Java. A name that is not a light queue, or an offset
-    that is not a number (Java's dispatch would stop at such a record permanently), only leaves that queue out.
+    that is not a number (Java's dispatch would stop permanently at such a record), excludes only that queue.
     """
     if not topic_allows_lmq(topic):
         return None
@@ -101,5 +101,5 @@ def with_offsets(properties: bytes, queues: list[MultiQueue]) -> bytes:
 
 
 def is_offset(text: str) -> bool:
-    """True for a queue offset in digits."""
+    """Whether the text is a queue offset in digits."""
     return 0 < len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()

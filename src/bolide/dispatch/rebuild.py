@@ -75,7 +75,7 @@ class QueueImage:
         if d.queue_offset and wanted < self.end:
             return f"{d.topic} queue {d.queue_id} has a unit for queue offset {d.queue_offset} already"
         if wanted != self.end:
-            # Java writes it at the end all the same, so the unit's place and its record's queue offset disagree.
+            # Java writes it at the end anyway, so the unit's position and its record's queue offset differ.
             said = f"{d.topic} queue {d.queue_id} ends at {self.end // UNIT_SIZE}, the record says {d.queue_offset}"
         self.max_physical_offset = d.physical_offset + d.size
         write_unit(self._units, d.physical_offset, d.size, tags_code)
@@ -123,7 +123,7 @@ class IndexImage:
 
     @property
     def full(self) -> bool:
-        """True when the next key needs a new file."""
+        """Whether the next key needs a new file."""
         return self.header.index_count >= self._limit
 
     def put(self, key: str, d: Dispatch) -> None:
@@ -158,7 +158,7 @@ class Rebuild:
     def __init__(
         self, shape: StoreShape, filters: Filters | None = None, deleted: Mapping[str, int] | None = None
     ) -> None:
-        """`deleted` are the marks of deleted topics (`layout.deleted_topics`): topic -> physical offset below which its
+        """`deleted`: marks of deleted topics (`layout.deleted_topics`), topic -> physical offset below which its
         records belong to no queue."""
         self.queues: dict[tuple[str, int], QueueImage] = {}
         self.index_files: list[IndexImage] = []
@@ -174,8 +174,8 @@ class Rebuild:
     def feed(self, start: int, data: bytes) -> None:
         """Dispatch the records of one segment that starts at physical offset `start`.
 
-        A record whose parts do not add up is skipped by its size. Where nothing can be read, the rest of the segment is
-        left out, which is not a finding if it holds only zeros (the end of the log).
+        An inconsistent record is skipped by its size. If nothing can be read, the rest of the segment is skipped; that
+        is not reported if it contains only zeros (the end of the log).
         """
         at = 0
         while at < len(data):
@@ -228,7 +228,7 @@ class Rebuild:
         return filter_bitmap(d, self._filters.get(d.topic, ()), self._bitmap_bits)
 
     def _put_index(self, d: Dispatch) -> None:
-        # Java asks for the file before it looks at the record, so a record without keys may begin one too.
+        # Java requests the file before it reads the record, so a record without keys may create one too.
         file = self._index_file()
         if d.physical_offset < file.header.end_physical_offset or not in_index(d):
             return
@@ -249,7 +249,7 @@ class Rebuild:
 
 
 def filter_bitmap(d: Dispatch, filters: Sequence[FilterEntry], bits: int) -> bytes:
-    """The bitmap of a record: bits of every filter that takes it; no bytes where the topic has no filter."""
+    """Return the bitmap of a record: bits of every matching filter; no bytes if the topic has no filter."""
     if not filters:
         return b""
     properties = parse_properties_bytes(d.properties)
@@ -266,7 +266,7 @@ def rebuild(
     filters: Filters | None = None,
     deleted: Mapping[str, int] | None = None,
 ) -> Rebuild:
-    """Rebuild from (start offset, bytes) of each CommitLog segment in order; `deleted` as `Rebuild` takes it."""
+    """Rebuild from (start offset, bytes) of each CommitLog segment in order; `deleted` as for `Rebuild`."""
     result = Rebuild(shape, filters, deleted)
     for start, data in segments:
         result.feed(start, data)

@@ -1,7 +1,7 @@
-"""What follows from one record: its place in a queue, its tags code, its index keys.
+"""Data derived from one record: its position in a queue, its tags code, its index keys.
 
-The rules are RocketMQ's CommitLog.checkMessageAndReturnSize (tags code, delivery time) and IndexService.buildIndex
-(key texts). Recovery runs `dispatch_at` over every record of a log, so it never touches the body.
+The rules are RocketMQ's CommitLog.checkMessageAndReturnSize (tags code, delivery time) and IndexService.buildIndex (key
+texts). Recovery runs `dispatch_at` for every record of a log, so it never reads the body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
 
 
-# Names as the integers their bytes make, so that one comparison tells.
+# Names as integers of their bytes, so that one comparison is enough.
 _KEYS_4: Final = 0x4B455953
 _TAGS_4: Final = 0x54414753
 _DELA_4: Final = 0x44454C41
@@ -80,14 +80,14 @@ class Dispatch:
         self.prepared_transaction_offset: i64 = 0
         self.properties: bytes = b""
         self.multi: list[MultiQueue] | None = None
-        """The light queues it belongs to besides its own; None for nearly every record."""
+        """Light queues of the record besides its own queue; None for almost all records."""
 
 
 @final
 class Scanned:
-    """What `scan_records` read: the dispatches, the byte it stopped at, and the status and size found there.
+    """The result of `scan_records`: dispatches, position of the end, and the status and size there.
 
-    `status` is GOOD when only the limit of records or of bytes stopped it.
+    `status` is GOOD if it stopped only because of the limit of records or bytes.
     """
 
     def __init__(self, dispatches: list[Dispatch], end: i64, status: i64, size: i64) -> None:
@@ -163,7 +163,7 @@ def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
 
 
 def in_light_queue(d: Dispatch, multi: MultiQueue) -> Dispatch:
-    """The same record as one of its light queues sees it."""
+    """Return the dispatch of the same record for one of its light queues."""
     light = Dispatch(
         multi.topic,
         queue_id=LMQ_QUEUE_ID,
@@ -183,9 +183,9 @@ def in_light_queue(d: Dispatch, multi: MultiQueue) -> Dispatch:
 
 
 def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: bool, max_records: i64) -> Scanned:
-    """Dispatches of the good records from byte `at` on, at most `max_records`; stops at the first that is not GOOD.
+    """Return dispatches of the valid records from `at` on, at most `max_records`; stops at the first that is not GOOD.
 
-    With forceVerifyPropCRC the CRC that is checked is that of the whole record, in its properties.
+    With forceVerifyPropCRC it checks the CRC of the whole record, which is in its properties.
     """
     found: list[Dispatch] = []
     count: i64 = 0
@@ -204,7 +204,7 @@ def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: 
 
 @final
 class Passed:
-    """Good records that `pass_records` went over: how many, where they end, and the newest store time among them."""
+    """The result of `pass_records`: count and end of the valid records, and their newest store time."""
 
     def __init__(self, count: i64, end: i64, store_timestamp: i64) -> None:
         self.count: i64 = count
@@ -213,10 +213,10 @@ class Passed:
 
 
 def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, until: i64) -> Passed:
-    """Check records from byte `at` on that need no dispatch: those that begin by `last` and end by `until`.
+    """Check records from `at` on that need no dispatch: those that begin by `last` and end by `until`.
 
-    It takes a quarter of the time of `scan_records`, which resumes where this stops: after the last of them, or at a
-    record that is bad or whose physical offset does not match its position. `base` is the offset of the first byte.
+    It takes a quarter of the time of `scan_records`, which continues at its end: after the last of them, or at a record
+    that is bad or whose physical offset does not match its position. `base` is the offset of the first byte.
     """
     count: i64 = 0
     newest: i64 = 0
@@ -236,18 +236,18 @@ def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, unt
 
 
 def in_queue(d: Dispatch) -> bool:
-    """True when the record gets a queue unit: prepared and rolled back ones do not."""
+    """Whether the record gets a queue unit: prepared and rolled-back ones do not."""
     bits: i64 = d.sys_flag & TRANSACTION_MASK
     return bits != TRANSACTION_PREPARED and bits != TRANSACTION_ROLLBACK
 
 
 def in_index(d: Dispatch) -> bool:
-    """True when the record's keys are indexed: those of a rolled back one are not."""
+    """Whether the record's keys are indexed: those of a rolled-back one are not."""
     return d.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
 
 
 def index_keys(topic: str, uniq_key: str, keys: str, tags: str, tags_in_index: bool) -> list[str]:
-    """Key texts of a record in the order of their entries; a store of 4.9 has none for the tags."""
+    """Return the key texts of a record in the order of their entries; a store of 4.9 has none for tags."""
     found: list[str] = []
     if uniq_key:
         found.append(topic + "#" + uniq_key)
@@ -261,7 +261,8 @@ def index_keys(topic: str, uniq_key: str, keys: str, tags: str, tags_in_index: b
 
 
 def delay_level(delay: str) -> int:
-    """Delay level of a property value; 0 if it is not a number (Java's dispatch would stop at such a record)."""
+    """Return the delay level in a property value; 0 if it is not a number (Java's dispatch would stop at such a
+    record)."""
     try:
         return int(delay)
     except ValueError:

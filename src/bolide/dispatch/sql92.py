@@ -1,7 +1,7 @@
-"""SQL92 filters of messages as RocketMQ understands them: compile once, evaluate per message.
+"""SQL92 filters of messages with RocketMQ's semantics: compile once, evaluate per message.
 
-Proven by the 1,099 cases that both of RocketMQ's releases answered (tests/data/protocol/sql92_vectors.json). Only
-True delivers a message; False, None and `EvaluationError` exclude it.
+Tested with the 1,099 cases evaluated by both of RocketMQ's releases (tests/data/protocol/sql92_vectors.json). Only True
+delivers a message; False, None and `EvaluationError` exclude it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bolide.dispatch.sql92_raw import RawFilter
 __all__ = ["MAX_LENGTH", "MAX_OPERATIONS", "EvaluationError", "Expression", "Sql92Error", "compile_sql92"]
 
 MAX_LENGTH: Final = 65_536
-"""Characters of one filter. Java has no limit of its own; the frame is its limit."""
+"""Maximum length of one filter, in characters. Java's only limit is the frame."""
 MAX_OPERATIONS: Final = 65_536
 """Names, literals and operators of one filter (an IN with all its texts is one): its cost per message."""
 
 _MOST_NAMES: Final = 16
-"""Properties up to which looking for each costs less than reading all."""
+"""Maximum number of properties for which separate searches are cheaper than decoding all."""
 
 
 class Expression:
@@ -41,8 +41,8 @@ class Expression:
         return None if value is None else value is True
 
     def on_raw(self) -> RawFilter | None:
-        """The same filter for the bytes of a record's properties; None where it has too many names to look for each,
-        or a name that is not ASCII."""
+        """Return the same filter for the bytes of a record's properties; None if it has too many names for separate
+        searches, or a name that is not ASCII."""
         few = len(self.names) <= _MOST_NAMES and all(name.isascii() for name in self.names)
         return RawFilter(self._root, self.names) if few else None
 
@@ -50,9 +50,9 @@ class Expression:
 def compile_sql92(
     text: str, version: str = "5.5", max_length: int = MAX_LENGTH, max_operations: int = MAX_OPERATIONS
 ) -> Expression:
-    """Compile a filter as RocketMQ 5.5 or 4.9 does (only 5.5 knows CONTAINS, STARTSWITH, ENDSWITH).
+    """Compile a filter as RocketMQ 5.5 or 4.9 does (only 5.5 has CONTAINS, STARTSWITH, ENDSWITH).
 
-    Raises `Sql92Error` where Java refuses, and beyond Bolide's limits of length, operations and nesting.
+    Raises `Sql92Error` if Java rejects it, and beyond Bolide's limits of length, operations and nesting.
     """
     if len(text) > max_length:
         raise Sql92Error(f"the filter has {len(text)} characters, more than {max_length}; shorten it")

@@ -1,7 +1,7 @@
-"""The checks of a filter over raw properties: each tells what one condition comes to, without a mapping or a text.
+"""The checks of a filter on raw properties: each evaluates one condition without a mapping or strings.
 
-A check looks for its own property only when it is asked, and reads plain numbers out of the bytes. Whatever is rare has
-no check of its own: the node itself is evaluated on the properties that it names, and unusual values are read by the
+A check searches for its property only when evaluated, and reads plain numbers from the bytes. Rare conditions have no
+check of their own: the node itself is evaluated on the properties that it names, and unusual values are read by the
 functions of the nodes.
 """
 
@@ -18,12 +18,12 @@ FALSE: Final = 0
 TRUE: Final = 1
 NULL: Final = 2
 ERROR: Final = 3
-"""What a check comes to: the values of a condition, and what the tree tells by `EvaluationError`."""
+"""Result of a check: the values of a condition, and `EvaluationError` in the tree."""
 
 BELOW: Final = 1
 SAME: Final = 2
 ABOVE: Final = 4
-"""How a property may compare with a constant: the orders that make a condition true are added."""
+"""Possible results of comparing a property with a constant; add those that make a condition true."""
 _NOT_PLAIN: Final = -(1 << 62)
 _MOST_DIGITS: Final = 18
 """Digits of a number that surely fits 64 bits."""
@@ -35,7 +35,7 @@ _NEAR: Final = 64
 
 @final
 class RawProperty:
-    """Where the value of one property lies in the record of this `turn`."""
+    """Position of the value of one property in the record of this `turn`."""
 
     def __init__(self, name: str) -> None:
         self.name: str = name
@@ -81,7 +81,7 @@ class Check:
     """A condition of the filter."""
 
     def test(self, raw: bytes, turn: i64) -> i64:
-        """What it comes to for the record with these properties."""
+        """Return the result for the record with these properties."""
         raise AssertionError("every check has its own rule")
 
 
@@ -170,7 +170,7 @@ class TextCheck(Check):
 
 @final
 class WholeCheck(Check):
-    """A property compared with an Integer or a Long. `orders` are those that make it true."""
+    """Compares a property with an Integer or a Long. `orders` are the results for which it is true."""
 
     def __init__(self, slot: RawProperty, number: int, orders: i64, absent: i64) -> None:
         self._slot: RawProperty = slot
@@ -249,9 +249,9 @@ class OneOfCheck(Check):
 
 @final
 class SearchCheck(Check):
-    """CONTAINS, STARTSWITH and ENDSWITH of a property and a text that is not empty; NOT where `found` is FALSE.
+    """CONTAINS, STARTSWITH and ENDSWITH of a property and a text that is not empty; NOT if `found` is FALSE.
 
-    Bytes do as well as characters: in UTF-8, also in a broken one, a character begins nowhere but at its own bytes.
+    Comparing bytes is sufficient: in UTF-8, even if invalid, a character begins only at its own bytes.
     """
 
     def __init__(self, slot: RawProperty, word: str, sought: bytes, found: i64) -> None:
@@ -297,7 +297,7 @@ class EvaluatedCheck(Check):
 
 
 def whole_at(raw: bytes, at: i64, stop: i64) -> i64:
-    """The whole number that is written there in plain digits, perhaps behind a minus; `_NOT_PLAIN` for all else."""
+    """Return the integer written there in plain digits, perhaps after a minus; `_NOT_PLAIN` for anything else."""
     negative = raw[at] == 45
     if negative:
         at += 1

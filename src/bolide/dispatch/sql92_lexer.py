@@ -34,13 +34,14 @@ _NAME: Final = _NAME_START + _DIGITS
 
 @mypyc_attr(native_class=False)
 class Sql92Error(PeerError):
-    """The text is not a filter expression: says what was expected and where. Answered SUBSCRIPTION_PARSE_FAILED."""
+    """The text is not a filter expression; says what was expected and where. The response is
+    SUBSCRIPTION_PARSE_FAILED."""
 
     code = 23
 
 
 class Token:
-    """One token: its kind, its text (keywords in upper case, strings decoded) and where it begins."""
+    """One token: its kind, its text (keywords in upper case, strings decoded) and its position."""
 
     def __init__(self, kind: int, text: str, at: int) -> None:
         self.kind = kind
@@ -57,7 +58,7 @@ class Lexer:
         self._keywords = keywords
 
     def next(self) -> Token:
-        """The next token, END at the end. Raises `Sql92Error` where no token begins."""
+        """Return the next token, END at the end. Raises `Sql92Error` if there is no valid token."""
         self._skip()
         at = self.at
         text = self.text
@@ -119,7 +120,7 @@ class Lexer:
         return at
 
     def _exponent(self, at: int) -> int:
-        """End of an exponent that begins at `at`, or `at` itself when there is none."""
+        """Return the end of an exponent at `at`, or `at` if there is none."""
         text = self.text
         if text[at : at + 1] not in ("e", "E"):
             return at

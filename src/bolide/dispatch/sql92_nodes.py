@@ -1,9 +1,9 @@
-"""What a compiled SQL92 filter does to a message: the evaluation rules of RocketMQ's filter expressions.
+"""The nodes of a compiled SQL92 filter, with the evaluation rules of RocketMQ's filter expressions.
 
-Values are those of Java: null, Boolean, Integer, Long, Double and String are None, bool, int, int, float and str.
-An int is an Integer where its magnitude fits 31 bits, else a Long (literals are not negative, so no other case is
-left). Property values are always text, and are read as the type they meet; text that cannot be read so is an error,
-and an error drops the message.
+Values are those of Java: null, Boolean, Integer, Long, Double and String are None, bool, int, int, float and str. An
+int is an Integer if its magnitude fits in 31 bits, otherwise a Long (literals are not negative, so there is no other
+case). Property values are always strings, and are converted to the type they are compared with; a failed conversion is
+an error, and an error excludes the message.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _order(left: int, right: int) -> int:
 
 
 def compare(left: object, right: object) -> int:
-    """Compare two values as Java does after converting one to the type of the other; -1 where it cannot convert."""
+    """Compare two values as Java does after converting one to the type of the other; -1 if that fails."""
     if isinstance(left, bool):
         if isinstance(right, str):
             raise EvaluationError("TRUE and FALSE must be to the right of the property they are compared with")
@@ -173,12 +173,12 @@ class Cast(BooleanNode):
         self.name = name
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """None or False."""
+        """Return None or False."""
         return None if properties.get(self.name) is None else False
 
 
 class Negate(SqlNode):
-    """Unary minus: of a number the number, of anything else null, also of text that reads as a number."""
+    """Unary minus: negates a number; null for anything else, even for text that reads as a number."""
 
     def __init__(self, operand: SqlNode) -> None:
         super().__init__(operand.depth + 1)
@@ -293,7 +293,7 @@ class In(BooleanNode):
 class Search(BooleanNode):
     """CONTAINS, STARTSWITH and ENDSWITH of 5.x: never true for null, a value other than text, or an empty literal.
 
-    That holds for their NOT forms too, which therefore are not the opposite of the plain ones.
+    That also applies to their NOT forms, which therefore are not the opposite of the plain ones.
     """
 
     def __init__(self, operand: SqlNode, word: str, sought: str, negated: bool) -> None:

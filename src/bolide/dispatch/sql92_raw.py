@@ -1,8 +1,8 @@
-"""A filter as checks of raw properties: what the nodes of `sql92_nodes` say, without a mapping or a text.
+"""A filter that checks raw properties, without creating a mapping or strings.
 
-A check (`sql92_checks`) is made once of each node. So the tree stays the one place for the rules.
+A check (`sql92_checks`) is created for each node of `sql92_nodes`, so the rules exist only in the tree.
 
-A filter keeps what it found in the record at hand, and serves one thread.
+A filter caches the values of the current record, so one thread may use it at a time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RawFilter:
     """The checks of one filter."""
 
     def __init__(self, root: BooleanNode, names: list[str]) -> None:
-        """`names` are all properties that the filter names, in ASCII."""
+        """`names`: all properties in the filter, in ASCII."""
         slots: dict[str, RawProperty] = {}
         for name in names:
             slots[name] = RawProperty(name)
@@ -143,7 +143,7 @@ def _constant_check(slot: RawProperty, node: SqlNode, orders: int, absent: int) 
 
 
 def _bytes_of(text: str) -> bytes | None:
-    """The only bytes that are read as this text; None where there are none, or several."""
+    """Return the only bytes that decode to this text; None if there are none, or several."""
     try:
         return None if "\ufffd" in text else text.encode("utf-8")
     except UnicodeEncodeError:
