@@ -164,7 +164,7 @@ class ClientConnection:
         return pending
 
     def start_run(self, frames: Callable[[int], list[bytes]], count: int, timeout: float) -> PendingRun:
-        """Send `count` requests in one write. `frames` encodes them, with successive opaques from its argument on."""
+        """Send `count` requests in one write. `frames` encodes them; its argument is the opaque of the first."""
         if self._opaque + count > MAX_OPAQUE:
             self._opaque = 0
         first = self._opaque + 1

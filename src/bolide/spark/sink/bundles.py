@@ -22,7 +22,7 @@ class Bundle:
 
     queue: Queue
     single: bool
-    """Whether each message has a request of its own."""
+    """Whether each message is sent in a separate request."""
     keyed: bool = False
     """Whether a key chose the queue for one of them."""
     numbered: bool = False

@@ -47,19 +47,19 @@ class Elements:
     data: Any
     """An Arrow array with one element of a batch per message."""
     numbers: Ints | None
-    """The queue each row names, or -1; None if no row names one."""
+    """The queue number in each row, or -1. None if no row has one."""
     hashes: Ints | None
-    """The absolute hash of the key that chooses the queue, or -1; None if no row has a key."""
+    """The absolute hash of the key that chooses the queue, or -1. None if no row has a key."""
     alone: Bools | None
-    """Which messages cannot be sent in a batch: delayed ones, and those with a born timestamp."""
+    """True for messages that cannot be sent in a batch: they are delayed, or have a born timestamp."""
     born: Ints | None
-    """Born timestamps in ms since the epoch, or NO_TIME; None if no row has one."""
+    """Born timestamps in ms since the epoch, or NO_TIME. None if no row has one."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def only(self, where: Ints) -> Elements:
-        """Those at these places, in this order."""
+        """Return the messages at these places, in this order."""
         return Elements(
             self.topic,
             self.origin,
@@ -72,7 +72,7 @@ class Elements:
         )
 
     def ends(self) -> Ints:
-        """Where each element begins in `bytes`, and where the last one ends."""
+        """Return the offset of each element in `bytes`, and the end of the last one."""
         count = len(self.data)
         return np.frombuffer(self.data.buffers()[1], np.int32, count + 1, self.data.offset * 4).astype(np.int64)
 
@@ -86,13 +86,13 @@ class ElementReader:
     """Makes the messages of one task."""
 
     def __init__(self, topic: str, task: Task, immediate: bool, reference: type[RowReader] = RowReader) -> None:
-        """`topic`: of rows without one. `immediate`: no row may ask for a delay. `reference` reads odd rows."""
+        """`topic` is the default. If `immediate`, delayed rows are refused. `reference` reads odd rows."""
         self._topic = topic
         self._reference = reference(topic, task, immediate)
         self._rows = 0
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Elements | Refusal]:
-        """The rows of one Arrow batch, by topic, after those that cannot become messages."""
+        """Read the rows of one Arrow batch: the refused rows first, then the messages of each topic."""
         for piece in _pieces(readable(batch)):
             origin = RowOrigin(piece, self._rows)
             self._rows += piece.num_rows

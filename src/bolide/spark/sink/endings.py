@@ -81,13 +81,13 @@ def producer_group(options: SinkOptions, query: str, batch: int) -> str:
 
 @dataclass
 class _Unended:
-    """Half messages that were not ended, and why."""
+    """Half messages that were not ended, and the reason."""
 
     halves: list[HalfHandle] = field(default_factory=list)
     reason: str = ""
-    """Why the last of them was not."""
+    """The last failure."""
     decided_before: int = 0
-    """How many of them had been decided before."""
+    """Number of them that were committed or rolled back before."""
 
 
 class Ender:
@@ -283,7 +283,7 @@ class Ender:
             reader.close()
 
     def _end(self, halves: Handles | Iterable[HalfHandle], how: int) -> _Unended:
-        """Send an END for each; returns those that may not be ended."""
+        """Send an END for each, and return the half messages that may not be ended."""
         flight: deque[tuple[HalfRun, PendingRun]] = deque()
         flying = 0
         unended = _Unended()
@@ -307,7 +307,7 @@ class Ender:
         return unended
 
     def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
-        """Send an END for each half message of a run; None when there is no connection."""
+        """Send an END for each half message of a run. Returns None if there is no connection."""
         broker = run.queue.broker
         try:
             kind = self._kind(broker)

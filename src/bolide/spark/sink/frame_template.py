@@ -1,4 +1,4 @@
-"""Frames of many requests that differ in a few fields: what they have in common is encoded once."""
+"""Frames of many requests that differ in a few fields. The common part is encoded once."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class HalfRun:
         return len(self.half_offsets)
 
     def handle(self, place: int) -> HalfHandle:
-        """One of them."""
+        """Return one of them."""
         return HalfHandle(self.queue, self.half_offsets[place], self.physical_offsets[place], self.group)
 
 
@@ -61,7 +61,7 @@ class Handles:
                 yield HalfHandle(queue, half_offset, physical_offset)
 
     def runs(self, most: int) -> Iterator[HalfRun]:
-        """All in the order of iteration, at most so many together."""
+        """Return all in the order of iteration, in runs of at most `most`."""
         for queue in sorted(self.by_queue, key=lambda queue: (queue.broker, queue)):
             halves, physicals = self.by_queue[queue]
             for at in range(0, len(halves), most):
@@ -101,7 +101,7 @@ class Handles:
 
 
 def runs_of(halves: Handles | Iterable[HalfHandle], most: int) -> Iterator[HalfRun]:
-    """The half messages in their order, neighbours of one queue and group together, at most so many."""
+    """Join neighbours of one queue and group to runs of at most `most`; the order stays."""
     if isinstance(halves, Handles):
         yield from halves.runs(most)
         return

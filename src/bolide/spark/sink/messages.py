@@ -112,7 +112,7 @@ def _joined(keys: Iterable[str | None]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """An Arrow batch of a task, for the rows that are refused; its times are in ms since the epoch."""
+    """An Arrow batch of a task, to look up refused rows. Its times are in ms since the epoch."""
 
     batch: pa.RecordBatch
     first: int
@@ -139,7 +139,7 @@ class RowReader:
     """Makes the messages of one task."""
 
     def __init__(self, topic: str, task: Task, immediate: bool) -> None:
-        """`topic`: of rows without one. `immediate`: no row may ask for a delay."""
+        """`topic` is the default. If `immediate`, delayed rows are refused."""
         self._topic = topic
         self._immediate = immediate
         place = f"{task.query}/{task.batch}/{task.partition}".encode()

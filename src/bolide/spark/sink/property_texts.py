@@ -41,12 +41,12 @@ class PropertyTexts:
         self._columns = columns
         count = len(columns["body"])
         self.odd: Bools = np.zeros(count, np.bool_)
-        """Rows whose text is not to be used: the reference makes or refuses it."""
+        """Rows that the reference must read; their texts are not usable."""
         own = {name: self._text(column) for name, column in _COLUMNS}
         parts = [self._ids(first, count, ids)]
         pairs = np.full(count, 2, np.int64)
         self.route_keys = _first_of(self._text("route_key"), own[names.SHARDING_KEY])
-        """The key that chooses the queue of each row, null for none; None if no row has one."""
+        """The key that chooses the queue of each row, or null. None if no row has one."""
         maps = columns.get("properties")
         if maps is not None and maps.null_count < count:
             parts.append(self._from_maps(maps, own, pairs))
@@ -80,7 +80,7 @@ class PropertyTexts:
         return _compute.coalesce(texts, made)
 
     def _text(self, name: str) -> Any:
-        """A column of texts with null for empty ones, or None if it has none; a list of keys is joined by blanks."""
+        """Return a column with null for empty texts, or None if all are null. Lists of keys are joined by blanks."""
         column = self._columns.get(name)
         if column is None or column.null_count == len(column):
             return None
@@ -147,7 +147,7 @@ class PropertyTexts:
         return values
 
     def _mark_repeats(self, rows: Ints, keys: Any) -> None:
-        """A row with a name twice is odd."""
+        """Mark rows that have a name twice."""
         if not len(rows):
             return
         coded = keys.dictionary_encode()
@@ -157,7 +157,7 @@ class PropertyTexts:
         self.odd[repeats // len(coded.dictionary)] = True
 
     def _mark_separators(self, pairs: Ints) -> None:
-        """A row with a separator inside a name or a value is odd."""
+        """Mark rows that have a separator within a name or a value."""
         data = np.frombuffer(self.texts.buffers()[2], np.uint8)
         total = int(pairs.sum())
         for separator in (b"\x01", b"\x02"):

@@ -1,4 +1,4 @@
-"""Chooses the queues of messages: by key, by number or in turn, and another one when a request is repeated."""
+"""Chooses the queues of messages by key, by number or in turn, and a different queue for a repeated request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class QueueChoice:
         refused: Callable[[Refusal], None],
         pass_time: Callable[[], None],
     ) -> None:
-        """`refused` is called for each message without a queue, `pass_time` between two questions for a route."""
+        """Calls `refused` for each message without a queue, and `pass_time` before it asks for a route again."""
         self._options = options
         self._cluster = cluster
         self._refused = refused
@@ -48,7 +48,7 @@ class QueueChoice:
     def targets(self, elements: Elements) -> tuple[list[list[Queue]], Ints]:
         """Groups of queues, and the group of each message: the first for messages that any queue may take.
 
-        A group without queues is of messages that were refused. Raises ClusterUnavailable.
+        The messages of a group without queues were refused. Raises ClusterUnavailable.
         """
         numbers, hashes = elements.numbers, elements.hashes
         targets = np.zeros(len(elements), np.int64)
@@ -69,7 +69,7 @@ class QueueChoice:
         return groups, targets
 
     def _queues(self, elements: Elements, number: int | None, where: Bools) -> list[Queue]:
-        """The writable queues for some messages; refuses them if there are none. Raises ClusterUnavailable."""
+        """Return the writable queues for some messages, or refuse them if there are none. Raises ClusterUnavailable."""
         found = self._writable(elements.topic, number, int(elements.rows[where.argmax()]))
         if isinstance(found, list):
             return found
@@ -79,7 +79,7 @@ class QueueChoice:
         return []
 
     def _writable(self, topic: str, number: int | None, row: int) -> list[Queue] | tuple[str, bool]:
-        """The writable queues of a topic, or why there are none, and whether rows cause that.
+        """Return the writable queues of a topic, or the reason for a refusal and whether rows cause it.
 
         A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
         the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.

@@ -36,7 +36,7 @@ class Frames:
         return signed(make_request(codes.SEND_BATCH_MESSAGE, 0, ext, body), self._options)
 
     def run(self, bundle: Bundle, marks: list[str], now: int, opaque: int) -> list[bytes]:
-        """The frames of a run, with opaques from `opaque` on. `marks`: more properties for each; `now` in ms."""
+        """Encode the frames of a run. `marks`: more properties for each; `now` in ms; `opaque` of the first request."""
         messages = bundle.messages()
         times = [now if born == NO_TIME else born for born in bundle.born()]
         if self._options.access_key:

@@ -145,7 +145,7 @@ class Sender:
     # -- gathering
 
     def _gather(self, elements: Elements, queues: list[Queue], free: bool) -> None:
-        """Add messages to what waits for their queue: the only one, or if they are `free`, any of these."""
+        """Add messages to the open bundle of their queue; if they are `free`, any of these queues may take them."""
         ends, data, most = elements.ends(), elements.bytes(), self._options.batch_bytes
         begin, count = 0, len(elements)
         while begin < count:
@@ -173,7 +173,7 @@ class Sender:
             self._flush_all()
 
     def _alike(self, elements: Elements, begin: int) -> tuple[bool, int]:
-        """Whether a message needs a request of its own, and where the messages end that are like it."""
+        """Return whether a message needs a separate request, and the end of the messages like it."""
         alone = elements.alone
         if self._half or alone is None:
             return self._half, len(elements)
@@ -310,7 +310,7 @@ class Sender:
             self._later(bundle if len(left) == bundle.count else bundle.singles(left))
 
     def _judged(self, bundle: Bundle, answer: Command) -> tuple[str, bool, bool]:
-        """Why nothing was stored, whether the request is repeated, and whether its rows are the cause."""
+        """Return the reason of a failed request, whether it is repeated, and whether its rows are the cause."""
         of_topic = answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST)
         lasting = NO_TIMERS in (answer.remark or "") or (of_topic and bundle.tries >= ROUNDS_OF_REFUSAL)
         reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"

@@ -82,8 +82,8 @@ class SinkOptions:
     )
     batch_bytes: int = option(
         _HEADING,
-        "rows of one queue are sent together up to this size; delayed rows, rows with `born_timestamp` and half "
-        "messages are sent alone",
+        "rows of one queue are sent together up to this size; each delayed row, row with `born_timestamp` and half "
+        "message is sent in a separate request",
         whole_number(1, DEFAULT_MAX_MESSAGE_SIZE),
         str(128 * 1024),
     )
