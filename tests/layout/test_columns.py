@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from bolide.layout.columns import (
     record_batch,
 )
 from bolide.layout.errors import RecordError
+from bolide.layout.native_columns import KERNEL
 from bolide.layout.record import encode_blank, find_record
 from tests.layout.records import FIELDS
 from tests.layout.rows import as_row, as_rows
@@ -172,3 +174,12 @@ def test_matches_crc_is_false_for_a_changed_body_only() -> None:
     assert RecordColumns(bytes(data), chain_starts(bytes(data))).matches_crc.tolist() == [True, True, True]
     data[data.index(b"third")] ^= 1
     assert RecordColumns(bytes(data), chain_starts(bytes(data))).matches_crc.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("kernel", [None, KERNEL], ids=["numpy", "kernel"])
+def test_a_message_has_its_own_id_or_the_brokers(kernel: ModuleType | None) -> None:
+    many = [FIELDS, {**FIELDS, "properties": b"UNIQ_KEY\x01own\x02"}, FIELDS]
+    buf, starts = placed(many, 0)
+    brokers = [as_row(buf, at)["offset_message_id"] for at in starts]
+    found: Any = RecordColumns(buf, np.array(starts), kernel).message_id
+    assert found.to_pylist() == [brokers[0], "own", brokers[2]]
