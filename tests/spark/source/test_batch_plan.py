@@ -165,3 +165,4 @@ def test_the_end_of_a_first_batch_says_where_all_its_queues_begin() -> None:
     later = StreamOffset({A: 8}, initial=True)
     assert begins_of(later, found) == {A: 5, B: 1}, "asked again after a crash"
     assert "initial" not in found.to_json()
+    assert begins_of(StreamOffset({A: 3}, initial=True), StreamOffset({A: 5})) == {A: 5}, "such a start says nothing"
