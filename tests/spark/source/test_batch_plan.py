@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bolide.spark.source.batch_plan import BatchPlan, Seen, plan_batch, shorter
+from bolide.spark.source.batch_plan import BatchPlan, QueuesFound, plan_batch, shorter
 from bolide.spark.source.marks import Marks, MessagesBefore, changed
 from bolide.spark.source.queues import Offsets, Queue
 from bolide.spark.source.stream_offset import StreamOffset, begins_of, read_offset
@@ -58,7 +58,7 @@ class Topics:
     def plan(self, start: StreamOffset) -> BatchPlan:
         """The plan after all comparisons."""
         ends = self.ends()
-        plan = plan_batch(start, Seen(ends, {queue: 0 for queue in ends if queue not in start.reached}))
+        plan = plan_batch(start, QueuesFound(ends, {queue: 0 for queue in ends if queue not in start.reached}))
         plan = self.again(plan, list(shorter(start.reached, ends)))
         return self.again(plan, list(changed(plan.read_here(), plan.marks, self.before(plan.read_here()))))
 
@@ -120,21 +120,21 @@ def test_every_message_of_every_topic_is_read_once(sequence: list[tuple[str, Que
 
 
 def test_nothing_new_needs_no_offset() -> None:
-    plan = plan_batch(StreamOffset({A: 5}, {A: 1}), Seen({A: 5}))
+    plan = plan_batch(StreamOffset({A: 5}, {A: 1}), QueuesFound({A: 5}))
     assert (plan.rows, plan.must_be_stored, plan.moves(plan.end(0))) == (0, False, False)
     assert plan.unmarked(plan.end(0)) == {}
     assert plan.kept_marks(plan.end(0)) == {A: 1}
 
 
 def test_a_missing_queue_and_a_replica_that_lags_move_nothing() -> None:
-    plan = plan_batch(StreamOffset({A: 5, B: 7}, {A: 1, B: 2}), Seen({B: 3}))
+    plan = plan_batch(StreamOffset({A: 5, B: 7}, {A: 1, B: 2}), QueuesFound({B: 3}))
     assert plan.end(0) == {A: 5, B: 7}
     assert plan.read_here() == {B: 7}, "the other cannot be compared now"
     assert plan.offset({A: 5, B: 7}, {}).marks == {A: 1, B: 2}
 
 
 def test_former_and_forgotten_queues_change_the_checkpoint_without_a_message() -> None:
-    plan = plan_batch(StreamOffset({A: 5, B: 7}, {B: 2}), Seen({A: 5}, former={QUEUES[2]: 9}, forgotten={B}))
+    plan = plan_batch(StreamOffset({A: 5, B: 7}, {B: 2}), QueuesFound({A: 5}, former={QUEUES[2]: 9}, forgotten={B}))
     assert plan.must_be_stored
     assert plan.end(0) == {A: 5, QUEUES[2]: 9}
     assert plan.offset(plan.end(0), {}) == StreamOffset({A: 5, QUEUES[2]: 9})
@@ -142,7 +142,7 @@ def test_former_and_forgotten_queues_change_the_checkpoint_without_a_message() -
 
 def test_a_queue_that_was_created_again_is_read_from_its_first_message_and_has_no_mark() -> None:
     start = StreamOffset({A: 5, B: 7}, {A: 1, B: 2})
-    plan = plan_batch(start, Seen({A: 9, B: 8})).created_again({A: 0}, {A: 9})
+    plan = plan_batch(start, QueuesFound({A: 9, B: 8})).created_again({A: 0}, {A: 9})
     assert (plan.rows, plan.read_here()) == (10, {B: 7})
     end = plan.end(4)
     assert sum(end.values()) == 0 + 7 + 4
@@ -152,7 +152,7 @@ def test_a_queue_that_was_created_again_is_read_from_its_first_message_and_has_n
 
 
 def test_only_queues_that_advance_are_compared_and_marked() -> None:
-    plan = plan_batch(StreamOffset({A: 5, B: 7}, {A: 1, B: 2}), Seen({A: 9, B: 7}))
+    plan = plan_batch(StreamOffset({A: 5, B: 7}, {A: 1, B: 2}), QueuesFound({A: 9, B: 7}))
     end = plan.end(0)
     assert plan.advanced(end) == {A: 5}
     assert plan.unmarked(end) == {A: 9}
@@ -161,7 +161,7 @@ def test_only_queues_that_advance_are_compared_and_marked() -> None:
 
 def test_the_end_of_a_first_batch_says_where_all_its_queues_begin() -> None:
     start = StreamOffset({A: 5}, initial=True)
-    found = stored(plan_batch(start, Seen({A: 9, B: 2}, first={B: 1})).offset({A: 9, B: 2}, {}))
+    found = stored(plan_batch(start, QueuesFound({A: 9, B: 2}, first={B: 1})).offset({A: 9, B: 2}, {}))
     later = StreamOffset({A: 8}, initial=True)
     assert begins_of(later, found) == {A: 5, B: 1}, "asked again after a crash"
     assert "initial" not in found.to_json()

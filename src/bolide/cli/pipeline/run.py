@@ -16,7 +16,7 @@ from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.spark.jobs.running import JobResult
-    from bolide.spark.source.connection import Connection
+    from bolide.spark.source.connection import ClusterAccess
 
 
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
@@ -107,7 +107,7 @@ def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str |
     _meet(checked.connection, (topic,) if topic else (), True)
 
 
-def _meet(options: Connection, topics: Sequence[str], writable: bool) -> None:
+def _meet(options: ClusterAccess, topics: Sequence[str], writable: bool) -> None:
     from bolide.spark.source.cluster import Cluster
 
     cluster = Cluster(options)

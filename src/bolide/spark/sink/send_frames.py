@@ -14,7 +14,7 @@ from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.spark.sink.bundles import Bundle
 from bolide.spark.sink.elements import NO_TIME
 from bolide.spark.sink.frame_template import FrameTemplate
-from bolide.spark.source.connection import Connection
+from bolide.spark.source.connection import ClusterAccess
 from bolide.spark.source.patient_requests import signed
 
 BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
@@ -23,7 +23,7 @@ BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 class Frames:
     """Encodes the requests of one task."""
 
-    def __init__(self, options: Connection, half: bool) -> None:
+    def __init__(self, options: ClusterAccess, half: bool) -> None:
         """`half`: the messages are half messages."""
         self._options = options
         self._half = half

@@ -16,7 +16,7 @@ from bolide.spark.declared import Option, check_names, option, options_in, read_
 from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
 from bolide.spark.option_values import as_it_is, mounted_folder, one_of, whole_number
-from bolide.spark.source.connection import CONNECTION, Connection, check_connection
+from bolide.spark.source.connection import CONNECTION, ClusterAccess, check_connection
 from bolide.spark.source.selection import TOPIC_NAMES, Selection
 from bolide.spark.source.source_options import READ_OPTIONS
 from bolide.spark.source.tls_options import read_tls
@@ -70,7 +70,7 @@ def _folder(name: str, text: str) -> str:
 class SinkOptions:
     """Everything a write needs to know; plain data, shipped to executors."""
 
-    connection: Connection
+    connection: ClusterAccess
     mode: str = option(_HEADING, f"or `{EXACTLY_ONCE}`", one_of(AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
     dead_letter_path: str = option(
         _HEADING,
@@ -151,18 +151,18 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
     check_names([name for name in options if name.lower() not in _OF_SPARK], KNOWN, what, _ELSEWHERE)
     if "jobid" in given and streaming:
         raise OptionError("option jobId is for a batch write; a stream is identified by its checkpoint")
-    found = read_fields(SinkOptions, given, connection=Connection())
+    found = read_fields(SinkOptions, given, connection=ClusterAccess())
     folder = _commit_log(given, found.exactly_once, streaming, found.job_id)
     return replace(found, commit_log=folder, connection=write_connection(options, found.delivery_timeout_ms))
 
 
-def write_connection(options: Mapping[str, str], patience_ms: int = Connection.retry_timeout_ms) -> Connection:
+def write_connection(options: Mapping[str, str], patience_ms: int = ClusterAccess.retry_timeout_ms) -> ClusterAccess:
     """The connection and the topic of a write; other options are not looked at. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
     check_connection(given)
     topic = given.get("topic") or given.get("path") or ""
     selection = Selection((topic,) if topic else ())
-    return read_fields(Connection, given, selection=selection, tls=read_tls(given), retry_timeout_ms=patience_ms)
+    return read_fields(ClusterAccess, given, selection=selection, tls=read_tls(given), retry_timeout_ms=patience_ms)
 
 
 def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, job_id: str) -> str:

@@ -24,7 +24,7 @@ class Newest(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Seen:
+class QueuesFound:
     """What a cluster has."""
 
     ends: Offsets
@@ -42,7 +42,7 @@ class BatchPlan:
     """A batch before its end is chosen."""
 
     start: StreamOffset
-    seen: Seen
+    seen: QueuesFound
     begin: Offsets
     """Where the batch begins, for each queue that its end will contain."""
     ahead: Offsets
@@ -104,7 +104,7 @@ class BatchPlan:
         return StreamOffset(end, {**self.kept_marks(end), **marks}, begins)
 
 
-def plan_batch(start: StreamOffset, seen: Seen) -> BatchPlan:
+def plan_batch(start: StreamOffset, seen: QueuesFound) -> BatchPlan:
     """The batch after a checkpoint, as long as no queue turns out to be another one."""
     begin = {**start.reached, **seen.first, **seen.former}
     begin = {queue: offset for queue, offset in begin.items() if queue not in seen.forgotten}

@@ -12,7 +12,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
 from bolide.spark.errors import ClusterUnavailable, NotPermitted, OptionError
 from bolide.spark.source.cluster_routes import ClusterRoutes
-from bolide.spark.source.connection import Connection
+from bolide.spark.source.connection import ClusterAccess
 from bolide.spark.source.patient_requests import PAUSE_S
 from bolide.spark.source.positions import Position
 from bolide.spark.source.pulled_offsets import PulledOffsets
@@ -22,7 +22,7 @@ from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
 class Cluster(ClusterRoutes):
     """A cluster and the offsets of its queues."""
 
-    def __init__(self, options: Connection, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, options: ClusterAccess, pause_s: float = PAUSE_S) -> None:
         super().__init__(options, pause_s)
         self._tables: dict[str, set[str]] = {}
         """Broker name to the topics in which it has a table of the group's offsets."""

@@ -21,7 +21,7 @@ from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.unsupported import not_a_name_server
 from bolide.spark.errors import ClusterUnavailable, OptionError, TopicMissing
-from bolide.spark.source.connection import Connection
+from bolide.spark.source.connection import ClusterAccess
 from bolide.spark.source.members import BrokerMembers, may_act
 from bolide.spark.source.patient_requests import PatientRequests, signed
 from bolide.spark.source.queues import Queue
@@ -36,7 +36,7 @@ AT_ONCE: Final = 256
 class ClusterRoutes:
     """A cluster as its name servers describe it."""
 
-    def __init__(self, options: Connection, pause_s: float) -> None:
+    def __init__(self, options: ClusterAccess, pause_s: float) -> None:
         self._options = options
         self._requests = PatientRequests(options, pause_s)
         self._timeout = options.request_timeout_ms / 1000

@@ -20,7 +20,7 @@ _SIGNED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection:
+class ClusterAccess:
     """What a driver or a task needs to talk to a cluster; plain data, shipped to executors."""
 
     namesrv: tuple[str, ...] = option(
@@ -44,7 +44,7 @@ class Connection:
 
 
 CONNECTION: Final[tuple[Option, ...]] = (
-    *(one for one in options_in(Connection) if one.name != "group"),
+    *(one for one in options_in(ClusterAccess) if one.name != "group"),
     *options_in(Tls),
 )
 """The options of a connection. A group is an option of a read or a write."""

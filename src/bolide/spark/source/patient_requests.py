@@ -10,7 +10,7 @@ from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting.command import Command
 from bolide.remoting.signature import sign_request
 from bolide.spark.errors import ClusterUnavailable
-from bolide.spark.source.connection import Connection
+from bolide.spark.source.connection import ClusterAccess
 from bolide.transport.blocking import ClientConnection, ConnectionPool
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def _nothing() -> None:
 class PatientRequests:
     """Requests to one address or the next, over connections that are made on first use and kept until `close`."""
 
-    def __init__(self, options: Connection, pause_s: float) -> None:
+    def __init__(self, options: ClusterAccess, pause_s: float) -> None:
         """`pause_s`: seconds after the first round without an answer."""
         self._pause_s = pause_s
         self._pool = connections(options)
@@ -72,12 +72,12 @@ class PatientRequests:
         )
 
 
-def connections(options: Connection) -> ConnectionPool:
+def connections(options: ClusterAccess) -> ConnectionPool:
     """An empty pool of connections as the options say. Raises `ConfigError` for a missing TLS file."""
     return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
 
 
-def signed(command: Command, options: Connection) -> Command:
+def signed(command: Command, options: ClusterAccess) -> Command:
     """The command, with access key and signature if the options have them."""
     if options.access_key:
         sign_request(command.ext(), command.body, options.access_key, options.secret_key, code=command.code)

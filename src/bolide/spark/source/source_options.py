@@ -16,7 +16,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
 from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
 from bolide.spark.source.bad_records import BAD_RECORD, BAD_RECORDS, BadRecords, read_bad_records
-from bolide.spark.source.connection import SPEED, Connection, check_connection
+from bolide.spark.source.connection import SPEED, ClusterAccess, check_connection
 from bolide.spark.source.positions import POSITIONS, Position, forms_of, read_position
 from bolide.spark.source.row_filters import RowFilters, read_filters
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
@@ -89,7 +89,7 @@ _BODY: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceOptions(Connection):
+class SourceOptions(ClusterAccess):
     """Everything a read needs to know; plain data, shipped to executors."""
 
     starting: Position
@@ -197,9 +197,9 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
     return found
 
 
-def reading_over(connection: Connection) -> SourceOptions:
+def reading_over(connection: ClusterAccess) -> SourceOptions:
     """The options of a read of whole queues over the connection of a write."""
-    shared = {one.name: getattr(connection, one.name) for one in fields(Connection)}
+    shared = {one.name: getattr(connection, one.name) for one in fields(ClusterAccess)}
     return SourceOptions(starting=Position("earliest"), ending=Position("latest"), **shared)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from bolide.spark.source.batch_plan import BatchPlan, Newest, Seen, plan_batch, shorter
+from bolide.spark.source.batch_plan import BatchPlan, Newest, QueuesFound, plan_batch, shorter
 from bolide.spark.source.bounds import begin_offsets, hidden_ends
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.last_read import look
@@ -121,14 +121,14 @@ class StreamRun:
             self.cluster.commit(moved)
             self._told.update(moved)
 
-    def _seen(self, reached: Offsets, ends: Offsets, all_now: bool) -> Seen:
+    def _seen(self, reached: Offsets, ends: Offsets, all_now: bool) -> QueuesFound:
         fresh = [queue for queue in ends if queue not in reached]
         asked = [queue for queue in fresh if queue not in self._first]
         if asked:
             self._first.update(self.cluster.earliest(asked))
         former = hidden_ends(self.cluster, list(ends), self._options, reached) if all_now else {}
         forgotten = self._missing.forgotten(reached, ends, self.until is not None)
-        return Seen(ends, {queue: self._first[queue] for queue in fresh}, former, forgotten)
+        return QueuesFound(ends, {queue: self._first[queue] for queue in fresh}, former, forgotten)
 
     def _shorter(self, reached: Offsets, newest: Newest) -> dict[Queue, str]:
         """Queues that, according to their master, end before the position that was reached."""
