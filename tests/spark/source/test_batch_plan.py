@@ -129,6 +129,7 @@ def test_nothing_new_needs_no_offset() -> None:
 def test_a_missing_queue_and_a_replica_that_lags_move_nothing() -> None:
     plan = plan_batch(StreamOffset({A: 5, B: 7}, {A: 1, B: 2}), QueuesFound({B: 3}))
     assert plan.end(0) == {A: 5, B: 7}
+    assert plan.rows == 0
     assert plan.read_here() == {B: 7}, "the other cannot be compared now"
     assert plan.offset({A: 5, B: 7}, {}).marks == {A: 1, B: 2}
 
@@ -136,6 +137,8 @@ def test_a_missing_queue_and_a_replica_that_lags_move_nothing() -> None:
 def test_former_and_forgotten_queues_change_the_checkpoint_without_a_message() -> None:
     plan = plan_batch(StreamOffset({A: 5, B: 7}, {B: 2}), QueuesFound({A: 5}, former={QUEUES[2]: 9}, forgotten={B}))
     assert plan.must_be_stored
+    assert plan_batch(StreamOffset({A: 5}), QueuesFound({A: 5}, former={B: 9})).must_be_stored
+    assert plan_batch(StreamOffset({A: 5, B: 7}), QueuesFound({A: 5}, forgotten={B})).must_be_stored
     assert plan.end(0) == {A: 5, QUEUES[2]: 9}
     assert plan.offset(plan.end(0), {}) == StreamOffset({A: 5, QUEUES[2]: 9})
 
