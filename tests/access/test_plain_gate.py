@@ -190,19 +190,19 @@ def test_an_empty_file_lets_nobody_in() -> None:
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        (b"accounts: [", "is no YAML at line 1"),
-        (b'accounts:\n- accessKey: seller1\n  secretKey: "secret-of-s', "is no YAML at line 3"),
-        (b"\xff\xfe\x00", "is no YAML"),
-        (b"[" * 2000, "is no YAML"),
+        (b"accounts: [", "is not valid YAML at line 1"),
+        (b'accounts:\n- accessKey: seller1\n  secretKey: "secret-of-s', "is not valid YAML at line 3"),
+        (b"\xff\xfe\x00", "is not valid YAML"),
+        (b"[" * 2000, "is not valid YAML"),
         (b"- a", "is not a table"),
-        (b"accounts: {}\nacounts: {}", "nobody looks at 'acounts'"),
+        (b"accounts: {}\nacounts: {}", "unknown keys 'acounts'"),
         (b"accounts: text", "accounts is not a list"),
         (b"accounts: [text]", "account 1: it is not a table"),
         (b"accounts: [{accessKey: short, secretKey: secret-of-s}]", "must be longer than 6 characters"),
         (b"accounts: [{accessKey: seller1}]", "must be longer than 6 characters"),
         (b"accounts: [{accessKey: seller1, secretKey: [secret-of-s]}]", "secretKey is not a text"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, admin: perhaps}]", "admin must be true or false"),
-        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerm: [a=PUB]}]", "looks at 'topicPerm'"),
+        (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerm: [a=PUB]}]", "unknown keys 'topicPerm'"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: [a=b=SUB]}]", "is not name=permission"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, topicPerms: a=PUB}]", "topicPerms is not a list"),
         (b"accounts: [{accessKey: seller1, secretKey: secret-of-s, groupPerms: [[]]}]", "is not a list of texts"),
@@ -232,7 +232,7 @@ def test_tab_within_a_value_is_part_of_it() -> None:
 
 
 def test_tab_as_indentation_is_rejected() -> None:
-    with pytest.raises(BadAccounts, match="f is no YAML at line"):
+    with pytest.raises(BadAccounts, match="f is not valid YAML at line"):
         read_accounts([("f", FILE.replace(b"  secretKey", b"\tsecretKey"))])
 
 

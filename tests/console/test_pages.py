@@ -110,7 +110,7 @@ def test_a_group_is_reset_as_planned(browser: Browser) -> None:
 def test_messages_by_time_key_id_and_place(browser: Browser) -> None:
     told = text_of(browser.get(f"/messages?topic={TOPIC}"))
     assert told.index('"order": 9') < told.index('"order": 0')
-    assert "There are none" in browser.get(f"/messages?topic={TOPIC}&end=2020-01-01T00:00")
+    assert "No messages" in browser.get(f"/messages?topic={TOPIC}&end=2020-01-01T00:00")
     page = browser.get(f"/messages?topic={TOPIC}&by=key&key=k3")
     assert '"order": 3' in text_of(page) and '"order": 4' not in text_of(page)
     shows = re.search(r'href="(/messages/show[^"]*)"', page)
@@ -120,7 +120,7 @@ def test_messages_by_time_key_id_and_place(browser: Browser) -> None:
     unique = re.search(r'<h1 class="mono">(\w+)</h1>', browser.get(unescape(shows[1])))
     assert unique
     assert '"order": 3' in text_of(browser.get(f"/messages?topic={TOPIC}&by=id&id={unique[1]}"))
-    assert "There are none" in browser.get(f"/messages?topic={TOPIC}&by=id&id=ABC")
+    assert "No messages" in browser.get(f"/messages?topic={TOPIC}&by=id&id=ABC")
     told = text_of(browser.get(f"/messages?topic={TOPIC}&by=place&broker=broker-a&queue=0&offset=8"))
     assert '"order": 8' in told and '"order": 7' not in told
     assert TOPIC in browser.get("/messages")
@@ -258,7 +258,7 @@ def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser
     assert "there may be more" not in browser.get(path)
     send(broker, Message("keyed", b"x", keys="same"))
     assert "there may be more" in browser.get(path)
-    assert "There are none" in browser.get(f"{path}&end=2020-01-01T00:00")
+    assert "No messages" in browser.get(f"{path}&end=2020-01-01T00:00")
 
 
 def test_pages_warn_before_the_certificate_of_the_console_ends(broker: Broker) -> None:

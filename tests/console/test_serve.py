@@ -64,7 +64,7 @@ def test_what_cannot_be_is_one_sentence(bolide_broker: Broker) -> None:
         (("--listen", bolide_broker.broker_addr), "cannot be used: Address already in use"),
         (("--listen", "nonsense"), "is not HOST:PORT"),
         (("--listen", "0.0.0.0:0", "-n", "127.0.0.1:1"), "no broker reports whether the cluster has users"),
-        (("--listen", "127.0.0.1:0", "--certificate", __file__), "give both --certificate and --key"),
+        (("--listen", "127.0.0.1:0", "--certificate", __file__), "--certificate and --key require each other"),
         (("--listen", "127.0.0.1:0", "--certificate", __file__, "--key", __file__), "cannot be used"),
     ):
         done = subprocess.run(command(*words), capture_output=True, text=True, timeout=PROCESS_PATIENCE)

@@ -114,7 +114,7 @@ def test_a_slave_keeps_up_while_the_log_grows_all_the_time() -> None:
 
 def test_nobody_has_the_id_of_the_master() -> None:
     of = made(frozenset({1}))
-    with pytest.raises(NotReplicated, match="its id is 1, which is the id of the master itself"):
+    with pytest.raises(NotReplicated, match="it reports id 1, which is the id of the master itself"):
         of.session(FILE, Pace(), 10, 0).received(encode_hello(Hello(1)), 0, 100, 0)
 
 

@@ -65,7 +65,7 @@ def test_an_empty_slave_begins_where_the_masters_newest_file_does() -> None:
 
 
 def test_a_file_size_that_is_not_the_masters_is_refused() -> None:
-    with pytest.raises(NotReplicated, match="begins at offset 1500, where .* mappedFileSizeCommitLog = 1000"):
+    with pytest.raises(NotReplicated, match="starts at offset 1500, .* mappedFileSizeCommitLog = 1000"):
         session(0).received(encode_header(1500, 5) + b"a", 0)
 
 
@@ -96,7 +96,7 @@ def test_a_master_that_does_not_have_our_end_is_not_followed() -> None:
     made.received(transfers(600, 700), 4000)
     made.received(encode_header(700, 0), 9000)
     made.check(16_499)
-    with pytest.raises(NotReplicated, match="sends nothing from offset 700 , but this log ends at 900"):
+    with pytest.raises(NotReplicated, match="sent no data from offset 700, but this log ends at 900"):
         made.check(16_500)
     whole = session(900)
     whole.received(transfers(600, 900), 0)

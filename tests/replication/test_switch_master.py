@@ -52,7 +52,7 @@ def test_where_an_empty_slave_begins(hello: Hello, begin: int, start: int) -> No
     ("report", "epochs", "begin", "text"),
     [
         (2857, THREE, 0, "received that this log ends at 2856"),
-        (999, THREE, 1000, "this one begins at 1000"),
+        (999, THREE, 1000, "this log starts at 1000"),
         (2141, Epochs([Epoch(2, 2142)]), 0, "older than its first epoch"),
     ],
 )

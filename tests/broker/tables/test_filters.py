@@ -290,7 +290,7 @@ def test_filters_of_all_groups_have_a_limit(tmp_path: Path) -> None:
 
     parts.beat(by("T", "a = 1"))
     parts.beat(by("T", "a = 1"), by("U", "a = 2"))
-    with pytest.raises(Refused, match=r"the filter of group\[g\] cannot be stored: maxConsumerFilterSize is 532"):
+    with pytest.raises(Refused, match=r"the filter of group\[g\] cannot be kept: maxConsumerFilterSize is 532"):
         parts.beat(by("T", "a = 1"), by("U", "a = 2"), by("V", "a = 3"))
     parts.beat(by("T", "a = 4", 2), by("U", "a = 2"))  # one in the place of another
     parts.beat(by("T", "a = 4", 2))

@@ -137,7 +137,7 @@ async def test_restarts_are_planned_and_a_command_that_fails_ends_them(tmp_path:
             ("restart", first.address, "ssh 127.0.0.1 restart broker-a 1"),
         ]
         failed = await done("broker-a", "--run", f"{sys.executable} -c 'raise SystemExit(3)'", "--yes")
-        assert failed.exit_code == 1 and "exited with status 3" in failed.stderr
+        assert failed.exit_code == 1 and "ended with status 3" in failed.stderr
         assert first.parts.role.may_write
         for words, why in (
             (("--run", "no-such-program-here", "--yes"), "no-such-program-here"),

@@ -89,7 +89,7 @@ async def test_what_cannot_be_taken_changes_nothing_and_is_said_once(
 
 def test_a_start_without_accounts_that_can_be_taken_is_refused(folder: Path) -> None:
     (folder / "plain_acl.yml").unlink()
-    with pytest.raises(ConfigError, match=r"aclFolder: .*plain_acl.yml is not there"):
+    with pytest.raises(ConfigError, match=r"aclFolder: .*plain_acl.yml does not exist"):
         PlainAcl(RealNodeWorld(), str(folder), LOG).first()
 
 

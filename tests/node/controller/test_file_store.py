@@ -84,7 +84,7 @@ async def test_the_copy_from_before_is_never_read(tmp_path: Path) -> None:
     await store.change(one_set(1), 0)
     await store.stop()
     path.unlink()
-    with pytest.raises(StateDamaged, match="put the file back"):
+    with pytest.raises(StateDamaged, match="restore the file"):
         await opened(path)
 
 

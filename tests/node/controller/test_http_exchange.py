@@ -51,10 +51,10 @@ async def test_an_answer_that_ends_with_the_connection() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (b"", "not answer in HTTP"),
-        (b"RocketMQ 200\r\n\r\n", "not answer in HTTP"),
+        (b"", "not respond in HTTP"),
+        (b"RocketMQ 200\r\n\r\n", "not respond in HTTP"),
         (OK + b"Content-Length: 9\r\n\r\n{}", "closed the connection within its response"),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunks"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "chunked"),
         (None, "within"),
     ],
 )
@@ -73,7 +73,7 @@ async def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -
             b"HTTP/1.0 503 Unavailable\r\n\r\n" + b'{"error":"x","message":"no leader"}',
             "says no leader",
         ),
-        (OK + b"\r\n<html>", "cannot be read"),
+        (OK + b"\r\n<html>", "invalid response"),
     ],
 )
 async def test_a_member_that_cannot_help_is_not_taken_for_the_end_of_a_lease(answer: bytes, why: str) -> None:
@@ -96,8 +96,8 @@ async def test_the_next_member_is_asked_when_one_is_not_there() -> None:
     ("answer", "why"),
     [
         ("{}", "returned 0 of 1 requested ranges"),
-        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"b29","value":""}]}}]}', "no base64"),
-        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"*","value":""}]}}]}', "no base64"),
+        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"b29","value":""}]}}]}', "not valid base64"),
+        ('{"succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"*","value":""}]}}]}', "not valid base64"),
     ],
 )
 async def test_a_transaction_whose_answer_is_no_answer_is_in_doubt(answer: str, why: str) -> None:

@@ -19,7 +19,7 @@ def note(refusals: Refusals, now: int, remark: str = "no such topic") -> None:
 def test_a_line_names_peer_request_code_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, LOG.name)
     note(Refusals(LOG), 1000)
-    assert caplog.messages == ["request SEND_MESSAGE_V2 of 10.0.0.1:5 refused with TOPIC_NOT_EXIST: no such topic"]
+    assert caplog.messages == ["rejected request SEND_MESSAGE_V2 of 10.0.0.1:5 with TOPIC_NOT_EXIST: no such topic"]
 
 
 def test_a_flood_is_counted(caplog: pytest.LogCaptureFixture) -> None:

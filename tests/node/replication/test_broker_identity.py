@@ -91,7 +91,7 @@ def test_an_empty_file_is_no_reason_to_take_another_id() -> None:
     """The old one stays in sync at the controller, and the set waits for it."""
     files = disk()
     files.write_file(PATH, b"")
-    with pytest.raises(StoreDamaged, match="brokerIdentity holds no id"):
+    with pytest.raises(StoreDamaged, match="instead of a broker id"):
         identity(files).load()
 
 
@@ -125,5 +125,5 @@ def test_a_death_anywhere_leaves_a_token_that_the_controller_takes(power_cut: in
 def test_a_damaged_token_is_refused(data: bytes) -> None:
     files = disk()
     files.write_file(PATH + "-life", data)
-    with pytest.raises(StoreDamaged, match="holds no token"):
+    with pytest.raises(StoreDamaged, match="instead of a token"):
         identity(files).life()

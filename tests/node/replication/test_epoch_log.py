@@ -177,7 +177,7 @@ async def test_a_master_that_returns_in_its_epoch_begins_it_once_more_only_where
     assert epochs.epochs.last == Epoch(2, start)
     await epochs.lead(2, False)
     assert epochs.epochs.last == Epoch(2, int(of.store.end_offset))
-    with pytest.raises(NotReplicated, match="epoch 1 , but this log already has epoch 2 already"):
+    with pytest.raises(NotReplicated, match="epoch 1, but this log already has epoch 2"):
         await epochs.lead(1, True)
 
 

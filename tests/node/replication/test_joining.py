@@ -143,7 +143,7 @@ async def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
     async with master(tmp_path / "b", in_sync_replicas=1) as of:
         common = int(of.store.written_offset)
         async with slave(tmp_path / "old", of) as to:
-            await until(lambda: "its log reached" in caplog.text or "sends nothing from offset" in caplog.text)
+            await until(lambda: "its log reached" in caplog.text or "sent no data from offset" in caplog.text)
             await send(of, 30)
             await until(lambda: f"this log diverges up to {end}" in caplog.text)
             assert int(to.store.written_offset) == end
