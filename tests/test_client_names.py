@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tools.read_source import declared
 
 import bolide.client
 
@@ -84,10 +85,11 @@ def of_bolide(module: ModuleType, name: str) -> bool:
 def test_every_type_in_an_annotation_is_exported(kind: type) -> None:
     if not kind.__module__.startswith("bolide.client"):
         return
-    module = sys.modules[kind.__module__]
     for part in public_parts(kind):
         for annotation in annotations(part):
-            for name in {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}:
+            of = declared(kind.__module__, annotation)
+            module = sys.modules[of.module]
+            for name in {node.id for node in ast.walk(of.type) if isinstance(node, ast.Name)}:
                 if name not in INTERNAL and not name.startswith("_") and of_bolide(module, name):
                     assert name in bolide.client.__all__, f"{kind.__name__}: {ast.unparse(annotation)}"
 

@@ -14,6 +14,7 @@ import ast
 import subprocess
 import sys
 import textwrap
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.generated import write_or_check  # noqa: E402  this is run as a file
+from tools.read_source import declared  # noqa: E402  the same
 
 PACKAGE = ROOT / "src"
 
@@ -252,9 +254,9 @@ def method(
     """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures. `undone` gets
     a result that the caller did not receive."""
     name = node.name
-    imports.learn(module, node.args)
+    given = plain(module, node.args, imports)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
-    arguments = ast.unparse(node.args)
+    arguments = ast.unparse(given)
     native = f"self._native.{name}({call_arguments(node.args)})"
     undone = f", {undone}" if undone else ""
     if overloaded:
@@ -289,9 +291,34 @@ def method(
 def overload(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports) -> str:
     """One of the signatures of a method."""
     imports.wanted["overload"] = ("typing", "overload")
-    imports.learn(module, node.args)
+    given = plain(module, node.args, imports)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
-    return f"    @overload\n    def {node.name}({ast.unparse(node.args)}) -> {returns}: ...\n"
+    return f"    @overload\n    def {node.name}({ast.unparse(given)}) -> {returns}: ...\n"
+
+
+def plain(module: str, arguments: ast.arguments, imports: Imports) -> ast.arguments:
+    """The arguments with their types alone, because the native method checks the values."""
+    given = deepcopy(arguments)
+    for each in [*given.posonlyargs, *given.args, *given.kwonlyargs]:
+        if each.annotation is not None:
+            of = declared(module, each.annotation)
+            imports.learn(of.module, of.type)
+            each.annotation = of.type
+    for default in [*given.defaults, *filter(None, [*given.kw_defaults, given.kwarg])]:
+        imports.learn(module, default)
+    return given
+
+
+def described(module: str, arguments: ast.arguments) -> str:
+    """The arguments of a constructor for the docstring of its class."""
+    lines = []
+    for each in [*arguments.args, *arguments.kwonlyargs, *([arguments.kwarg] if arguments.kwarg else [])]:
+        option = declared(module, each.annotation) if each.annotation is not None else None
+        if option is not None and option.text:
+            allowed = f" ({option.allowed.replace('`', '')})" if option.allowed else ""
+            text = f"{each.arg}{allowed}: {option.text}"
+            lines += textwrap.wrap(text, 112, initial_indent=" " * 8, subsequent_indent=" " * 12)
+    return "\n\n    Arguments:\n" + "\n".join(lines) + "\n    " if lines else ""
 
 
 CONTEXT = """    def __enter__(self) -> Self:
@@ -319,7 +346,7 @@ def facade(rule: Facade, imports: Imports) -> str:
     left_out = set(rule.left_out)
     undone = dict(rule.undone)
     bodies: list[str] = []
-    begin = ""
+    begin = options = ""
     seen: set[str] = set()
     overloaded: set[str] = set()
     for module, node in parts:
@@ -334,9 +361,10 @@ def facade(rule: Facade, imports: Imports) -> str:
                 continue
             seen.add(item.name)
             if item.name == "__init__":
-                imports.learn(module, item.args)
+                given = plain(module, item.args, imports)
+                options = described(module, item.args)
                 begin = (
-                    f"    def __init__({ast.unparse(item.args)}) -> None:\n{docstring(item, '        ')}"
+                    f"    def __init__({ast.unparse(given)}) -> None:\n{docstring(item, '        ')}"
                     f"        self._loop = loop_thread()\n"
                     f"        self._native = {short}.{rule.name}({call_arguments(item.args)})\n"
                 )
@@ -357,7 +385,8 @@ def facade(rule: Facade, imports: Imports) -> str:
     head = f"class {rule.name}({rule.inherits}):\n" if rule.inherits else f"class {rule.name}:\n"
     kind = f"    _native: {short}.{rule.name}\n\n" if rule.inherits else ""
     context = "" if rule.inherits else CONTEXT
-    return f"{head}{docstring(top, '    ')}\n{kind}{begin}\n{context}\n" + "\n".join(bodies)
+    about = docstring(top, "    ").rstrip().removesuffix('"""').rstrip() + f'{options}"""\n'
+    return f"{head}{about}\n{kind}{begin}\n{context}\n" + "\n".join(bodies)
 
 
 def generate(output: Output) -> str:

@@ -140,6 +140,40 @@ def bases(definition: Definition) -> Iterator[Definition]:
                 yield from bases(above)
 
 
+@dataclass(frozen=True)
+class Declared:
+    """The annotation of an argument: its type, and its `ArgumentOption` (`bolide.client.messages.checked`)."""
+
+    module: str
+    """The module that the type is written in."""
+    type: ast.expr
+    text: str = ""
+    allowed: str = ""
+
+
+def declared(module: str, node: ast.expr) -> Declared:
+    """Read an annotation that may be ``Annotated[type, KIND(text, unit)]``, or the name of such a one."""
+    if isinstance(node, ast.Name):
+        found = find(module, node.id)
+        value = found.node.value if found and isinstance(found.node, ast.Assign) else None
+        of = declared(found.module, value) if found and isinstance(value, ast.Subscript) else None
+        return of if of is not None and of.text else Declared(module, node)
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Unpack":
+        return Declared(module, node, f"Keywords of `{ast.unparse(node.slice)}`.")
+    if not (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Annotated"):
+        return Declared(module, node)
+    assert isinstance(node.slice, ast.Tuple)
+    kind, option = node.slice.elts
+    if not isinstance(option, ast.Call):
+        return Declared(module, kind if ast.unparse(option).isupper() else node)
+    made = find(module, ast.unparse(option.func))
+    if made is None or not isinstance(made.node, ast.AnnAssign) or not isinstance(made.node.value, ast.Call):
+        return Declared(module, node)
+    texts = [ast.literal_eval(each) for each in option.args]
+    allowed = ast.literal_eval(made.node.value.args[0])
+    return Declared(module, kind, texts[0], ", ".join(filter(None, (*texts[1:], allowed))))
+
+
 def value_of(module: str, node: ast.expr) -> ast.expr:
     """What an expression stands for where that is a plain value: a constant's value in place of its name."""
     if isinstance(node, ast.Name):

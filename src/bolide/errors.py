@@ -75,8 +75,8 @@ class ConnectionLost(LocalError):
     closes_connection = True
 
 
-class RequestTimeout(LocalError):
-    """No answer within the time allowed; whether the request took effect is unknown."""
+class RequestTimeout(LocalError, TimeoutError):
+    """No response within the time allowed; whether the request took effect is unknown. Also a `TimeoutError`."""
 
     retriable = True
 

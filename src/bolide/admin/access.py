@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from bolide.access.policies import USER_PREFIX, AclInfo, EntryInfo, PolicyInfo
 from bolide.access.users import UserInfo
 from bolide.admin.calls import AdminCalls, ext_of
+from bolide.client.messages.checked import checked_methods
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
 
 
+@checked_methods
 class AccessCalls(AdminCalls):
     """Calls on users and on what each may do."""
 

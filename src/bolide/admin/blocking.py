@@ -41,15 +41,24 @@ class Admin:
 
     Failures are those of the client: `ResponseError` (with the broker's code and remark), `TopicNotFound`,
     `ConnectionLost`, `RequestTimeout`.
+
+    Arguments:
+        namesrv (host:port, several in a list or separated by ;, or an http:// address): Name servers, or a
+            server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
+            127.0.0.1:9876.
+        timeout (seconds, above 0): Limit for one request. A broker responds to a change once it is on disk,
+            which may take seconds.
+        connection: Keywords of `ConnectionOptions`.
     """
 
     def __init__(
-        self, namesrv: str = DEFAULT_NAMESRV, *, timeout: float = 15.0, **connection: Unpack[ConnectionOptions]
+        self,
+        namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
+        *,
+        timeout: float = 15.0,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ArgumentError`.
-
-        A broker answers a change when it is on disk, so a slow disk makes it take seconds.
-        """
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         self._loop = loop_thread()
         self._native = client.Admin(namesrv, timeout=timeout, **connection)
 

@@ -6,13 +6,13 @@ Each noun's file has a class that extends this one; `bolide.admin.client.Admin` 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Annotated, Any, Self, TypeVar, Unpack
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, NameServers
 from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.unclosed import Closeable
-from bolide.client.messages.arguments import check_seconds
+from bolide.client.messages.checked import SECONDS
 from bolide.client.messages.errors import ClientStateError, NoQueue
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.names import MASTER_ID
@@ -30,16 +30,16 @@ class AdminCalls(Closeable):
 
     def __init__(
         self,
-        namesrv: str = DEFAULT_NAMESRV,
+        namesrv: NameServers = DEFAULT_NAMESRV,
         *,
-        timeout: float = 15.0,
+        timeout: Annotated[
+            float,
+            SECONDS("Limit for one request. A broker responds to a change once it is on disk, which may take seconds."),
+        ] = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ArgumentError`.
-
-        A broker answers a change when it is on disk, so a slow disk makes it take seconds.
-        """
-        self.timeout = check_seconds("timeout", timeout)
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        self.timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
 

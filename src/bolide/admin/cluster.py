@@ -7,9 +7,11 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from bolide.admin.calls import AdminCalls, ext_of, masters_of
 from bolide.admin.together import each
+from bolide.client.messages.checked import FROM_ZERO, checked_methods
 from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.errors import BolideError, ConnectionLost
 from bolide.layout.names import MASTER_ID
@@ -105,6 +107,7 @@ class MemberRow:
         return "MASTER" if self.master else "SLAVE"
 
 
+@checked_methods
 class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
@@ -221,7 +224,9 @@ class ClusterCalls(AdminCalls):
                 rows += await self.members(name, controllers)
         return rows
 
-    async def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
+    async def switch_master(
+        self, broker: str, to: Annotated[int, FROM_ZERO], controllers: str = ""
+    ) -> int:
         """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.
 
         Raises `ResponseError` when the controller elects nobody. The brokers change their parts a moment later.
@@ -233,7 +238,9 @@ class ClusterCalls(AdminCalls):
         answer = await self.ask(controller, codes.CONTROLLER_ELECT_MASTER, ext)
         return decode_header(answer, ElectMasterResponseHeader).master_epoch or 0
 
-    async def forget_member(self, broker: str, broker_id: int, controllers: str = "") -> None:
+    async def forget_member(
+        self, broker: str, broker_id: Annotated[int, FROM_ZERO], controllers: str = ""
+    ) -> None:
         """Have the controllers forget a replica that is stopped. Raises `ResponseError` while it lives."""
         controller = await self._leading(broker, controllers)
         ext = ext_of(brokerName=broker, brokerControllerIdsToClean=str(broker_id), isCleanLivingBroker=False)

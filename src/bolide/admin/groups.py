@@ -12,6 +12,7 @@ import msgspec
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.admin.together import each
 from bolide.client.messages.arguments import check_topic
+from bolide.client.messages.checked import checked_methods
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError
@@ -76,6 +77,7 @@ def _expression_of(subscribed: SubscriptionData) -> str:
     return f"{subscribed.expression_type} {subscribed.sub_string}"
 
 
+@checked_methods
 class GroupCalls(AdminCalls):
     """Calls on consumer groups."""
 

@@ -3,10 +3,12 @@ queryMsgByKey, queryMsgByOffset)."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 from bolide.admin.calls import AdminCalls, ext_of
+from bolide.client.consuming.options import BATCH
 from bolide.client.consuming.pull import PullRequest, PullStatus, pull
+from bolide.client.messages.checked import FROM_ONE, FROM_ZERO, checked_methods
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
@@ -23,6 +25,7 @@ from bolide.remoting.bodies.running import ConsumeMessageDirectlyResult
 MAX_TIME: Final = 2**63 - 1
 
 
+@checked_methods
 class MessageCalls(AdminCalls):
     """Calls on single messages."""
 
@@ -84,7 +87,13 @@ class MessageCalls(AdminCalls):
         return max(found, key=lambda message: message.store_timestamp, default=None)
 
     async def messages_by_key(
-        self, topic: str, key: str, *, max_messages: int = 64, begin: Moment = 0, end: Moment | None = None
+        self,
+        topic: str,
+        key: str,
+        *,
+        max_messages: Annotated[int, FROM_ONE] = 64,
+        begin: Moment = 0,
+        end: Moment | None = None,
     ) -> list[ReceivedMessage]:
         """Messages with a business key, stored from `begin` to `end`, oldest first.
 
@@ -116,11 +125,16 @@ class MessageCalls(AdminCalls):
                 full = full or len(read) >= max_messages
         return found, full
 
-    async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
+    async def message_at(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> ReceivedMessage | None:
         """The message at an offset of a queue; None if there is none. Raises `TopicNotFound`."""
         return next(iter(await self.messages_at(queue, offset, 1)), None)
 
-    async def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
+    async def messages_at(
+        self,
+        queue: MessageQueue,
+        offset: Annotated[int, FROM_ZERO],
+        max_messages: Annotated[int, BATCH] = 32,
+    ) -> list[ReceivedMessage]:
         """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
         await self.instance.route(queue.topic)
         wanted = subscription(queue.topic, "*", self.instance.world.wall_ms())

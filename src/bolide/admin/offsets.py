@@ -3,7 +3,10 @@ skipAccumulatedMessage)."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.client.messages.checked import FROM_ZERO, checked_methods
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
@@ -13,6 +16,7 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody
 
 
+@checked_methods
 class OffsetCalls(AdminCalls):
     """Calls on offsets of groups and queues."""
 
@@ -32,7 +36,7 @@ class OffsetCalls(AdminCalls):
         )
         return int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
 
-    async def set_group_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+    async def set_group_offset(self, group: str, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
         """Store a group's offset of a queue. Running members overwrite it: stop them, or use `reset_offset`."""
         await self.ask(
             await self.master_of(queue),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.instance.routes import TopicRoute
-from bolide.client.messages.arguments import check_topic
+from bolide.client.messages.arguments import check_topic, shown
+from bolide.client.messages.checked import FROM_ONE, PERMISSION, Allowed, checked_methods
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ConnectionLost, RequestTimeout
+from bolide.errors import ArgumentError, ConnectionLost, RequestTimeout
 from bolide.layout.names import AUTO_CREATE_TOPIC, is_system_topic
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
@@ -35,6 +36,15 @@ NEW_QUEUES: Final = 8
 """Queues of a topic that is created without a number."""
 
 
+def _filter_type(name: str, value: object) -> str:
+    if not isinstance(value, str) or value not in TopicFilterType.__members__:
+        raise ArgumentError(f"{name} is {shown(value)}, give one of {', '.join(TopicFilterType.__members__)}", name)
+    return value
+
+
+FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", _filter_type)
+
+
 @dataclass(frozen=True, slots=True)
 class QueueStats:
     """Ends of one queue: `begin_offset` to `end_offset` (exclusive); `last_update` ms since 1970, 0 when empty."""
@@ -45,6 +55,7 @@ class QueueStats:
     last_update: int
 
 
+@checked_methods
 class TopicCalls(AdminCalls):
     """Calls on topics."""
 
@@ -52,12 +63,12 @@ class TopicCalls(AdminCalls):
         self,
         topic: str,
         *,
-        queues: int | None = None,
-        read_queues: int | None = None,
-        write_queues: int | None = None,
-        perm: int | None = None,
+        queues: Annotated[int | None, FROM_ONE] = None,
+        read_queues: Annotated[int | None, FROM_ONE] = None,
+        write_queues: Annotated[int | None, FROM_ONE] = None,
+        perm: Annotated[int | None, PERMISSION] = None,
         order: bool | None = None,
-        filter_type: str | None = None,
+        filter_type: Annotated[str | None, FILTER_TYPE] = None,
         attributes: str = "",
         cluster: str | None = None,
         broker: str | None = None,
@@ -74,10 +85,14 @@ class TopicCalls(AdminCalls):
         to it and leaves the others in it; `order=False` drops the list, and the topic is ordered nowhere.
         """
         check_topic(topic)
+        if queues is not None and (read_queues is not None or write_queues is not None):
+            raise ArgumentError(
+                "queues sets read_queues and write_queues, one of which is given as well: leave one out", "queues"
+            )
         masters = await self.masters(cluster, broker)
         changes = {
-            "read_queue_nums": queues or read_queues,
-            "write_queue_nums": queues or write_queues,
+            "read_queue_nums": read_queues if queues is None else queues,
+            "write_queue_nums": write_queues if queues is None else queues,
             "perm": perm,
             "order": order,
             "topic_filter_type": None if filter_type is None else TopicFilterType[filter_type],

@@ -8,6 +8,7 @@ from msgspec import field
 
 from bolide.admin.calls import AdminCalls, ext_of
 from bolide.admin.messages import MAX_TIME, MessageCalls
+from bolide.client.messages.checked import checked_methods
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.trace import TraceContext, decode_trace
 from bolide.errors import BolideError
@@ -29,6 +30,7 @@ class _TimerMetrics(Body):
     timing_count: dict[str, _Timing] = field(default_factory=dict)
 
 
+@checked_methods
 class WaitingCalls(MessageCalls, AdminCalls):
     """Calls on what is not delivered yet, and on what became of a message."""
 

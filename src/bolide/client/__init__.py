@@ -20,6 +20,7 @@ from bolide.client.consuming.pull_consumer import PullConsumer
 from bolide.client.consuming.push_consumer import PushConsumer
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.options import ConnectionOptions
+from bolide.client.messages.checked import UnexpectedArgument
 from bolide.client.messages.codec import Codec, CodecChoice, CodecError, JsonCodec, PydanticCodec
 from bolide.client.messages.errors import (
     ClientForked,
@@ -60,9 +61,10 @@ from bolide.errors import (
     RequestTimeout,
 )
 from bolide.layout.names import TRACE_TOPIC
+from bolide.layout.record import Record
 from bolide.remoting.command import Command
 from bolide.remoting.errors import CompressionError
-from bolide.world.contract import World
+from bolide.world.contract import BoundPort, SmallFiles, Worker, World
 
 if TYPE_CHECKING:
     from bolide.client.tracing.otel import OpenTelemetry
@@ -73,21 +75,23 @@ __all__ = [
     # clients
     "Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "run", "Activity",
     # messages and results
-    "Message", "ReceivedMessage", "MessageQueue", "SendResult", "SendStatus", "TransactionResult", "TransactionState",
-    "PullResult", "PullStatus",
+    "Message", "ReceivedMessage", "Record", "MessageQueue", "SendResult", "SendStatus",
+    "TransactionResult", "TransactionState", "PullResult", "PullStatus",
     # listeners
     "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "ConnectionOptions", "ProducerOptions", "World", "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
+    "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
+    "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
     "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "ConsumerCache", "OpenTelemetry",
     "PrometheusMetrics", "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors
-    "BolideError", "LocalError", "PeerError", "ArgumentError", "ClientForked", "ClientStateError", "CodecError",
-    "CompressionError", "ConfigError", "ConnectionLost", "DamagedMessage", "MessageRefused", "NoQueue", "ProtocolError",
-    "RequestTimeout", "ResponseError", "SendFailed", "TooFast", "TopicNotFound",
+    "BolideError", "LocalError", "PeerError", "ArgumentError", "UnexpectedArgument", "ClientForked",
+    "ClientStateError", "CodecError", "CompressionError", "ConfigError", "ConnectionLost", "DamagedMessage",
+    "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout", "ResponseError", "SendFailed", "TooFast",
+    "TopicNotFound",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ thread costs some 100 microseconds: `send_many`, `send_batch` and listeners of b
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast, overload
@@ -45,21 +45,34 @@ from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 
 
 class Producer:
-    """Sends messages to brokers found through name servers. ``with Producer("group") as producer: ...``
+    r"""Sends messages to brokers found through name servers. ``with Producer("group") as producer: ...``
 
-    `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
-    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries without
-    a pause after the first, on another broker if there is one, and 0 means one try; `max_in_flight` bounds the
-    messages sent and not answered; `trace` sends a message trace of each (see `bolide.client.tracing.trace`);
-    `latency_faults` avoids slow and failing brokers for a while; `retry_when_not_safe` sends what was stored, but not
-    flushed or replicated in time, to another broker as well; `codec` makes the body of a message out of its value:
-    ``"json"``, a type, or a `Codec`. Use a producer on the event loop it was started on.
+    Arguments:
+        group (letters, digits and %\|-_, 127 at most): Name of the group.
+        namesrv (host:port, several in a list or separated by ;, or an http:// address): Name servers, or a
+            server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
+            127.0.0.1:9876.
+        timeout (seconds, above 0): Limit for one message, with all its tries.
+        retries (from 0): Tries without a pause after the first, at another broker if there is one.
+        max_in_flight (messages, from 1): Messages without a response. At this limit `send` waits, and `submit`
+            raises `TooFast`.
+        compress_above (bytes, from 0): Bodies from this size on are compressed.
+        compression ("ZLIB", "LZ4", "ZSTD"): How bodies are compressed; every consumer must support it.
+        max_body (bytes, from 1): Larger bodies are rejected. Brokers have their own limit (maxMessageSize).
+        queue_count (from 1): Queues on each broker of a topic that a send creates.
+        codec ("json", a type, a Codec, None): Makes the body of a message out of its `value`.
+        interceptors (Interceptor objects): Called around each send.
+        trace: Send a message trace of each message, as RocketMQ's clients do.
+        latency_faults: Avoid slow and failing brokers for a while.
+        retry_when_not_safe: Send a message that was stored, but not flushed or replicated in time, to another
+            broker as well.
+        connection: Keywords of `ConnectionOptions`.
     """
 
     def __init__(
         self,
         group: str = DEFAULT_GROUP,
-        namesrv: str = DEFAULT_NAMESRV,
+        namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
         *,
         timeout: float = SEND_TIMEOUT,
         retries: int = 2,
@@ -202,10 +215,19 @@ class Producer:
 
 
 class TransactionProducer(Producer):
-    """Sends messages in transactions. ``with TransactionProducer("group", namesrv, listener) as producer: ...``
+    r"""Sends messages in transactions. ``with TransactionProducer("group", namesrv, listener) as producer: ...``
 
-    `concurrency` bounds the checks at once, and the threads of a plain listener. Otherwise behaves like `Producer`,
-    with codecs, interceptors and traces, and plain sends work as there.
+    Otherwise behaves like `Producer`, with codecs, interceptors and traces.
+
+    Arguments:
+        group (letters, digits and %\|-_, 127 at most): Name of the group.
+        namesrv (host:port, several in a list or separated by ;, or an http:// address): Name servers, or a
+            server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
+            127.0.0.1:9876.
+        listener (a TransactionListener, required): Runs local transactions, and reports how one ended if a
+            broker asks.
+        concurrency (from 1): Checks at the same time, and threads for a listener whose methods are not async.
+        options: Keywords of `ProducerOptions`.
     """
 
     _native: transaction_producer.TransactionProducer
@@ -213,7 +235,7 @@ class TransactionProducer(Producer):
     def __init__(
         self,
         group: str,
-        namesrv: str = DEFAULT_NAMESRV,
+        namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
         listener: TransactionListener | None = None,
         *,
         concurrency: int = CONCURRENCY,
@@ -251,21 +273,55 @@ class TransactionProducer(Producer):
 
 
 class PushConsumer:
-    """Consumes in a group. ``with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
+    r"""Consumes in a group. ``with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
 
-    `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
-    where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
-    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
-    a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
-    `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
-    `suspend` is how many seconds a pull waits at its broker, `pull_interval` how many pass after a pull that brought
-    messages. `filters` drop messages before delivery; `offset_store` keeps the offsets in place of the brokers.
+    Members of a group share the queues of a topic.
+
+    Arguments:
+        group (letters, digits and %\|-_, 127 at most): Name of the group.
+        namesrv (host:port, several in a list or separated by ;, or an http:// address): Name servers, or a
+            server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
+            127.0.0.1:9876.
+        model ("clustering", "broadcasting"): The members share the queues, or each reads all.
+        start_from ("first", "last", a Moment): Where a group without offsets starts.
+        orderly: Deliver the messages of a queue one after the other. A message that fails delays its queue.
+        strategy ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", a plug-in's name, a Strategy): Which member reads
+            which queue; the same for all members.
+        concurrency (from 1): Listener calls at the same time, and threads for listeners that are not async.
+        max_reconsume_times (from 0; -1: 16, orderly no limit): Attempts after the first, before a message is a
+            dead letter.
+        consume_timeout (seconds, above 0): A message is sent back for redelivery if its listener takes longer
+            (not orderly).
+        pull_batch (1 to 1024 messages): Maximum number of messages per pull. A broker returns at most its own
+            limit (32).
+        max_cached (messages, from 1): Fetched and unconsumed messages per queue. At this limit the consumer
+            stops fetching.
+        max_cached_bytes (bytes, from 1): `max_cached` in bytes of bodies.
+        max_span (offsets, from 1): Distance between the first and the last fetched message of a queue not
+            consumed.
+        max_cached_for_topic (messages, from 1; -1: off): `max_cached` for all queues of a topic together
+            (Java's pullThresholdForTopic).
+        max_cached_bytes_for_topic (bytes, from 1; -1: off): `max_cached_bytes` for all queues of a topic
+            together.
+        suspend (seconds, above 0): Time that a pull may wait at its broker for messages.
+        pull_interval (seconds, from 0): Pause between pulls that bring messages.
+        orderly_pause (seconds, above 0): Pause of a queue before an orderly listener gets a failed message
+            again.
+        send_subscription: Send the filter with each pull, for a broker that should not look it up.
+        codec ("json", a type, a Codec, None): Makes the `value` of a message out of its body.
+        interceptors (Interceptor objects): Called around each batch that is consumed.
+        trace: Send a message trace of each message, as RocketMQ's clients do.
+        offset_folder (a Path): Folder for the offsets of a broadcasting consumer; by default RocketMQ's folder
+            in the home directory.
+        offset_store (an OffsetStore): Keeps the offsets instead of the brokers, for example in a database.
+        filters (functions of a message): Drop a message before it is delivered if one of them returns False.
+        connection: Keywords of `ConnectionOptions`.
     """
 
     def __init__(
         self,
         group: str,
-        namesrv: str = DEFAULT_NAMESRV,
+        namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
         *,
         model: Literal["clustering", "broadcasting"] = "clustering",
         start_from: StartFrom = "last",
@@ -409,9 +465,9 @@ class PushConsumer:
         return self._native.client_id
 
     def position(self, queue: MessageQueue) -> int:
-        """The offset of the next message to consume: all before it are consumed. -1 if it is not known here.
+        """Return the offset of the next message to consume of a queue held: all before it are consumed.
 
-        Raises `ClientStateError` if the consumer is not running.
+        Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
         return self._loop.call(lambda: self._native.position(queue))
 
@@ -485,18 +541,39 @@ class PushConsumer:
 
 
 class PullConsumer:
-    """Consumes by asking. ``with PullConsumer("group") as consumer: for message in consumer: ...``
+    r"""Consumes by asking. ``with PullConsumer("group") as consumer: for message in consumer: ...``
 
-    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every `persist_interval`
-    seconds, 5 by default; without, only `commit` moves the group's offsets. `start_from` is for a group without
-    offsets: ``"last"``, ``"first"`` or a time. `suspend` is how many seconds a pull waits at its broker. `filters` drop
-    messages before they are returned; `offset_store` keeps the offsets in place of the brokers.
+    Arguments:
+        group (letters, digits and %\|-_, 127 at most): Name of the group.
+        namesrv (host:port, several in a list or separated by ;, or an http:// address): Name servers, or a
+            server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
+            127.0.0.1:9876.
+        model ("clustering", "broadcasting"): The members share the queues, or each reads all.
+        start_from ("first", "last", a Moment): Where a group without offsets starts.
+        auto_commit: Messages that `poll` returned count as consumed at the next poll; their offsets are stored
+            every `persist_interval` seconds. If False, only `commit` moves offsets.
+        strategy ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", a plug-in's name, a Strategy): Which member reads
+            which queue; the same for all members.
+        pull_batch (1 to 1024 messages): Maximum number of messages per pull. A broker returns at most its own
+            limit (32).
+        max_cached (messages, from 1): Fetched and unconsumed messages per queue. At this limit the consumer
+            stops fetching.
+        max_cached_bytes (bytes, from 1): `max_cached` in bytes of bodies.
+        suspend (seconds, above 0): Time that a pull may wait at its broker for messages.
+        codec ("json", a type, a Codec, None): Makes the `value` of a message out of its body.
+        interceptors (Interceptor objects): Called around each batch that is consumed.
+        trace: Send a message trace of each message, as RocketMQ's clients do.
+        offset_folder (a Path): Folder for the offsets of a broadcasting consumer; by default RocketMQ's folder
+            in the home directory.
+        offset_store (an OffsetStore): Keeps the offsets instead of the brokers, for example in a database.
+        filters (functions of a message): Drop a message before it is delivered if one of them returns False.
+        connection: Keywords of `ConnectionOptions`.
     """
 
     def __init__(
         self,
         group: str,
-        namesrv: str = DEFAULT_NAMESRV,
+        namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
         *,
         model: Literal["clustering", "broadcasting"] = "clustering",
         start_from: StartFrom = "last",
@@ -628,7 +705,10 @@ class PullConsumer:
         self._loop.run(lambda: self._native.commit())
 
     def position(self, queue: MessageQueue) -> int:
-        """The offset of the next message `poll` will return of a queue we hold. Raises `ClientStateError`."""
+        """Return the offset of the next message that `poll` returns of a queue held.
+
+        Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
+        """
         return self._loop.call(lambda: self._native.position(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from bolide.client.consuming.push_consumer import PushConsumer
 from bolide.client.messages.arguments import check_seconds, shown
+from bolide.client.messages.checked import checked
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.producing.producer import Producer
 from bolide.client.worker_health import WorkerHealth
@@ -36,6 +37,7 @@ CLOSE_PATIENCE: Final = 5.0
 Client = PushConsumer | Producer
 
 
+@checked
 async def run(
     *clients: Client,
     drain_timeout: float = 20.0,
@@ -180,9 +182,10 @@ async def _close_one(client: Client) -> None:
     try:
         async with asyncio.timeout(CLOSE_PATIENCE):
             await client.close()
-    except TimeoutError:
-        log.warning("%s is still busy and is left as it is", _name(client))
     except Exception as error:
+        if isinstance(error, TimeoutError) and not isinstance(error, BolideError):
+            log.warning("%s is still busy and is left as it is", _name(client))
+            return
         log.error("closing %s failed", _name(client), exc_info=error)
 
 

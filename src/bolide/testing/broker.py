@@ -16,10 +16,12 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
+from bolide.client.messages.arguments import check_topic
+from bolide.client.messages.checked import FROM_ONE, PERMISSION, SECONDS, checked_constructor, checked_methods
 from bolide.declaration import settings_of
 from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
@@ -46,6 +48,8 @@ SMALL: Final[dict[str, Any]] = {
 the machine stood still: it is busy with other tests."""
 
 
+@checked_methods
+@checked_constructor
 class Broker:
     """A context manager. Pass settings as `BrokerOptions.of` takes them (`auto_create_topic_enable=False`, ...).
 
@@ -102,7 +106,7 @@ class Broker:
             self.stop()
             raise
 
-    def stop(self, timeout: float = PATIENCE_S) -> None:
+    def stop(self, timeout: Annotated[float, SECONDS] = PATIENCE_S) -> None:
         """Stop both and remove the temporary folder; the second call does nothing.
 
         Raises `LocalError` if they do not stop within `timeout` seconds; then the folder stays, because they may still
@@ -121,8 +125,15 @@ class Broker:
         self._thread = self._loop = None
         self._remove()
 
-    def create_topic(self, topic: str, queues: int = 4, perm: int = 6, order: bool = False) -> None:
-        """Create a topic; returns when the name server knows it."""
+    def create_topic(
+        self,
+        topic: str,
+        queues: Annotated[int, FROM_ONE] = 4,
+        perm: Annotated[int, PERMISSION] = 6,
+        order: bool = False,
+    ) -> None:
+        """Create a topic, and return once the name server has it. Raises `ArgumentError`."""
+        check_topic(topic)
         self._call(self._create_topic(TopicConfig(topic, queues, queues, perm, order=order)))
 
     @contextmanager

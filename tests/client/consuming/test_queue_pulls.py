@@ -45,6 +45,15 @@ async def test_single_queues_pause_and_resume_while_the_others_go_on(broker: Scr
         await until(lambda: sorted(seen) == [b"0", b"1", b"2"], "all of it")
 
 
+async def test_the_position_is_known_from_the_start_and_for_queues_held_only(broker: ScriptedBroker) -> None:
+    push = consumer(broker)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert push.position(MessageQueue("T", "broker-a", 0)) == 0
+        with pytest.raises(ClientStateError, match="is not held by this consumer"):
+            push.position(MessageQueue("T", "broker-a", 7))
+
+
 async def test_the_committed_offset_is_the_brokers_and_the_position_is_the_consumers(broker: ScriptedBroker) -> None:
     push = consumer(broker)
     push.subscribe("T", "*", lambda message: None)

@@ -16,6 +16,7 @@ from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PATIENCE
 from tests.client.patient import Producer, PushConsumer
+from tests.client.scripted_broker import ScriptedBroker
 
 
 async def test_a_request_is_answered() -> None:
@@ -88,3 +89,11 @@ def test_a_pushed_answer_is_a_message() -> None:
 
 def test_a_pushed_answer_that_cannot_be_read_is_refused() -> None:
     assert Replies().arrived(pushed(properties="x" * 40_000)).code == codes.SYSTEM_ERROR
+
+
+async def test_a_request_that_is_not_stored_in_time_fails_as_its_send_does(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"the route is known"))
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
+        with pytest.raises(RequestTimeout, match="did not answer within the time allowed"):
+            await producer.request(Message("T", b"?"), 0.5)

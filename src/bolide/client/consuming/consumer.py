@@ -12,15 +12,18 @@ from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import GroupMember, QueueOwner
 from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.offset_store import GroupOffsets, group_offsets
+from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_queues
+from bolide.client.messages.checked import checked_methods
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 
 
+@checked_methods
 class Consumer(Closeable, ABC):
     """A consumer of a group."""
 
@@ -91,6 +94,13 @@ class Consumer(Closeable, ABC):
     @abstractmethod
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from `offset` in a queue held. Raises `ClientStateError` if it is not held."""
+
+    def _held(self, queue: MessageQueue) -> ProcessQueue:
+        self._check_running()
+        process_queue = self._member.owned.get(queue)
+        if process_queue is None:
+            raise ClientStateError(f"{queue} is not held by this consumer of {self.group}, see assignment()")
+        return process_queue
 
     async def committed(self, queue: MessageQueue) -> int:
         """The group's stored offset of a queue, -1 if there is none."""

@@ -39,6 +39,9 @@ LITE_SINCE: Final = 413
 class PullStatus(Enum):
     """What a pull found, by Java's names."""
 
+    def __str__(self) -> str:
+        return self.name
+
     FOUND = codes.SUCCESS
     """There are messages."""
     NO_NEW_MSG = codes.PULL_NOT_FOUND

@@ -8,87 +8,95 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack
+from typing import Annotated, Any, Self, Unpack
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.consumer import Consumer
-from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.membership import ACTIVELY, BROADCASTING, model_name
-from bolide.client.consuming.message_filter import FilterMessageHook, check_filters, wanted_messages
+from bolide.client.consuming.message_filter import wanted_messages
 from bolide.client.consuming.offset_store import check_offset_store
+from bolide.client.consuming.options import (
+    BATCH,
+    ConsumerCodec,
+    ConsumerInterceptors,
+    Filters,
+    MaxCached,
+    MaxCachedBytes,
+    Model,
+    OffsetFolder,
+    OffsetStoreChoice,
+    PullBatch,
+    Start,
+    StrategyChoice,
+    Suspend,
+    Trace,
+)
 from bolide.client.consuming.prefetch import Prefetch
-from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
+from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT
 from bolide.client.consuming.pull import PullRequest, PullResult, pull
-from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
-from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.consuming.strategies import find_strategy
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, Group, NameServers
 from bolide.client.messages.arguments import (
     check_count,
-    check_group,
-    check_objects,
     check_queues,
     check_seconds,
     check_topic,
 )
-from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.checked import ANY, FROM_ZERO, SECONDS_OR_ZERO, checked_methods, documented
+from bolide.client.messages.codec import find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, subscription
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import Interceptor, close_all, see_polled
+from bolide.client.tracing.interceptor import close_all, see_polled
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 
 
+@checked_methods
+@documented
 class PullConsumer(Consumer):
-    """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``
-
-    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every `persist_interval`
-    seconds, 5 by default; without, only `commit` moves the group's offsets. `start_from` is for a group without
-    offsets: ``"last"``, ``"first"`` or a time. `suspend` is how many seconds a pull waits at its broker. `filters` drop
-    messages before they are returned; `offset_store` keeps the offsets in place of the brokers.
-    """
+    """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``"""
 
     def __init__(
         self,
-        group: str,
-        namesrv: str = DEFAULT_NAMESRV,
+        group: Group,
+        namesrv: NameServers = DEFAULT_NAMESRV,
         *,
-        model: Literal["clustering", "broadcasting"] = "clustering",
-        start_from: StartFrom = "last",
-        auto_commit: bool = True,
-        strategy: str | Strategy = "AVG",
-        pull_batch: int = 32,
-        max_cached: int = MAX_CACHED_COUNT,
-        max_cached_bytes: int = MAX_CACHED_BYTES,
-        suspend: float = 20.0,
-        codec: CodecChoice = None,
-        interceptors: tuple[Interceptor, ...] = (),
-        trace: bool = False,
-        offset_folder: Path | None = None,
-        offset_store: OffsetStore | None = None,
-        filters: tuple[FilterMessageHook, ...] = (),
+        model: Model = "clustering",
+        start_from: Start = "last",
+        auto_commit: Annotated[
+            bool,
+            ANY(
+                "Messages that `poll` returned count as consumed at the next poll; their offsets are stored every"
+                " `persist_interval` seconds. If False, only `commit` moves offsets."
+            ),
+        ] = True,
+        strategy: StrategyChoice = "AVG",
+        pull_batch: PullBatch = 32,
+        max_cached: MaxCached = MAX_CACHED_COUNT,
+        max_cached_bytes: MaxCachedBytes = MAX_CACHED_BYTES,
+        suspend: Suspend = 20.0,
+        codec: ConsumerCodec = None,
+        interceptors: ConsumerInterceptors = (),
+        trace: Trace = False,
+        offset_folder: OffsetFolder = None,
+        offset_store: OffsetStoreChoice = None,
+        filters: Filters = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
-        check_group(group)
-        shared = model_name(model)
         self.auto_commit = auto_commit
-        limits = (check_count("max_cached", max_cached, 1), check_count("max_cached_bytes", max_cached_bytes, 1))
         self._codec = find_codec(codec)
-        self._filters = check_filters(filters)
-        batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
-        wait = check_seconds("suspend", suspend)
+        self._filters = filters
+        shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
         options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
-        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
@@ -101,7 +109,8 @@ class PullConsumer(Consumer):
             self._serve,
         )
         super().__init__(group, member, interceptors, offset_folder, offset_store)
-        self._prefetch = Prefetch(self._member, batch, wait, limits, self._codec, self._filters)
+        limits = (max_cached, max_cached_bytes)
+        self._prefetch = Prefetch(self._member, pull_batch, suspend, limits, self._codec, filters)
 
     # -- life
 
@@ -228,11 +237,11 @@ class PullConsumer(Consumer):
     async def pull(
         self,
         queue: MessageQueue,
-        offset: int,
-        max_messages: int = 32,
+        offset: Annotated[int, FROM_ZERO],
+        max_messages: Annotated[int, BATCH] = 32,
         *,
         expression: str | Selector = "*",
-        wait: float = 0.0,
+        wait: Annotated[float, SECONDS_OR_ZERO] = 0.0,
     ) -> PullResult:
         """One pull of any queue, held or not: up to `max_messages` messages from `offset` on, and where to pull next.
 
@@ -240,13 +249,9 @@ class PullConsumer(Consumer):
         Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
         """
         self._check_running()
-        check_queues("queue", [queue])
-        check_count("offset", offset, 0)
-        check_count("max_messages", max_messages, 1, MAX_PULL_BATCH)
         instance = self._member.instance
         await instance.route(queue.topic)
         wanted = subscription(queue.topic, expression, self._member.options.world.wall_ms())
-        wait = check_seconds("wait", wait, zero=True)
         result = await pull(
             instance,
             PullRequest(self._member.group, queue, offset, wanted, max_messages, wait, send_subscription=True),
@@ -271,24 +276,20 @@ class PullConsumer(Consumer):
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     def position(self, queue: MessageQueue) -> int:
-        """The offset of the next message `poll` will return of a queue we hold. Raises `ClientStateError`."""
+        """Return the offset of the next message that `poll` returns of a queue held.
+
+        Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
+        """
         process_queue = self._held(queue)
         waiting = process_queue.waiting
         return waiting[0].queue_offset if waiting else process_queue.next_offset
 
-    async def seek(self, queue: MessageQueue, offset: int) -> None:
+    async def seek(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
         """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
-        await self._prefetch.seek(self._held(queue), check_count("offset", offset, 0))
+        await self._prefetch.seek(self._held(queue), offset)
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
         await self.seek(queue, offset)
-
-    def _held(self, queue: MessageQueue) -> ProcessQueue:
-        self._check_running()
-        process_queue = self._member.owned.get(queue)
-        if process_queue is None:
-            raise ClientStateError(f"{queue} is not held by this consumer of {self.group}, see assignment()")
-        return process_queue
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Return no messages of these queues, or of any, until `resume`."""

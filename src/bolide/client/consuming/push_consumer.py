@@ -9,48 +9,71 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from pathlib import Path
+from functools import partial
 from types import TracebackType
-from typing import Any, Final, Literal, Self, Unpack, overload
+from typing import Annotated, Any, Final, Literal, Self, Unpack, overload
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
-from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.listeners import Listeners
 from bolide.client.consuming.locks import HeldLocks
 from bolide.client.consuming.membership import BROADCASTING, PASSIVELY, model_name
-from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
 from bolide.client.consuming.offset_store import check_offset_store
+from bolide.client.consuming.options import (
+    ConsumerCodec,
+    ConsumerInterceptors,
+    Filters,
+    MaxCached,
+    MaxCachedBytes,
+    MaxCachedBytesForTopic,
+    MaxCachedForTopic,
+    MaxSpan,
+    Model,
+    OffsetFolder,
+    OffsetStoreChoice,
+    PullBatch,
+    PullInterval,
+    Start,
+    StrategyChoice,
+    Suspend,
+    Trace,
+)
 from bolide.client.consuming.orderly import OrderlyConsumption
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
-from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH, PullSettings, QueuePulls
+from bolide.client.consuming.queue_pulls import PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
-from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.consuming.strategies import find_strategy
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, Group, NameServers
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.messages.arguments import (
     check_callable,
     check_count,
-    check_group,
-    check_objects,
-    check_seconds,
     check_topic,
 )
-from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.checked import (
+    ANY,
+    FROM_ONE,
+    FROM_ZERO,
+    SECONDS,
+    SECONDS_OR_ZERO,
+    Allowed,
+    checked_methods,
+    documented,
+)
+from bolide.client.messages.codec import find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.messages.user_code import is_within
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import Interceptor, around, close_all, tell_joined, tell_left
+from bolide.client.tracing.interceptor import around, close_all, tell_joined, tell_left
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -61,77 +84,79 @@ NO_SUBSCRIPTION_AFTER: Final = 3.0
 """Seconds after the start at which a consumer that subscribed to nothing says so."""
 
 
+RECONSUME: Final = Allowed("from 0; -1: 16, orderly no limit", partial(check_count, least=0, off=-1))
+
+
+@checked_methods
+@documented
 class PushConsumer(Consumer):
     """Consumes in a group. ``async with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
 
-    `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
-    where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
-    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
-    a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
-    `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
-    `suspend` is how many seconds a pull waits at its broker, `pull_interval` how many pass after a pull that brought
-    messages. `filters` drop messages before delivery; `offset_store` keeps the offsets in place of the brokers.
+    Members of a group share the queues of a topic.
     """
 
     def __init__(
         self,
-        group: str,
-        namesrv: str = DEFAULT_NAMESRV,
+        group: Group,
+        namesrv: NameServers = DEFAULT_NAMESRV,
         *,
-        model: Literal["clustering", "broadcasting"] = "clustering",
-        start_from: StartFrom = "last",
-        orderly: bool = False,
-        strategy: str | Strategy = "AVG",
-        concurrency: int = 20,
-        max_reconsume_times: int = -1,
-        consume_timeout: float = 900.0,
-        pull_batch: int = 32,
-        max_cached: int = MAX_CACHED_COUNT,
-        max_cached_bytes: int = MAX_CACHED_BYTES,
-        max_span: int = MAX_SPAN,
-        max_cached_for_topic: int = -1,
-        max_cached_bytes_for_topic: int = -1,
-        suspend: float = 15.0,
-        pull_interval: float = 0.0,
-        orderly_pause: float = 1.0,
-        send_subscription: bool = False,
-        codec: CodecChoice = None,
-        interceptors: tuple[Interceptor, ...] = (),
-        trace: bool = False,
-        offset_folder: Path | None = None,
-        offset_store: OffsetStore | None = None,
-        filters: tuple[FilterMessageHook, ...] = (),
+        model: Model = "clustering",
+        start_from: Start = "last",
+        orderly: Annotated[
+            bool, ANY("Deliver the messages of a queue one after the other. A message that fails delays its queue.")
+        ] = False,
+        strategy: StrategyChoice = "AVG",
+        concurrency: Annotated[
+            int, FROM_ONE("Listener calls at the same time, and threads for listeners that are not async.")
+        ] = 20,
+        max_reconsume_times: Annotated[
+            int, RECONSUME("Attempts after the first, before a message is a dead letter.")
+        ] = -1,
+        consume_timeout: Annotated[
+            float,
+            SECONDS("A message is sent back for redelivery if its listener takes longer (not orderly)."),
+        ] = 900.0,
+        pull_batch: PullBatch = 32,
+        max_cached: MaxCached = MAX_CACHED_COUNT,
+        max_cached_bytes: MaxCachedBytes = MAX_CACHED_BYTES,
+        max_span: MaxSpan = MAX_SPAN,
+        max_cached_for_topic: MaxCachedForTopic = -1,
+        max_cached_bytes_for_topic: MaxCachedBytesForTopic = -1,
+        suspend: Suspend = 15.0,
+        pull_interval: PullInterval = 0.0,
+        orderly_pause: Annotated[
+            float, SECONDS("Pause of a queue before an orderly listener gets a failed message again.")
+        ] = 1.0,
+        send_subscription: Annotated[
+            bool, ANY("Send the filter with each pull, for a broker that should not look it up.")
+        ] = False,
+        codec: ConsumerCodec = None,
+        interceptors: ConsumerInterceptors = (),
+        trace: Trace = False,
+        offset_folder: OffsetFolder = None,
+        offset_store: OffsetStoreChoice = None,
+        filters: Filters = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
-        check_group(group)
-        shared = model_name(model)
         self.orderly = orderly
-        self.concurrency = check_count("concurrency", concurrency, 1)
-        self._max_times = check_count("max_reconsume_times", max_reconsume_times, 0, off=-1)
-        self._consume_timeout = check_seconds("consume_timeout", consume_timeout)
-        self._orderly_pause = check_seconds("orderly_pause", orderly_pause)
+        self.concurrency = concurrency
+        self._max_times = max_reconsume_times
+        self._consume_timeout = consume_timeout
+        self._orderly_pause = orderly_pause
+        shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
-        limits = (
-            check_count("max_cached", max_cached, 1),
-            check_count("max_cached_bytes", max_cached_bytes, 1),
-            check_count("max_span", max_span, 1),
-            check_count("max_cached_for_topic", max_cached_for_topic, 1, off=-1),
-            check_count("max_cached_bytes_for_topic", max_cached_bytes_for_topic, 1, off=-1),
-        )
-        batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
         self._codec = find_codec(codec)
         settings = PullSettings(
-            batch,
-            check_seconds("suspend", suspend),
-            check_seconds("pull_interval", pull_interval, zero=True),
+            pull_batch,
+            suspend,
+            pull_interval,
             send_subscription,
-            limits,
-            check_filters(filters),
+            (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic),
+            filters,
             self._codec,
         )
         options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
-        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
@@ -169,7 +194,7 @@ class PushConsumer(Consumer):
         expression: str | Selector,
         listener: Listener | BatchListener,
         *,
-        batch: int = 0,
+        batch: Annotated[int, FROM_ZERO] = 0,
         parent: str = "",
     ) -> None:
         """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
@@ -181,7 +206,6 @@ class PushConsumer(Consumer):
         """
         check_topic(topic)
         check_parent(topic, parent)
-        check_count("batch", batch, 0)
         check_callable("listener", listener, "messages" if batch else "message")
         world = self._member.options.world
         seen = around(listener, batch, self.group, self._interceptors, self._codec, world)
@@ -284,14 +308,20 @@ class PushConsumer(Consumer):
         return self._member.options.client_id
 
     def position(self, queue: MessageQueue) -> int:
-        """The offset of the next message to consume: all before it are consumed. -1 if it is not known here.
+        """Return the offset of the next message to consume of a queue held: all before it are consumed.
 
-        Raises `ClientStateError` if the consumer is not running.
+        Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
-        self._check_running()
-        return self._member.store.get(queue)
+        process_queue = self._held(queue)
+        consumed = self._member.store.get(queue)
+        if consumed >= 0:
+            return consumed
+        first = process_queue.commit_offset
+        return first if first >= 0 else process_queue.next_offset
 
-    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+    async def reply_to(
+        self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
+    ) -> None:
         """Answer a message that was sent by `Producer.request`.
 
         Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
@@ -313,14 +343,12 @@ class PushConsumer(Consumer):
         self._check_running()
         await self._member.store.persist(list(self._member.owned), wait=True)
 
-    async def drain(self, timeout: float | None = None) -> bool:
+    async def drain(self, timeout: Annotated[float | None, SECONDS_OR_ZERO] = None) -> bool:
         """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
         False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
         Raises `ClientStateError` in a listener of this consumer.
         """
         self._check_outside_listener("drain")
-        if timeout is not None:
-            check_seconds("timeout", timeout, zero=True)
         drained = True
         try:
             async with asyncio.timeout(timeout):
@@ -330,11 +358,11 @@ class PushConsumer(Consumer):
         await self.commit()
         return drained
 
-    async def seek(self, queue: MessageQueue, offset: int) -> None:
+    async def seek(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
         """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
         the queue is not assigned, or in a listener of this consumer.
         """
-        await self._seek(queue, check_count("offset", offset, 0))
+        await self._seek(queue, offset)
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
         self._check_outside_listener("seek")

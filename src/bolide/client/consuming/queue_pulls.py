@@ -36,8 +36,6 @@ from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")
 
-MAX_PULL_BATCH: Final = 1024
-"""Messages one pull may ask for, as in Java."""
 PULL_FAILED_PAUSE: Final = 3.0
 FLOW_CONTROL_PAUSE: Final = 0.02
 NOT_LOCKED_PAUSE: Final = 3.0

@@ -14,6 +14,7 @@ from typing import Final
 
 from bolide import plugins
 from bolide.client.messages.arguments import check_callable
+from bolide.client.messages.checked import checked
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.user_code import raise_interruption
 from bolide.errors import ArgumentError, ConfigError, LocalError, reason
@@ -53,6 +54,7 @@ def _md5(text: str) -> int:
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
+@checked
 def config(mine: Iterable[MessageQueue]) -> Strategy:
     """CONFIG: exactly these queues (AllocateMessageQueueByConfig)."""
     fixed = list(mine)
@@ -65,6 +67,7 @@ def _room(broker_name: str) -> str | None:
     return parts[0] if len(parts) == 2 else None
 
 
+@checked
 def machine_room(rooms: Iterable[str]) -> Strategy:
     """MACHINE_ROOM: only brokers named ``room@name`` of these rooms (AllocateMessageQueueByMachineRoom)."""
     wanted = frozenset(rooms)
@@ -88,6 +91,9 @@ def machine_room_nearby(
 ) -> Strategy:
     """MACHINE_ROOM_NEARBY: `inner` within each room; rooms without a client are shared by all
     (AllocateMachineRoomNearby)."""
+    check_callable("inner", inner, "group, client_id, queues, client_ids")
+    check_callable("room_of_broker", room_of_broker, "broker_name")
+    check_callable("room_of_client", room_of_client, "client_id")
 
     def strategy(
         group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from bolide.client.messages.arguments import check_text
+from bolide.client.messages.arguments import check_text, shown
 from bolide.errors import ArgumentError, ConfigError, ConnectionLost
 from bolide.transport.address import NAMESRV_VARIABLES, split_addresses
 from bolide.world.contract import World
@@ -34,15 +35,17 @@ MAX_ANSWER: Final = 64 * 1024
 """Bytes of an answer that are read at most: some three thousand addresses."""
 
 
-def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
-    """The addresses in what a user wrote, or the one URL of an address server. Raises `ArgumentError`, and
-    `ConfigError` when it is the environment that is wrong.
+def configured_namesrv(given: str | Sequence[str], unit: str = "") -> tuple[str, ...]:
+    """Return the addresses that a user gave as a text or a list, or the one URL of an address server.
+
+    Raises `ArgumentError`, and `ConfigError` if the environment is wrong.
 
     A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
     For "" the environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
     argument, else ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and
     without any it is this machine. Which of them it was is logged.
     """
+    text = _joined(given)
     if not text:
         text, source = _from_environment(unit)
         log.info("name servers: %s (%s)", text, source)
@@ -51,9 +54,20 @@ def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
         except ConfigError as error:
             raise ConfigError(f"the name servers {source}: {error}") from None
     try:
-        return _addresses_in(check_text("namesrv", text))
+        return _addresses_in(text)
     except ConfigError as error:
         raise ArgumentError(f"namesrv: {error}", "namesrv") from None
+
+
+def _joined(given: object) -> str:
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        listed = [check_text("namesrv", address) for address in given]
+        if not all(listed):
+            raise ArgumentError(f"namesrv {listed} has an empty address, give each as host:port", "namesrv")
+        given = ";".join(listed) or ";"  # an empty list is an error, and does not select the default
+    if not isinstance(given, str):
+        raise ArgumentError(f"namesrv is {shown(given)}, give host:port, several in a list", "namesrv")
+    return given
 
 
 def _addresses_in(text: str) -> tuple[str, ...]:

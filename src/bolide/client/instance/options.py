@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ssl as ssl_module
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 from bolide.client.instance.environment_credentials import environment_credentials
 from bolide.client.instance.environment_tls import environment_ssl
 from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.instance.unique_id import default_client_id
-from bolide.client.messages.arguments import check_method, check_seconds
+from bolide.client.messages.arguments import check_group, check_method
+from bolide.client.messages.checked import ANY, INTERVAL, Allowed, documented_fields
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.messages.namespace import check_namespace
 from bolide.errors import ArgumentError
@@ -20,39 +22,80 @@ from bolide.world.real import THE_WORLD
 DEFAULT_NAMESRV: Final = ""
 """Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
 
-MAX_INTERVAL: Final = 600.0
-"""Upper limit of the intervals in seconds. RocketMQ's clients take ms, and 30000 would otherwise mean 8 hours."""
+NAMESRV: Final = Allowed("`host:port`, several in a list or separated by `;`, or an `http://` address")
+NAMESPACE: Final = Allowed("letters, digits, `-` and `_`", lambda name, value: check_namespace(value))
+
+GROUP: Final = Allowed("letters, digits and `%\\|-_`, 127 at most", lambda name, value: check_group(value))
+
+Group = Annotated[str, GROUP("Name of the group.")]
+NameServers = Annotated[
+    str | Sequence[str],
+    NAMESRV(
+        "Name servers, or a server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR,"
+        " then 127.0.0.1:9876."
+    ),
+]
 
 
+@documented_fields
 class ConnectionOptions(TypedDict, total=False):
-    """Keywords that every producer, consumer and admin object takes for its connections; all may be left out.
+    """Keywords of every producer, consumer and admin object for its connections. All are optional.
 
-    `instance_name` (``"DEFAULT"``) and the machine's address make the client id, unless `client_id` is given whole;
-    clients with equal options share connections. `access_key` and `secret_key` sign requests, or without them the
-    variables BOLIDE_ACCESS_KEY and BOLIDE_SECRET_KEY. `hooks` see each request and answer, in their order; `ssl`
-    encrypts every connection; `binary_header` encodes requests in RocketMQ's binary form instead of JSON (Java's
-    ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the names of topics and groups, so that users of one
-    cluster do not meet; `unit` names the unit a client works for (Java's unitName with unitMode): what it creates is
-    marked so, and the id ends with it. Times are seconds: `heartbeat_interval` and
-    `route_interval` separate two heartbeats and two requests for all routes, `persist_interval` two writes of a
-    consumer's offsets, and `call_timeout` bounds a connection attempt and each request without a timeout. `world`
-    supplies time, random numbers, threads, sockets and files; simulations replace it.
+    Clients with equal options share connections.
     """
 
-    instance_name: str
-    client_id: str | None
-    access_key: str
-    secret_key: str
-    hooks: tuple[RpcHook, ...]
-    ssl: ssl_module.SSLContext | None
-    binary_header: bool
-    namespace: str
-    unit: str
-    heartbeat_interval: float
-    route_interval: float
-    persist_interval: float
-    call_timeout: float
-    world: World
+    instance_name: Annotated[
+        str,
+        ANY("Part of the client id, DEFAULT by default; two members of one group in a process need different ones."),
+    ]
+    client_id: Annotated[str | None, ANY("The whole client id, instead of `address@instance`.")]
+    access_key: Annotated[str, ANY("Signs every request, with `secret_key`. Empty: BOLIDE_ACCESS_KEY.")]
+    secret_key: Annotated[str, ANY("Empty: BOLIDE_SECRET_KEY.")]
+    hooks: Annotated[
+        tuple[RpcHook, ...],
+        ANY("Called with each request and response, in their order; may add fields.", "`RpcHook` objects"),
+    ]
+    ssl: Annotated[
+        ssl_module.SSLContext | None,
+        ANY("Encrypts every connection. Left out: BOLIDE_TLS_ENABLE decides.", "an `ssl.SSLContext`"),
+    ]
+    binary_header: Annotated[
+        bool, ANY("Encode requests in RocketMQ's binary form instead of JSON (Java's rocketmq.serialize.type).")
+    ]
+    namespace: Annotated[
+        str, NAMESPACE("Precedes the names of topics and groups, so that users of one cluster do not meet.")
+    ]
+    unit: Annotated[str, ANY("The unit that the client works for (Java's unitName with unitMode).")]
+    heartbeat_interval: Annotated[
+        float,
+        INTERVAL(
+            "Time between two heartbeats to each broker, 30 by default (Java's heartbeatBrokerInterval). Brokers drop a"
+            " client after 120 s without one."
+        ),
+    ]
+    route_interval: Annotated[
+        float,
+        INTERVAL(
+            "Time between two requests to the name servers for all routes, 30 by default (Java's"
+            " pollNameServerInterval)."
+        ),
+    ]
+    persist_interval: Annotated[
+        float,
+        INTERVAL(
+            "Time between two writes of a consumer's offsets, 5 by default (Java's persistConsumerOffsetInterval)."
+        ),
+    ]
+    call_timeout: Annotated[
+        float,
+        INTERVAL(
+            "Limit of a connection attempt, and of a request without a `timeout` argument, 3 by default (Java's"
+            " mqClientApiTimeout)."
+        ),
+    ]
+    world: Annotated[
+        World, ANY("Time, random numbers, threads, sockets and files: the machine, or a simulation.", "a `World`")
+    ]
 
 
 @dataclass(frozen=True)
@@ -77,7 +120,7 @@ class ClientOptions:
     @classmethod
     def of(
         cls,
-        namesrv: str,
+        namesrv: str | Sequence[str],
         *,
         fixed_name: bool = False,
         instance_name: str = "DEFAULT",
@@ -95,8 +138,10 @@ class ClientOptions:
         call_timeout: float = 3.0,
         world: World = THE_WORLD,
     ) -> ClientOptions:
-        """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
-        `ConnectionOptions`. Raises `ArgumentError`, and `ConfigError` for what the environment says.
+        """Return the options that a user gives: name servers, and any of `ConnectionOptions`.
+
+        The constructors of the clients have checked types and ranges. Raises `ArgumentError` for the rest, and
+        `ConfigError` if the environment is wrong.
 
         `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
         of offsets again after a restart, as Java's does.
@@ -123,11 +168,11 @@ class ClientOptions:
             hooks=hooks,
             ssl=ssl or environment_ssl(),
             binary_header=binary_header,
-            namespace=check_namespace(namespace),
+            namespace=namespace,
             unit=unit,
             world=world,
-            heartbeat_interval=check_seconds("heartbeat_interval", heartbeat_interval, most=MAX_INTERVAL),
-            route_interval=check_seconds("route_interval", route_interval, most=MAX_INTERVAL),
-            persist_interval=check_seconds("persist_interval", persist_interval, most=MAX_INTERVAL),
-            call_timeout=check_seconds("call_timeout", call_timeout, most=MAX_INTERVAL),
+            heartbeat_interval=heartbeat_interval,
+            route_interval=route_interval,
+            persist_interval=persist_interval,
+            call_timeout=call_timeout,
         )

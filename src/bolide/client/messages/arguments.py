@@ -40,13 +40,14 @@ def check_topic(topic: str) -> None:
         _known_topics.add(topic)
 
 
-def check_group(group: str) -> None:
-    """Raise `ArgumentError` unless `group` is a valid group name."""
+def check_group(group: str) -> str:
+    """Return a valid group name. Raises `ArgumentError`."""
     fault = _fault_of_name("group", group)
     if fault:
         if isinstance(group, str) and _ADDRESS.fullmatch(group):
             fault = f"group {group!r} looks like an address: the group comes first, then the name servers"
         raise ArgumentError(fault, "group")
+    return group
 
 
 def _fault_of_name(kind: str, name: object) -> str:

@@ -16,13 +16,13 @@ import msgspec
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.user_code import raise_interruption
-from bolide.errors import ArgumentError, PeerError, reason
+from bolide.errors import ArgumentError, BolideError, reason
 
 NO_VALUE: Final = msgspec.UNSET
 
 
-class CodecError(PeerError):
-    """A body is not what the codec expects: the sender uses another, or another version of the type."""
+class CodecError(BolideError, ValueError):
+    """The codec cannot decode a body: the sender uses another codec, or another version of the type."""
 
 
 @runtime_checkable

@@ -73,11 +73,11 @@ class MessageRefused(ArgumentError):
     """The message cannot be sent as it is: no body, too large, a reserved property, an invalid topic or tag."""
 
 
-class ClientStateError(PeerError):
-    """The client is not started, is closed already, or its group is taken in this process."""
+class ClientStateError(BolideError, RuntimeError):
+    """The client is not started, is closed, or its group is in use in this process. Also a `RuntimeError`."""
 
 
-class ClientForked(PeerError):
+class ClientForked(BolideError, RuntimeError):
     """The client was started in another process: start a new one after the fork, or fork before the start."""
 
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from bolide.client.messages.checked import checked_constructor
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.signature import sign_request
@@ -58,6 +59,7 @@ class UnitHook(Struct, frozen=True):
         """Nothing to do."""
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class AclHook:
     """Signs every request with an access key, as brokers with ACL enabled demand."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from bolide.client.messages.arguments import check_text
 from bolide.client.messages.errors import MessageRefused
 from bolide.errors import ArgumentError
 from bolide.layout.names import LMQ_PREFIX
@@ -19,6 +20,10 @@ _BARRED: Final = frozenset(",/\x00\x01\x02")
 
 def lmq(name: str) -> str:
     """The topic to subscribe to for a light queue: ``lmq("room-1")`` is ``%LMQ%room-1``."""
+    return _prefixed(check_text("name", name))
+
+
+def _prefixed(name: str) -> str:
     return name if name.startswith(LMQ_PREFIX) else LMQ_PREFIX + name
 
 
@@ -29,7 +34,7 @@ def is_lmq(topic: str) -> bool:
 
 def queue_list(names: Iterable[str]) -> str:
     """Light queues as a message lists them. Raises `MessageRefused` for names that cannot be."""
-    listed = [lmq(name) for name in ([names] if isinstance(names, str) else names)]
+    listed = [_prefixed(name) for name in ([names] if isinstance(names, str) else names)]
     for name in listed:
         if name == LMQ_PREFIX or not _BARRED.isdisjoint(name):
             raise MessageRefused(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET
 
 from bolide.client.messages.arguments import check_count, plain_number, shown
+from bolide.client.messages.checked import ANY, NAME, documented_fields
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
@@ -30,31 +31,44 @@ MAX_DELAY_LEVEL: Final = 18
 MAX_FLAG: Final = 2**31
 
 
+@documented_fields
 @dataclass(slots=True)
 class Message:
-    """One message: a topic and a body, and what brokers and consumers select by.
+    """A message to send: topic, body, and the properties by which brokers and consumers select."""
 
-    `keys` are indexed for search, several in a list or separated by spaces. `delay_level` 1 to 18 delivers later (1 s
-    to 2 h). Messages with the same `sharding_key` go to the same queue. `wait_stored` False lets the broker answer
-    before the flush. A producer with a codec takes a `value` in place of the body. `light_queues` are names of light
-    queues (LMQ) it also enters. `delay` (seconds or a timedelta) or `deliver_at` (ms since 1970, or a datetime with a
-    zone) deliver at any time the broker allows: three days ahead.
-    """
-
-    topic: str
-    body: bytes = b""
+    topic: Annotated[str, NAME("Where it goes.")]
+    body: Annotated[bytes, ANY("The content. Empty with a `value`.", "1 byte to `max_body`")] = b""
     _: KW_ONLY
-    tags: str = ""
-    keys: str | Iterable[str] = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    delay_level: int = 0
-    sharding_key: str = ""
-    flag: int = 0
-    wait_stored: bool = True
-    value: Any = UNSET
-    light_queues: Iterable[str] = ()
-    delay: float | timedelta = 0
-    deliver_at: Moment | None = None
+    tags: Annotated[str, ANY("The tag, by which consumers filter.")] = ""
+    keys: Annotated[
+        str | Iterable[str],
+        ANY(
+            "Indexed for search; one text may contain several keys, separated by spaces.", "text, or several in a list"
+        ),
+    ] = ""
+    properties: Annotated[
+        Mapping[str, str],
+        ANY(
+            "Headers of the application; empty values and RocketMQ's own names are rejected.",
+            "32,767 bytes together",
+        ),
+    ] = field(default_factory=dict)
+    delay_level: Annotated[
+        int, ANY("Deliver later: 1 is 1 s, 18 is 2 h. Brokers may have other levels.", "0 to 18")
+    ] = 0
+    sharding_key: Annotated[str, ANY("Messages with the same key go to the same queue.")] = ""
+    flag: Annotated[int, ANY("A number of the application.", "32 bits, signed")] = 0
+    wait_stored: Annotated[bool, ANY("Whether the broker responds only after the flush.")] = True
+    value: Annotated[Any, ANY("Instead of the body, for a producer with a codec.", "what the codec takes")] = UNSET
+    light_queues: Annotated[Iterable[str], ANY("Light queues (LMQ) that the message enters as well.", "names")] = ()
+    delay: Annotated[
+        float | timedelta,
+        ANY("Deliver after this time; brokers allow three days by default.", "seconds, or a timedelta"),
+    ] = 0
+    deliver_at: Annotated[
+        Moment | None,
+        ANY("Deliver at this time. One of `delay_level`, `delay` and `deliver_at`.", "a `Moment`"),
+    ] = None
 
     @property
     def delayed(self) -> bool:

@@ -6,10 +6,12 @@ way (namespaceV2) leaves the names alone and says the namespace in every request
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from bolide.client.messages.arguments import check_text
+from bolide.client.messages.checked import checked_constructor
 from bolide.client.messages.hooks import RpcCall
 from bolide.errors import ArgumentError
 from bolide.layout.names import (
@@ -24,15 +26,16 @@ from bolide.layout.names import (
 from bolide.remoting.command import Command
 
 SEPARATOR: Final = "%"
+_NAMESPACE: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _PREFIXES: Final = (RETRY_PREFIX, DLQ_PREFIX)
 _SYSTEM: Final = SYSTEM_TOPICS | PREDEFINED_GROUPS
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace as given. Raises `ArgumentError` when it holds the separator or nothing but blanks."""
-    if check_text("namespace", namespace) and (SEPARATOR in namespace or not namespace.strip()):
+    """Return the namespace if it is valid or empty. Raises `ArgumentError`."""
+    if check_text("namespace", namespace) and not _NAMESPACE.fullmatch(namespace):
         raise ArgumentError(
-            f"namespace {namespace!r} is invalid: it may not hold {SEPARATOR!r}, nor be blank", "namespace"
+            f"namespace {namespace!r} is invalid, only letters, digits, - and _ are allowed", "namespace"
         )
     return namespace
 
@@ -67,6 +70,7 @@ def _parted(name: str) -> tuple[str, str]:
     return "", name
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class NamespaceHook:
     """Says the namespace in every request, for what understands it (RocketMQ's proxy): Java's setNamespaceV2."""

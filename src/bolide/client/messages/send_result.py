@@ -13,7 +13,17 @@ from bolide.remoting import codes
 DEFAULT_REGION: Final = "DefaultRegion"
 
 
-class SendStatus(IntEnum):
+class NamedNumber(IntEnum):
+    """A number of the protocol that prints as its name."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
+
+class SendStatus(NamedNumber):
     """How safe a stored message is; all four mean that it is stored. The number is the response code."""
 
     SEND_OK = codes.SUCCESS

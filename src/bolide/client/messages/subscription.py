@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bolide.client.messages.arguments import check_text
+from bolide.client.messages.checked import checked_constructor
 from bolide.errors import ArgumentError
 from bolide.layout.hashes import java_hash
 from bolide.layout.words import java_trim, split_tags
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Selector:
     """An expression that the broker evaluates: SQL92, such as ``a > 5 AND region IN ('eu', 'us')``, or a type that a

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Protocol
 
 from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
-from bolide.client.messages.send_result import SendResult
+from bolide.client.messages.send_result import NamedNumber, SendResult
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 
 
-class TransactionState(IntEnum):
+class TransactionState(NamedNumber):
     """How a local transaction ended. UNKNOWN leaves the message where it is: the broker will ask again."""
 
     UNKNOWN = TRANSACTION_NONE

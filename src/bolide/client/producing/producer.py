@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Annotated, Final, Self, Unpack
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, Group, NameServers
 from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
-from bolide.client.messages.arguments import check_count, check_group, check_objects, check_seconds, check_several
+from bolide.client.messages.arguments import check_several
+from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ZERO, SECONDS, Allowed, checked_methods, documented
 from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError, MessageRefused
 from bolide.client.messages.message import Message
@@ -62,56 +63,67 @@ class ProducerOptions(ConnectionOptions, total=False):
     retry_when_not_safe: bool
 
 
+def _compression(name: str, value: object) -> str:
+    if str(value).upper() not in NAMES:
+        raise ArgumentError(f"{name} {value!r} is unknown, choose one of {', '.join(NAMES)}", name)
+    return str(value).upper()
+
+
+COMPRESSION: Final = Allowed('`"ZLIB"`, `"LZ4"`, `"ZSTD"`', _compression)
+
+
+@checked_methods
+@documented
 class Producer(MessageSender, Closeable):
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
-    `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
-    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries without
-    a pause after the first, on another broker if there is one, and 0 means one try; `max_in_flight` bounds the
-    messages sent and not answered; `trace` sends a message trace of each (see `bolide.client.tracing.trace`);
-    `latency_faults` avoids slow and failing brokers for a while; `retry_when_not_safe` sends what was stored, but not
-    flushed or replicated in time, to another broker as well; `codec` makes the body of a message out of its value:
-    ``"json"``, a type, or a `Codec`. Use a producer on the event loop it was started on.
+    Use a producer on the event loop it was started on.
     """
 
     def __init__(
         self,
-        group: str = DEFAULT_GROUP,
-        namesrv: str = DEFAULT_NAMESRV,
+        group: Group = DEFAULT_GROUP,
+        namesrv: NameServers = DEFAULT_NAMESRV,
         *,
-        timeout: float = SEND_TIMEOUT,
-        retries: int = 2,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        compress_above: int = 4096,
-        compression: str = "ZLIB",
-        max_body: int = DEFAULT_MAX_MESSAGE_SIZE,
-        queue_count: int = 4,
-        codec: CodecChoice = None,
-        interceptors: tuple[Interceptor, ...] = (),
-        trace: bool = False,
-        latency_faults: bool = False,
-        retry_when_not_safe: bool = False,
+        timeout: Annotated[float, SECONDS("Limit for one message, with all its tries.")] = SEND_TIMEOUT,
+        retries: Annotated[
+            int, FROM_ZERO("Tries without a pause after the first, at another broker if there is one.")
+        ] = 2,
+        max_in_flight: Annotated[
+            int,
+            FROM_ONE(
+                "Messages without a response. At this limit `send` waits, and `submit` raises `TooFast`.", "messages"
+            ),
+        ] = MAX_IN_FLIGHT,
+        compress_above: Annotated[int, FROM_ZERO("Bodies from this size on are compressed.", "bytes")] = 4096,
+        compression: Annotated[str, COMPRESSION("How bodies are compressed; every consumer must support it.")] = "ZLIB",
+        max_body: Annotated[
+            int, FROM_ONE("Larger bodies are rejected. Brokers have their own limit (maxMessageSize).", "bytes")
+        ] = DEFAULT_MAX_MESSAGE_SIZE,
+        queue_count: Annotated[int, FROM_ONE("Queues on each broker of a topic that a send creates.")] = 4,
+        codec: Annotated[
+            CodecChoice,
+            ANY("Makes the body of a message out of its `value`.", '`"json"`, a type, a `Codec`, None'),
+        ] = None,
+        interceptors: Annotated[tuple[Interceptor, ...], ANY("Called around each send.", "`Interceptor` objects")] = (),
+        trace: Annotated[bool, ANY("Send a message trace of each message, as RocketMQ's clients do.")] = False,
+        latency_faults: Annotated[bool, ANY("Avoid slow and failing brokers for a while.")] = False,
+        retry_when_not_safe: Annotated[
+            bool,
+            ANY("Send a message that was stored, but not flushed or replicated in time, to another broker as well."),
+        ] = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
-        check_group(group)
-        if str(compression).upper() not in NAMES:
-            raise ArgumentError(
-                f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}", "compression"
-            )
-        timeout = check_seconds("timeout", timeout)
-        retries = check_count("retries", retries, 0)
-        max_in_flight = check_count("max_in_flight", max_in_flight, 1)
-        self.compress_above = check_count("compress_above", compress_above, 0)
-        self.max_body = check_count("max_body", max_body, 1)
-        routes = PublishRoutes(check_count("queue_count", queue_count, 1))
+        self.compress_above = compress_above
+        self.max_body = max_body
+        routes = PublishRoutes(queue_count)
         options = self._options_of(namesrv, connection)
-        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", options))
         self.interceptors = interceptors
         self.codec = find_codec(codec)
-        self._compression = NAMES[compression.upper()]
+        self._compression = NAMES[compression]
         super().__init__(
             with_namespace(options.namespace, group),
             options,
@@ -125,7 +137,7 @@ class Producer(MessageSender, Closeable):
         self._announced: set[str] = set()
         self._lock = asyncio.Lock()
 
-    def _options_of(self, namesrv: str, connection: ConnectionOptions) -> ClientOptions:
+    def _options_of(self, namesrv: str | Sequence[str], connection: ConnectionOptions) -> ClientOptions:
         return ClientOptions.of(namesrv, **connection)
 
     # -- life
@@ -247,7 +259,7 @@ class Producer(MessageSender, Closeable):
         await self._wait_for_slot()
         await self._accept(message, queue, None, True).future
 
-    async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
+    async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
         """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
 
         The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
@@ -256,13 +268,12 @@ class Producer(MessageSender, Closeable):
         return await _recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
 
     async def request(
-        self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
+        self, message: Message, timeout: Annotated[float, SECONDS] = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
         """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
         Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
         """
-        check_seconds("timeout", timeout)
         await self._wait_for_slot()
         deadline = self.loop.time() + timeout
         await self._announce(with_namespace(self.options.namespace, message.topic))
@@ -280,12 +291,16 @@ class Producer(MessageSender, Closeable):
                 received = await answer
             received.codec = self.codec
             return received
+        except RequestTimeout:
+            raise
         except TimeoutError:
             raise RequestTimeout(f"no answer to a request to {message.topic} came within {timeout} s") from None
         finally:
             del instance.replies.waiting[correlation_id]
 
-    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+    async def reply_to(
+        self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
+    ) -> None:
         """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
         await send_reply(self.instance, self.group, request, body, self.options.world.wall_ms(), timeout)
 
@@ -331,5 +346,5 @@ class TraceProducer(Producer):
         super().__init__(group, timeout=TRACE_TIMEOUT)
         self.group = group  # as in Java, the group of traces has no namespace
 
-    def _options_of(self, namesrv: str, connection: ConnectionOptions) -> ClientOptions:
+    def _options_of(self, namesrv: str | Sequence[str], connection: ConnectionOptions) -> ClientOptions:
         return self._given

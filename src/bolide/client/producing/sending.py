@@ -157,16 +157,18 @@ class Sending:
         try:
             async with asyncio.timeout_at(self.deadline):
                 await routes.load(self.producer.instance, self.topic)
+        except TopicNotFound as error:
+            self.tries_left = 0  # every name server gives the same answer
+            self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
+        except BolideError as error:
+            if not routes.seen(self.topic):
+                self.pause = math.inf  # the first send to a topic shows a wrong address without a delay
+            self._failed(error)
         except TimeoutError:
             late = f"the route of topic {self.topic} was not found within the time allowed"
             asked = ", ".join(self.producer.options.namesrv)
             self._failed(RequestTimeout(late if routes.seen(self.topic) else f"{late}; is {asked} a name server?"))
-        except TopicNotFound as error:
-            self.tries_left = 0  # every name server gives the same answer
-            self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
         except BaseException as error:
-            if not routes.seen(self.topic):
-                self.pause = math.inf  # the first send to a topic shows a wrong address without a delay
             self._ended_by(error)
         else:
             self.tries -= 1  # the try that found no route was none
@@ -200,6 +202,8 @@ class Sending:
                 connection = await self.producer.instance.pool.get(address)
             assert self.queue is not None
             self._write(connection, self.queue, self.producer.loop.time())
+        except BolideError as error:
+            self._failed(error)
         except TimeoutError:
             self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
         except BaseException as error:

@@ -12,10 +12,11 @@ import inspect
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, Self, Unpack
+from typing import Annotated, Any, Final, Self, Unpack
 
-from bolide.client.instance.options import DEFAULT_NAMESRV
-from bolide.client.messages.arguments import check_count, check_method
+from bolide.client.instance.options import DEFAULT_NAMESRV, Group, NameServers
+from bolide.client.messages.arguments import check_method
+from bolide.client.messages.checked import ANY, FROM_ONE, SECONDS, checked_methods, documented
 from bolide.client.messages.errors import DamagedMessage, MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace, without_namespace
@@ -39,20 +40,29 @@ log = logging.getLogger("bolide.client")
 CONCURRENCY: Final = 20
 
 
+@checked_methods
+@documented
 class TransactionProducer(Producer):
     """Sends messages in transactions. ``async with TransactionProducer("group", namesrv, listener) as producer: ...``
 
-    `concurrency` bounds the checks at once, and the threads of a plain listener. Otherwise behaves like `Producer`,
-    with codecs, interceptors and traces, and plain sends work as there.
+    Otherwise behaves like `Producer`, with codecs, interceptors and traces.
     """
 
     def __init__(
         self,
-        group: str,
-        namesrv: str = DEFAULT_NAMESRV,
-        listener: TransactionListener | None = None,
+        group: Group,
+        namesrv: NameServers = DEFAULT_NAMESRV,
+        listener: Annotated[
+            TransactionListener | None,
+            ANY(
+                "Runs local transactions, and reports how one ended if a broker asks.",
+                "a `TransactionListener`, required",
+            ),
+        ] = None,
         *,
-        concurrency: int = CONCURRENCY,
+        concurrency: Annotated[
+            int, FROM_ONE("Checks at the same time, and threads for a listener whose methods are not async.")
+        ] = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -61,7 +71,6 @@ class TransactionProducer(Producer):
             raise ArgumentError(f"producer {group} sends in transactions and needs a listener: give it one", "listener")
         check_method("listener", listener, "execute", "message, argument")
         check_method("listener", listener, "check", "message")
-        check_count("concurrency", concurrency, 1)
         self.asked_by_brokers = True
         self.listener = listener
         self._checks = asyncio.Semaphore(concurrency)
@@ -95,7 +104,7 @@ class TransactionProducer(Producer):
         argument: Any = None,
         *,
         queue: QueueChoice | None = None,
-        timeout: float | None = None,
+        timeout: Annotated[float | None, SECONDS] = None,
     ) -> TransactionResult:
         """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
 

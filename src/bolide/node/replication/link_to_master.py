@@ -117,7 +117,7 @@ class LinkToMaster(Service):
                 await self._follow_once(address)
                 self._say(f"the connection to the master {address} ended{': ' if self._why else ''}{self._why}")
             except (BolideError, OSError) as error:
-                text = reason_of(error) if isinstance(error, OSError) else self._noted(error)
+                text = self._noted(error) if isinstance(error, BolideError) else reason_of(error)
                 self._say(f"cannot follow the master {address}: {text}")
             if not self._at_once:
                 await asyncio.sleep(self._retry_s)

@@ -46,6 +46,7 @@ class JobProgress:
 
 
 OnProgress = Callable[[JobProgress], None]
+"""Called with the progress of a job, in the thread that started the job."""
 
 
 def no_progress(_: JobProgress) -> None:

@@ -1,0 +1,256 @@
+"""Each argument of each public function is checked by its declaration: a wrong one is an error that names it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from bolide import admin, client
+from bolide.client import ArgumentError, UnexpectedArgument, blocking
+from bolide.client.messages.checked import ONCE_PER_MESSAGE, check_of
+from bolide.errors import BolideError
+from bolide.testing import Broker
+
+CLIENTS: list[Callable[[], Any]] = [
+    lambda: client.Producer("P", "a:1"),
+    lambda: client.TransactionProducer("P", "a:1", Payments()),
+    lambda: client.PushConsumer("G", "a:1"),
+    lambda: client.PullConsumer("G", "a:1"),
+    lambda: admin.Admin("a:1"),
+    Broker,
+]
+CONSTRUCTORS: list[Any] = [
+    client.Producer, client.TransactionProducer, client.PushConsumer, client.PullConsumer, admin.Admin, Broker,
+    client.AclHook, client.NamespaceHook, client.Selector, client.run, client.strategies.config,
+    client.strategies.machine_room,
+]  # fmt: skip
+INTERNAL = {"ask", "ask_namesrv", "tell_every_namesrv", "decoded", "masters", "topic_masters", "topic_readers"} | {
+    "reader_of", "master_of", "check_transaction", "ready", "sending_of", "deadline", "check_usable", "wait_for_slots",
+    "go", "finished", "topics", "topic_missing",
+}  # fmt: skip
+"""What parts of the clients ask of each other."""
+
+
+class Payments:
+    """A listener that is never called."""
+
+    def execute(self, message: client.Message, argument: Any) -> client.TransactionState:
+        return client.TransactionState.COMMIT
+
+    def check(self, message: client.ReceivedMessage) -> client.TransactionState:
+        return client.TransactionState.COMMIT
+
+
+class Wrong:
+    """No argument may be such an object."""
+
+
+def methods() -> Iterator[Any]:
+    """The public methods of the clients, each with what makes a client."""
+    for make in CLIENTS:
+        kind = type(make())
+        for name, member in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_") and name not in INTERNAL:
+                yield pytest.param(make, name, member, id=f"{kind.__name__}.{name}")
+
+
+def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+    """Call a function, and await what it returns."""
+
+    async def awaited() -> None:
+        result = function(*arguments, **named)
+        if inspect.isawaitable(result):
+            await result
+
+    asyncio.run(awaited())
+
+
+def checked_arguments(function: Any) -> list[str]:
+    """The arguments whose declaration allows only some values."""
+    hints = get_type_hints(getattr(function, "__wrapped__", function), include_extras=True)
+    hints.pop("return", None)
+    return [name for name, hint in hints.items() if check_of(hint) is not None]
+
+
+@pytest.mark.parametrize(("make", "name", "member"), methods())
+def test_each_method_rejects_wrong_arguments_by_name(make: Any, name: str, member: Any) -> None:
+    if name in ONCE_PER_MESSAGE:
+        return
+    for argument in checked_arguments(member):
+        with pytest.raises(ArgumentError, match=rf"^(a key of |the )?{argument}\b") as caught:
+            call(getattr(make(), name), **{argument: Wrong()})
+        assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("made", CONSTRUCTORS, ids=lambda made: made.__name__)
+def test_each_constructor_rejects_wrong_arguments_by_name(made: Any) -> None:
+    function = made.__init__ if isinstance(made, type) else made
+    for argument in checked_arguments(function):
+        with pytest.raises(ArgumentError, match=rf"^(the )?{argument}\b") as caught:
+            call(made, **{argument: Wrong()})
+        assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("key", client.ConnectionOptions.__annotations__)
+def test_each_connection_option_is_checked(key: str) -> None:
+    if key == "world":  # a protocol
+        return
+    with pytest.raises(ArgumentError, match=rf"^{key}\b"):
+        client.Producer("P", "a:1", **{key: Wrong()})  # type: ignore[arg-type] # that is the test
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: client.PushConsumer("G", orderly="no"), "orderly is 'no' (str), give True or False"),
+        (lambda: client.Producer(ssl=True), "ssl is True, give an object of the class SSLContext"),
+        (
+            lambda: client.Producer(namespace="a b"),
+            "namespace 'a b' is invalid, only letters, digits, - and _ are allowed",
+        ),
+        (lambda: client.Producer(trace="no"), "trace is 'no' (str), give True or False"),
+        (lambda: client.Producer(instance_name=5), "instance_name is 5, give a str"),
+        (lambda: client.Producer(namesrv=[]), "namesrv: the list of addresses is empty, write host:port;host:port"),
+        (
+            lambda: client.Producer(namesrv=["a:1", ""]),
+            "namesrv ['a:1', ''] has an empty address, give each as host:port",
+        ),
+        (lambda: client.strategies.machine_room("east"), "rooms is 'east' (str), give a list of str objects"),
+        (lambda: client.Selector("a > 5", 5), "expression_type is 5, give a str"),
+        (lambda: client.lmq(5), "name is 5, give a str"),
+    ],
+)
+def test_wrong_values_are_rejected_in_one_sentence(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"filter_type": "zz"}, "filter_type is 'zz' (str), give one of SINGLE_TAG, MULTI_TAG"),
+        ({"queues": 0}, "queues is 0, give a whole number of at least 1"),
+        ({"queues": -3}, "queues is -3, give a whole number of at least 1"),
+        ({"perm": 99}, "perm is 99, give a whole number from 0 to 7"),
+        (
+            {"queues": 4, "read_queues": 8},
+            "queues sets read_queues and write_queues, one of which is given as well: leave one out",
+        ),
+    ],
+)
+def test_topics_are_not_created_with_wrong_settings(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        call(admin.Admin("a:1").create_topic, "T", **given)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("call_it", "text"),
+    [
+        (
+            lambda: client.Producer(time_out=3),
+            "Producer() got an unexpected option 'time_out'; did you mean 'timeout'?",
+        ),
+        (
+            lambda: client.TransactionProducer("P", "a:1", Payments(), retry=3),
+            "TransactionProducer() got an unexpected option 'retry'; did you mean 'retries'?",
+        ),
+        (
+            lambda: client.PushConsumer("G", heart_beat_interval=3),
+            "PushConsumer() got an unexpected option 'heart_beat_interval'; did you mean 'heartbeat_interval'?",
+        ),
+        (
+            lambda: blocking.PullConsumer("G", call_time_out=3),
+            "PullConsumer() got an unexpected option 'call_time_out'; did you mean 'call_timeout'?",
+        ),
+        (lambda: admin.Admin(xyz=3), "Admin() got an unexpected option 'xyz'; help(Admin) lists them"),
+        (
+            lambda: call(admin.Admin("a:1").create_topic, "T", quues=3),
+            "Admin.create_topic() got an unexpected option 'quues'; did you mean 'queues'?",
+        ),
+        (
+            lambda: call(client.run, drain_time=3),
+            "run() got an unexpected option 'drain_time'; did you mean 'drain_timeout'?",
+        ),
+    ],
+)
+def test_misspelt_option_is_reported_by_the_class_that_was_called(call_it: Callable[[], Any], text: str) -> None:
+    with pytest.raises(UnexpectedArgument) as caught:
+        call_it()
+    assert str(caught.value) == text
+    assert isinstance(caught.value, TypeError)
+
+
+def test_name_servers_are_a_text_or_a_list() -> None:
+    for given in ("a:1;b:2", ["a:1", "b:2"], ("a:1", "b:2")):
+        assert client.Producer("P", given).options.namesrv == ("a:1", "b:2")
+
+
+async def test_methods_called_once_per_message_check_their_arguments_themselves() -> None:
+    producer, consumer = client.Producer("P", "a:1"), client.PullConsumer("G", "a:1")
+    with pytest.raises(client.ClientStateError):
+        await producer.send(client.Message("T", b"x"), queue="Q")  # type: ignore[arg-type] # that is the test
+    with pytest.raises(client.ClientStateError):
+        await consumer.poll("5")  # type: ignore[arg-type] # the same
+
+
+@pytest.mark.parametrize("module", ["bolide.client", "bolide.client.blocking", "bolide.admin"])
+def test_help_describes_every_option_of_every_client(module: str) -> None:
+    public = import_module(module)
+    for name in ("Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "Admin"):
+        kind = getattr(public, name, None)
+        if kind is None or not kind.__module__.startswith(module):
+            continue
+        described = re.findall(r"^ +(\w+)(?: \(.*?\))?: ", inspect.getdoc(kind).partition("Arguments:")[2], re.M)
+        assert [each for each in inspect.signature(kind).parameters if each not in described] == []
+
+
+def bolide_classes(hint: Any) -> Iterator[type]:
+    """The classes of Bolide in an annotation."""
+    if isinstance(hint, type) and not get_args(hint) and hint.__module__.startswith("bolide"):
+        yield hint
+    for part in get_args(hint):
+        for each in part if isinstance(part, list) else [part]:
+            yield from bolide_classes(each)
+
+
+@pytest.mark.parametrize("module", ["bolide.client", "bolide.admin", "bolide.testing"])
+def test_types_of_public_signatures_can_be_imported(module: str) -> None:
+    public = [import_module(name) for name in ("bolide.client", "bolide.admin", "bolide.testing")]
+    exported = {id(getattr(each, name)) for each in public for name in each.__all__}
+    hidden = set()
+    for name in import_module(module).__all__:
+        kind = getattr(import_module(module), name)
+        functions = [kind] if inspect.isfunction(kind) else []
+        if isinstance(kind, type) and kind.__module__.startswith("bolide"):
+            parts = {part: inspect.getattr_static(kind, part) for part in dir(kind) if part not in INTERNAL}
+            functions += [
+                part.fget if isinstance(part, property) else part
+                for part_name, part in parts.items()
+                if (not part_name.startswith("_") or part_name == "__init__") and part_name not in ("instance", "loop")
+            ]
+        for function in filter(inspect.isfunction, functions):
+            for hint in get_type_hints(function).values():
+                hidden |= {each.__qualname__ for each in bolide_classes(hint) if id(each) not in exported}
+    assert hidden == set()
+
+
+def test_misuse_is_no_error_of_the_peer_and_a_timeout_is_a_timeout() -> None:
+    for error in (client.ClientStateError, client.ClientForked):
+        assert not issubclass(error, client.PeerError) and issubclass(error, BolideError | RuntimeError)
+    assert not issubclass(client.CodecError, client.PeerError) and issubclass(client.CodecError, ValueError)
+    assert issubclass(client.RequestTimeout, TimeoutError)
+
+
+def test_a_status_prints_as_its_name() -> None:
+    assert f"{client.SendStatus.SEND_OK}" == str(client.SendStatus.SEND_OK) == "SEND_OK"
+    assert f"{client.TransactionState.COMMIT}" == str(client.TransactionState.COMMIT) == "COMMIT"
+    assert f"{client.PullStatus.FOUND}" == str(client.PullStatus.FOUND) == "FOUND"
+    assert client.SendStatus.FLUSH_DISK_TIMEOUT == 10
