@@ -329,6 +329,9 @@ CONTEXT = """    def __enter__(self) -> Self:
     ) -> None:
         self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
+    def __repr__(self) -> str:
+        return repr(self._native).replace("<", "<blocking.", 1)
+
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
         if native is not None:

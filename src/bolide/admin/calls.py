@@ -59,6 +59,9 @@ class AdminCalls(Closeable):
         if instance is not None:
             await instance.release()
 
+    def _state(self) -> str:
+        return f"name servers {';'.join(self._options.namesrv)}"
+
     async def __aenter__(self) -> Self:
         return await self.start()
 

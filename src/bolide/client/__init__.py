@@ -18,6 +18,7 @@ from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.pull import PullResult, PullStatus
 from bolide.client.consuming.pull_consumer import PullConsumer
 from bolide.client.consuming.push_consumer import PushConsumer
+from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.options import ConnectionOptions
 from bolide.client.messages.checked import UnexpectedArgument
@@ -78,7 +79,7 @@ __all__ = [
     "Message", "ReceivedMessage", "Record", "MessageQueue", "SendResult", "SendStatus",
     "TransactionResult", "TransactionState", "PullResult", "PullStatus",
     # listeners
-    "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
+    "Listener", "BatchListener", "TransactionListener", "QueueListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
     "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
     "Moment", "StartFrom", "QueueChoice", "Selector", "sql",

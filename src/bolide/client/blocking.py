@@ -22,6 +22,7 @@ from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
 from bolide.client.consuming.pull import PullResult
+from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
@@ -116,6 +117,9 @@ class Producer:
     ) -> None:
         self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
 
+    def __repr__(self) -> str:
+        return repr(self._native).replace("<", "<blocking.", 1)
+
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
         if native is not None:
@@ -137,6 +141,13 @@ class Producer:
         In an interceptor of this producer it returns immediately, and the producer closes in the background.
         """
         self._loop.leave(lambda: self._native.close())
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until every message that was sent before has its result or error, which its future holds.
+
+        Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
+        """
+        self._loop.run(lambda: self._native.flush(timeout))
 
     @property
     def in_flight(self) -> int:
@@ -273,9 +284,7 @@ class TransactionProducer(Producer):
 
 
 class PushConsumer:
-    r"""Consumes in a group. ``with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
-
-    Members of a group share the queues of a topic.
+    r"""Consumes in a group. ``with PushConsumer("group") as push: push.subscribe(topic, "*", listener)``
 
     Arguments:
         group (letters, digits and %\|-_, 127 at most): Name of the group.
@@ -315,6 +324,7 @@ class PushConsumer:
             in the home directory.
         offset_store (an OffsetStore): Keeps the offsets instead of the brokers, for example in a database.
         filters (functions of a message): Drop a message before it is delivered if one of them returns False.
+        queue_listener (a QueueListener): Called when queues are assigned and revoked.
         connection: Keywords of `ConnectionOptions`.
     """
 
@@ -346,6 +356,7 @@ class PushConsumer:
         offset_folder: Path | None = None,
         offset_store: OffsetStore | None = None,
         filters: tuple[FilterMessageHook, ...] = (),
+        queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -376,6 +387,7 @@ class PushConsumer:
             offset_folder=offset_folder,
             offset_store=offset_store,
             filters=filters,
+            queue_listener=queue_listener,
             **connection,
         )
 
@@ -386,6 +398,9 @@ class PushConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
+
+    def __repr__(self) -> str:
+        return repr(self._native).replace("<", "<blocking.", 1)
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused
@@ -567,6 +582,7 @@ class PullConsumer:
             in the home directory.
         offset_store (an OffsetStore): Keeps the offsets instead of the brokers, for example in a database.
         filters (functions of a message): Drop a message before it is delivered if one of them returns False.
+        queue_listener (a QueueListener): Called when queues are assigned and revoked.
         connection: Keywords of `ConnectionOptions`.
     """
 
@@ -589,6 +605,7 @@ class PullConsumer:
         offset_folder: Path | None = None,
         offset_store: OffsetStore | None = None,
         filters: tuple[FilterMessageHook, ...] = (),
+        queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -610,6 +627,7 @@ class PullConsumer:
             offset_folder=offset_folder,
             offset_store=offset_store,
             filters=filters,
+            queue_listener=queue_listener,
             **connection,
         )
 
@@ -620,6 +638,9 @@ class PullConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.leave(lambda: self._native.__aexit__(kind, error, trace))
+
+    def __repr__(self) -> str:
+        return repr(self._native).replace("<", "<blocking.", 1)
 
     def __del__(self) -> None:
         native = vars(self).get("_native")  # none when the arguments were refused

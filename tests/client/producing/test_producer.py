@@ -27,7 +27,7 @@ from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Producer, patient
 from tests.client.scripted_broker import ScriptedBroker, refusing
 
@@ -340,3 +340,21 @@ async def test_a_single_message_where_several_are_wanted_is_refused(broker: Scri
         for send in (producer.send_many, producer.send_batch):
             with pytest.raises(ArgumentError, match="^messages is Message.*, give several in a list"):
                 await send(Message("T", b"x"))  # type: ignore[operator]  # the mistake under test
+
+
+async def test_flush_waits_for_all_that_was_sent_and_raises_for_what_is_late(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.flush()
+        futures = [producer.submit(Message("T", b"x")) for _ in range(20)]
+        await producer.flush(PROCESS_PATIENCE)
+        assert all(future.done() for future in futures)
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
+        late = producer.submit(Message("T", b"y"))
+        with pytest.raises(RequestTimeout, match=r"1 of 1 sends of producer P have no result after 0\.1 s"):
+            await producer.flush(0.1)
+        assert not late.done()
+        assert repr(producer).endswith("Producer group 'P', 1 in flight, open>")
+        late.cancel()
+        broker.cut()
+    with pytest.raises(ClientStateError):
+        await producer.flush()

@@ -56,11 +56,12 @@ class Consumer(Closeable, ABC):
         self._started_ms = self._member.options.world.wall_ms()
         try:
             await start_all(self._interceptors)
+            self._started = True  # before the first queues: a queue listener may use the consumer
             await self._member.join(queues, self._make_store)
         except BaseException:
+            self._started = False
             await asyncio.shield(close_all(self._interceptors))
             raise
-        self._started = True
 
     def _make_store(self, instance: ClientInstance) -> GroupOffsets:
         return group_offsets(
@@ -73,6 +74,9 @@ class Consumer(Closeable, ABC):
 
     async def __aenter__(self) -> Self:
         return await self.start()
+
+    def _state(self) -> str:
+        return f"group {self.group!r}, {len(self._member.owned)} queues"
 
     def _check_running(self) -> None:
         if not self._started:

@@ -18,6 +18,7 @@ from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVE
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.other_subscriptions import OtherSubscriptions
 from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.queue_listener import QueueCalls, QueueListener
 from bolide.client.consuming.strategies import Strategy, shared_out
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
@@ -49,10 +50,13 @@ class QueueOwner(Protocol):
     """Who reads the queues of a member."""
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Take a queue; False when that is not possible yet."""
+        """Take a queue, without reading it. Return False if that is not possible yet."""
+
+    def begin(self, process_queue: ProcessQueue) -> None:
+        """Read a queue that was gained. A second call does nothing."""
 
     async def lost(self, process_queue: ProcessQueue) -> None:
-        """A queue goes to another member."""
+        """Stop reading a queue, drop it, and report it as revoked."""
 
 
 class GroupMember(GroupMembership):
@@ -69,12 +73,14 @@ class GroupMember(GroupMembership):
         start_from: StartFrom,
         strategy: Strategy,
         serve: Serve,
+        queue_listener: QueueListener | None,
         orderly: bool = False,
     ) -> None:
         super().__init__(group, options, model, consume_type, start_from, serve)
         self.strategy = strategy
         self.owned: dict[MessageQueue, ProcessQueue] = {}
         self.stats = ConsumerStats()
+        self.queue_calls = QueueCalls(queue_listener, group, options.world)
         self.flow_control = FlowControl(group)
         self.cached = CachedMessages(self.owned, options.namespace)
         self._queues: QueueOwner | None = None
@@ -284,6 +290,7 @@ class GroupMember(GroupMembership):
             await self._give_back(queue)
             changed = True
         settled = True
+        new: list[ProcessQueue] = []
         for queue in mine:
             if queue in self.owned:
                 continue
@@ -299,15 +306,23 @@ class GroupMember(GroupMembership):
                 self.instance.troubles.over(("take", queue))
             if taken:
                 self.owned[queue] = process_queue
+                new.append(process_queue)
                 changed = True
             else:
                 settled = False
+        try:
+            await self.queue_calls.assigned(process_queue.queue for process_queue in new)
+        finally:
+            for process_queue in new:
+                if self._queues is not None and not process_queue.dropped:
+                    self._queues.begin(process_queue)
         if changed and topic in self.subscriptions and self._instance is not None:
             log.info("group %s holds %d queues of topic %s", self.group, len(self.queues_of(topic)), topic)
         return settled
 
     async def take_exactly(self, queues: Sequence[MessageQueue]) -> None:
         """Hold these queues and no others, without asking the group. Raises `NoQueue` when one cannot be taken."""
+        self.queue_calls.check_outside("assign")
         async with self._round:
             for topic in dict.fromkeys(queue.topic for queue in [*self.owned, *queues]):
                 if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
@@ -319,7 +334,6 @@ class GroupMember(GroupMembership):
         process_queue = self.owned.get(queue)
         if process_queue is None:
             return
-        process_queue.drop()
         if self._queues is not None:
             await self._queues.lost(process_queue)
         self.owned.pop(queue, None)

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.membership import model_name
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
+from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.messages.arguments import check_count
 from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ONE_OR_OFF, SECONDS, SECONDS_OR_ZERO, Allowed
@@ -74,6 +75,9 @@ OffsetFolder = Annotated[
 OffsetStoreChoice = Annotated[
     OffsetStore | None,
     ANY("Keeps the offsets instead of the brokers, for example in a database.", "an `OffsetStore`"),
+]
+QueueListenerChoice = Annotated[
+    QueueListener | None, ANY("Called when queues are assigned and revoked.", "a `QueueListener`")
 ]
 Filters = Annotated[
     tuple[FilterMessageHook, ...], FILTERS("Drop a message before it is delivered if one of them returns False.")

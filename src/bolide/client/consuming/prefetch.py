@@ -165,18 +165,24 @@ class Prefetch:
     # -- queues come and go
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Take a queue and begin to fetch."""
+        """Take a queue."""
         process_queue.max_count, process_queue.max_bytes = self._limits
         process_queue.next_offset = await self.member.offsets.start_offset(process_queue.queue)
-        self._start(process_queue)
         return True
+
+    def begin(self, process_queue: ProcessQueue) -> None:
+        """Fetch a queue that was gained, unless a `seek` already does."""
+        if process_queue not in self._pulls:
+            self._start(process_queue)
 
     def _start(self, process_queue: ProcessQueue) -> None:
         task = self.member.instance.keep(lambda: self._pull_loop(process_queue), f"pull {process_queue.queue}")
         self._pulls[process_queue] = task
 
     async def lost(self, process_queue: ProcessQueue) -> None:
-        """A queue goes to another member: what was delivered and not committed is delivered again there."""
+        """Stop fetching a queue. Its next owner gets the messages that were returned and not committed."""
+        await self.member.queue_calls.revoked(process_queue.queue)
+        process_queue.drop()
         self._delivered.discard(process_queue)
         task = self._pulls.pop(process_queue, None)
         if task is not None:

@@ -28,6 +28,7 @@ from bolide.client.consuming.options import (
     OffsetFolder,
     OffsetStoreChoice,
     PullBatch,
+    QueueListenerChoice,
     Start,
     StrategyChoice,
     Suspend,
@@ -52,6 +53,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector, subscription
+from bolide.client.messages.user_code import is_within
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import close_all, see_polled
 from bolide.remoting import codes
@@ -88,6 +90,7 @@ class PullConsumer(Consumer):
         offset_folder: OffsetFolder = None,
         offset_store: OffsetStoreChoice = None,
         filters: Filters = (),
+        queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -100,13 +103,7 @@ class PullConsumer(Consumer):
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
-            group,
-            options,
-            shared,
-            ACTIVELY,
-            start_from,
-            find_strategy(strategy),
-            self._serve,
+            group, options, shared, ACTIVELY, start_from, find_strategy(strategy), self._serve, queue_listener
         )
         super().__init__(group, member, interceptors, offset_folder, offset_store)
         limits = (max_cached, max_cached_bytes)
@@ -140,7 +137,9 @@ class PullConsumer(Consumer):
         self._closed = True
         self._closing()
         self._prefetch.end()
-        await self._close_outside(lambda: self._end(commit), self._interceptors, self._offset_store)
+        await self._close_outside(
+            lambda: self._end(commit), self._interceptors, self._offset_store, self._member.queue_calls
+        )
 
     async def _end(self, commit: bool) -> None:
         async with self._lock:
@@ -176,7 +175,10 @@ class PullConsumer(Consumer):
     async def unsubscribe(self, topic: str) -> None:
         """Give the queues of a topic back."""
         self._member.forget(topic)
-        await self._member.release(topic)
+        if is_within(self._member.queue_calls):
+            self._member.instance.spawn(self._member.release(topic), f"unsubscribe {self.group}")
+        else:
+            await self._member.release(topic)
 
     async def assign(
         self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""

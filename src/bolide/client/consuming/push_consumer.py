@@ -37,6 +37,7 @@ from bolide.client.consuming.options import (
     OffsetStoreChoice,
     PullBatch,
     PullInterval,
+    QueueListenerChoice,
     Start,
     StrategyChoice,
     Suspend,
@@ -90,10 +91,7 @@ RECONSUME: Final = Allowed("from 0; -1: 16, orderly no limit", partial(check_cou
 @checked_methods
 @documented
 class PushConsumer(Consumer):
-    """Consumes in a group. ``async with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
-
-    Members of a group share the queues of a topic.
-    """
+    """Consumes in a group. ``async with PushConsumer("group") as push: push.subscribe(topic, "*", listener)``"""
 
     def __init__(
         self,
@@ -136,6 +134,7 @@ class PushConsumer(Consumer):
         offset_folder: OffsetFolder = None,
         offset_store: OffsetStoreChoice = None,
         filters: Filters = (),
+        queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -160,14 +159,7 @@ class PushConsumer(Consumer):
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         member = GroupMember(
-            group,
-            options,
-            shared,
-            PASSIVELY,
-            start_from,
-            find_strategy(strategy),
-            self._serve,
-            orderly,
+            group, options, shared, PASSIVELY, start_from, find_strategy(strategy), self._serve, queue_listener, orderly
         )
         super().__init__(group, member, interceptors, offset_folder, offset_store)
         self._listeners = Listeners(options.namespace)
@@ -219,7 +211,7 @@ class PushConsumer(Consumer):
         """
         self._member.forget(topic)
         releasing = self._release(topic, self._listeners.get(topic))
-        if is_within(self._consumption):
+        if is_within(self._consumption) or is_within(self._member.queue_calls):
             self._member.instance.spawn(releasing, f"unsubscribe {self.group}")
         else:
             await releasing
@@ -270,7 +262,9 @@ class PushConsumer(Consumer):
             return
         self._closed = True
         self._closing()
-        await self._close_outside(self._close, self._consumption, self._interceptors, self._offset_store)
+        await self._close_outside(
+            self._close, self._consumption, self._interceptors, self._offset_store, self._member.queue_calls
+        )
 
     async def _close(self) -> None:
         async with self._lock:

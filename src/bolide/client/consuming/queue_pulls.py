@@ -111,6 +111,7 @@ class QueuePulls:
         process_queue = self.member.owned.get(queue)
         if process_queue is None:
             raise ClientStateError(f"{queue} is not held by this consumer of {self.member.group}, see assignment()")
+        self.member.queue_calls.check_outside("seek")
         task = self._tasks.pop(process_queue, None)
         if task is not None:
             task.cancel()
@@ -128,8 +129,12 @@ class QueuePulls:
             if self._locks is not None:
                 await self._locks.unlock(process_queue.queue)
             raise
-        self._start(process_queue)
         return True
+
+    def begin(self, process_queue: ProcessQueue) -> None:
+        """Pull a queue that was gained, unless a `resume` has done so."""
+        if process_queue not in self._tasks:
+            self._start(process_queue)
 
     def _start(self, process_queue: ProcessQueue) -> None:
         task = self.member.instance.keep(lambda: self._pull_loop(process_queue), f"pull {process_queue.queue}")
@@ -141,7 +146,8 @@ class QueuePulls:
             del self._tasks[process_queue]
 
     async def lost(self, process_queue: ProcessQueue) -> None:
-        """A queue goes to another member: wait a while for its listeners."""
+        """Stop pulling a queue that goes to another member. Waits a while for its listeners."""
+        process_queue.drop()
         task = self._tasks.pop(process_queue, None)
         if task is not None:
             task.cancel()
@@ -151,6 +157,7 @@ class QueuePulls:
                 await process_queue.wait_idle()
         except TimeoutError:
             log.warning("%s goes to another member while a listener still has messages of it", process_queue.queue)
+        await self.member.queue_calls.revoked(process_queue.queue)
         if self._locks is not None:
             await self.member.store.persist([process_queue.queue], wait=True)
             await self._locks.unlock(process_queue.queue)

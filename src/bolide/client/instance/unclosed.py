@@ -37,6 +37,14 @@ class Closeable:
         elif self._leaving is None:
             self._leaving = asyncio.get_running_loop().create_task(close(), name=f"bolide close {self._open_as}")
 
+    def _state(self) -> str:
+        """The part of `repr` between the class and the state."""
+        return ""
+
+    def __repr__(self) -> str:
+        life = "open" if self._open_in else "closed" if self._open_as else "not started"
+        return f"<{type(self).__name__} {self._state()}, {life}>"
+
     def _warn_unclosed(self) -> None:
         """Warn once if it is still open."""
         pid, self._open_in = self._open_in, 0

@@ -192,6 +192,23 @@ class Producer(MessageSender, Closeable):
         await instance.remove_producer(self.group)
         await instance.release()
 
+    async def flush(self, timeout: Annotated[float | None, SECONDS] = None) -> None:
+        """Wait until every message that was sent before has its result or error, which its future holds.
+
+        Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
+        """
+        self.check_usable()
+        waiting = [sending.future for sending in self._in_flight]
+        left = (await asyncio.wait(waiting, timeout=timeout))[1] if waiting else ()
+        if left:
+            raise RequestTimeout(
+                f"{len(left)} of {len(waiting)} sends of producer {self.group} have no result after {timeout:g} s:"
+                " they stay in flight"
+            )
+
+    def _state(self) -> str:
+        return f"group {self.group!r}, {self._out} in flight"
+
     async def __aenter__(self) -> Self:
         return await self.start()
 

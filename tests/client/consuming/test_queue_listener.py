@@ -1,0 +1,116 @@
+"""The queue listener of a consumer: when it is called, what it may call, and what happens if it raises."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from bolide.client import ArgumentError, ClientStateError, MessageQueue, QueueListener
+from bolide.remoting import codes
+from proof.kit.waiting import until
+from tests.client.consumer_parts import Q0, Q1, consumer, fill, pull_consumer
+from tests.client.scripted_broker import ScriptedBroker
+
+
+class Noted(QueueListener):
+    """Notes its calls, and what the broker had seen by then."""
+
+    def __init__(self, broker: ScriptedBroker) -> None:
+        self.broker = broker
+        self.calls: list[tuple[str, list[MessageQueue]]] = []
+        self.pulls = -1
+
+    async def assigned(self, queues: list[MessageQueue]) -> None:
+        self.calls.append(("assigned", queues))
+        self.pulls = len(self.broker.requests(codes.PULL_MESSAGE))
+
+    async def revoked(self, queues: list[MessageQueue]) -> None:
+        self.calls.append(("revoked", queues))
+
+
+async def test_queues_are_assigned_before_the_first_pull_and_revoked_at_the_close(broker: ScriptedBroker) -> None:
+    noted = Noted(broker)
+    push = consumer(broker, queue_listener=noted)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert noted.calls == [("assigned", [Q0, Q1])]  # without the retry topic
+        assert noted.pulls == 0
+    assert noted.calls[1:] == [("revoked", [Q0]), ("revoked", [Q1])]
+
+
+async def test_a_pull_consumer_may_commit_what_it_returned_when_a_queue_is_revoked(broker: ScriptedBroker) -> None:
+    fill(broker, 2)
+
+    class Committing(Noted):
+        async def revoked(self, queues: list[MessageQueue]) -> None:
+            await pull.commit()
+
+    pull = pull_consumer(broker, queue_listener=Committing(broker), auto_commit=False)
+    async with pull:
+        await pull.assign([Q0])
+        assert len(await pull.poll()) == 1
+        await pull.assign([Q1])
+        assert broker.offsets["G", "T", 0] == 1
+
+
+async def test_a_pull_consumer_may_seek_in_queues_that_it_was_assigned(broker: ScriptedBroker) -> None:
+    fill(broker, 6)
+
+    class Seeking(Noted):
+        async def assigned(self, queues: list[MessageQueue]) -> None:
+            for queue in queues:
+                await pull.seek(queue, 2)
+
+    pull = pull_consumer(broker, queue_listener=Seeking(broker))
+    pull.subscribe("T")
+    async with pull:
+        got = [message.queue_offset for message in await pull.poll()]
+        assert set(got) == {2}
+
+
+async def test_a_listener_that_raises_is_logged_and_the_queues_are_read(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(QueueListener):
+        def assigned(self, queues: list[MessageQueue]) -> None:  # not async: runs in a thread
+            raise OSError("no cache")
+
+    seen: list[bytes] = []
+    push = consumer(broker, queue_listener=Failing())
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    fill(broker, 1)
+    with caplog.at_level(logging.ERROR, "bolide.client"):
+        async with push:
+            await until(lambda: seen == [b"0"], "the message")
+    assert "the queue listener of group G failed" in caplog.text
+
+
+async def test_a_queue_listener_may_unsubscribe_and_close_but_not_wait_for_its_rebalance(
+    broker: ScriptedBroker,
+) -> None:
+    caught: list[str] = []
+
+    class Impatient(Noted):
+        async def assigned(self, queues: list[MessageQueue]) -> None:
+            await push.unsubscribe("T")
+            await push.close()
+            try:
+                await push.seek(Q0, 0)
+            except ClientStateError as error:
+                caught.append(str(error))
+
+    noted = Impatient(broker)
+    push = consumer(broker, queue_listener=noted)
+    push.subscribe("T", "*", lambda message: None)
+    async with push:
+        assert caught[0].startswith("seek waits for the rebalance of consumer G")
+        await until(lambda: len(noted.calls) == 2, "the queues to be revoked")
+
+
+def test_a_listener_without_its_methods_is_refused(broker: ScriptedBroker) -> None:
+    listener: Any = object()
+    with pytest.raises(ArgumentError, match=r"^queue_listener") as caught:
+        consumer(broker, queue_listener=listener)
+    assert caught.value.argument == "queue_listener"
