@@ -132,7 +132,7 @@ def test_bytes_that_are_no_log_are_refused_with_their_offset_and_not_appended() 
     blank = FILE - len(whole[:FILE].rstrip(b"\0")) + 8
     spoilt = {
         "at offset 0 are not a record": (0, bytes(100)),
-        f"at offset {size} are no record": (0, whole[:size] + (1).to_bytes(4) + whole[size + 4 :]),
+        f"at offset {size} are not a record": (0, whole[:size] + (1).to_bytes(4) + whole[size + 4 :]),
         f"at offset {size} has a different physical offset": (0, whole[:size] * 2),
         "are not a record: its log is damaged": (0, whole[:size] + (1 << 30).to_bytes(4) + whole[size + 4 :]),
         "set mappedFileSizeCommitLog": (FILE, whole[FILE - blank :]),
