@@ -19,8 +19,7 @@ from bolide.replication.sync_set import SyncSet
 
 
 class EpochSession:
-    """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which do not change during the
-    session."""
+    """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which are fixed."""
 
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
@@ -144,8 +143,7 @@ class Confirming:
         self._waits = everybody or in_sync.waits
         self._confirmed = 0
         self.held = 0
-        """Offset below which all members of the set hold the log and, if sends wait, the required number of brokers
-        does."""
+        """Offset below which all members of the set, and the brokers required by pending sends, hold the log."""
         self._sessions: dict[int, EpochSession] = {}
 
     def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
@@ -197,8 +195,7 @@ class Confirming:
             self._in_sync.gone(session.replica)
 
     def holds_back(self, end: int, now: int) -> int:
-        """Return the offset up to which the log may be dispatched, or NO_CAP if sends do not wait. `end`: end of the
-        log."""
+        """Return the offset up to which the log, which ends at `end`, may be dispatched, or NO_CAP."""
         if self._waits:
             self.sync_set.count_ahead(now)
         self._confirmed = self.sync_set.confirmed(end)

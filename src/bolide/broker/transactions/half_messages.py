@@ -76,13 +76,11 @@ class HalfMessages:
         self.pending: dict[int, Half] = {}
         """Pending half messages, in the order of offsets."""
         self._named: set[int] = set()
-        """Half messages from before `_began` that a read op record names. Later ones are in `pending` until they are
-        named."""
+        """Half messages from before `_began` that a read op record names; later named ones leave `pending`."""
         self._deciding: dict[int, Decision] = {}
         self._renewals = Renewals()
         self._known: dict[tuple[str, int, bytes], Half] = {}
-        """Half messages that were pending at the start and had been checked: older records of them may still be
-        named."""
+        """Half messages pending at the start that had been checked; their older records may still be named."""
         self._ops = NamedOffsets()
         self._began = -1
         self._half_scanned = -1
@@ -140,14 +138,12 @@ class HalfMessages:
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
     def decision_end(self, record: Record) -> int:
-        """Return the end of the op record that decides the transaction of this record, or 0 if it was read or written
-        elsewhere."""
+        """Return the end of the op record that decides this record's transaction, or 0 if read or not ours."""
         decision = self._deciding.get(self._newest(record).queue_offset)
         return 0 if decision is None else max(decision.op_end, 0)
 
     def decide(self, half: Half, op_end: int) -> None:
-        """Record that an op record appended in this turn decides a transaction. `op_end`: physical end of that
-        record."""
+        """Record that an op record appended in this turn, which ends at `op_end`, decides a transaction."""
         self.pending.pop(half.queue_offset, None)
         before = self._deciding.get(half.queue_offset)
         self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
@@ -225,8 +221,7 @@ class HalfMessages:
         return query(TRANSACTION_GROUP, HALF_TOPIC, 0), query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0)
 
     def _is_ahead(self, half: int, op: int) -> bool:
-        """Return whether offsets below this progress may contain other half messages now, or have lost their op
-        records."""
+        """Whether offsets below this progress may contain other half messages, or have lost their op records."""
         store = self._store
         return bool(half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0))
 

@@ -120,8 +120,7 @@ class Switching(Service):
     # -- roles
 
     async def lead(self, told: Told, own_id: int) -> None:
-        """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`; the broker then serves
-        no clients."""
+        """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, without serving."""
         self._begins = True
         try:
             await self._lead(told, own_id)
@@ -131,8 +130,7 @@ class Switching(Service):
     async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
-        # Also when one epoch of this master follows another: until the new one is open, no other broker confirms new
-        # records.
+        # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
         await self.lose()
         self._raw.lead()
         store.replicated_offset = -1
@@ -151,14 +149,12 @@ class Switching(Service):
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
         if not self._open():
             log.info("not serving clients until the log is replicated to %s", sorted(told.members))
-            # of the previous epoch: it must not register as the master until the new one is open
-            if node.role.broker_id == MASTER_ID:
+            if node.role.broker_id == MASTER_ID:  # of the previous epoch: must not register as master until then
                 node.role.become(SLAVE, own_id, now, fenced=True)
             self._parts.another_turn()
 
     def _open(self) -> bool:
-        """Start serving clients once every electable replica has the records that clients may read. Return whether it
-        has.
+        """Serve clients once every electable replica has the records that they may read; return whether it has.
 
         The log of a master that returns may end with records that no other replica has and no client has received.
         """
@@ -232,8 +228,7 @@ class Switching(Service):
         self._announce(told.epoch, now)
 
     async def lose(self) -> None:
-        """Stop serving clients until the next role. Fails pending requests immediately, because another master may be
-        elected."""
+        """Stop serving until the next role. Fails pending requests, because another master may be elected."""
         node = self.node
         if node.role.may_write:
             self._parts.log.warning("the epoch of this master has ended")
@@ -433,8 +428,7 @@ class Switching(Service):
         return (self.side or NoReplicas()).lag_ms(now)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """Trigger a fetch of the master's tables when a message of an unknown topic or queue arrives, once per
-        queue."""
+        """Fetch the master's tables soon, once per queue, when a message of an unknown topic or queue arrives."""
         if self._link is None:
             return
         table = self.node.topics.table
