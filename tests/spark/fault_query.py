@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from bolide.spark import ending_runs
 from tests.runner.early_worker import python_for_workers
 from tests.spark.spark_home import spark_home
 
@@ -40,6 +41,7 @@ def main(folder: Path, namesrv: str, seed: str) -> None:
     rows = (
         spark.readStream.format("rocketmq")
         .options(namesrv=namesrv, subscribe=f"In{seed}", startingOffsets="earliest", maxOffsetsPerTrigger=40)
+        .options(**ending_runs.OPTIONS)
         .load()
         .select("body")
     )
@@ -47,12 +49,13 @@ def main(folder: Path, namesrv: str, seed: str) -> None:
         rows.writeStream.format("rocketmq")
         .options(namesrv=namesrv, topic=f"Out{seed}", mode="exactly-once", requestTimeoutMs=3000)
         .option("checkpointLocation", str(folder / f"checkpoint-{seed}"))
-        .trigger(availableNow=True)
+        .trigger(**ending_runs.TRIGGER)
         .start()
     )
     sys.stdout.write("started\n")
     sys.stdout.flush()
-    query.awaitTermination()
+    while not ending_runs.ended(query, 1, follow=False):
+        pass
     spark.stop()
 
 

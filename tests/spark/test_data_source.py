@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
+from bolide.spark import ending_runs
+from bolide.spark.spark_versions import PASSES_LIMITS
 from bolide.testing.broker import Broker
 from tests.bodies.avro_data import NEW, datum
 from tests.bodies.registry_server import registry
+from tests.spark.end import read_everything
 from tests.spark.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -68,6 +71,7 @@ def test_columns_are_left_out(spark: Any, rocketmq: Target, topic: str) -> None:
     assert numbers(load(spark, rocketmq, topic, columns="body", tags="A")) == list(range(0, 100, 2))
 
 
+@pytest.mark.versions
 def test_typed_bodies(spark: Any, rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic, queues=1)
     bodies = [b'{"id": %d, "place": {"city": "Cairo"}}' % number for number in range(20)]
@@ -99,22 +103,22 @@ def test_bodies_of_a_registry(spark: Any, rocketmq: Target, topic: str) -> None:
             load(spark, rocketmq, topic, **json_more)
 
 
-@pytest.mark.limits
+@pytest.mark.versions
 def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topic: str, tmp_path: Path) -> None:
     def run() -> list[Any]:
         query = (
             spark.readStream.format("rocketmq")
             .options(**rocketmq.options(topic, startingOffsets="earliest", maxOffsetsPerTrigger=30, tags="A || B"))
+            .options(**ending_runs.OPTIONS)
             .load()
             .selectExpr("CAST(body AS STRING) AS body")
             .writeStream.format("parquet")
             .option("path", str(tmp_path / "out"))
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
+            .trigger(**ending_runs.TRIGGER)
             .start()
         )
-        assert query.awaitTermination(300)
-        assert query.exception() is None
+        read_everything(query)
         return [progress for progress in query.recentProgress if progress.numInputRows]
 
     rocketmq.create_topic(topic)
@@ -122,9 +126,10 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topi
     first = run()
     assert sum(progress.numInputRows for progress in first) == 100
     assert max(progress.numInputRows for progress in first) <= 30
-    ends = [json.loads(getattr(first[0].sources[0], name))["queues"] for name in ("endOffset", "latestOffset")]
-    reached, latest = (sum(sum(queues.values()) for queues in end[topic].values()) for end in ends)
-    assert latest - reached == 70, "the lag that progress shows"
+    if PASSES_LIMITS:
+        ends = [json.loads(getattr(first[0].sources[0], name))["queues"] for name in ("endOffset", "latestOffset")]
+        reached, latest = (sum(sum(queues.values()) for queues in end[topic].values()) for end in ends)
+        assert latest - reached == 70, "the lag that progress shows"
     more = [Message(topic, b"later-%d" % number, tags="A") for number in range(20)]
     rocketmq.send(more)
     assert sum(progress.numInputRows for progress in run()) == 20

@@ -16,6 +16,7 @@ from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
 from tests.spark.source.checkpoints import produce, stored
 
+pytestmark = pytest.mark.versions
 SCHEMA = StructType([StructField("queue_offset", LongType())])
 
 
@@ -29,9 +30,9 @@ class Query:
         self.rows = 0
         self._readers: list[OlderStream] = []
 
-    def run(self, batches: int = 1) -> list[int]:
+    def run(self, batches: int = 1, until_now: bool = False) -> list[int]:
         """Start the query and let it plan so many batches; the rows of each."""
-        reader = OlderStream(RocketMQStreamReader(read_options(self._options, streaming=True), SCHEMA))
+        reader = OlderStream(RocketMQStreamReader(read_options(self._options, streaming=True), SCHEMA), until_now)
         self._readers.append(reader)
         if self.planned:
             assert reader.partitions(self.planned[-1], self.planned[-1]) == []
@@ -96,6 +97,21 @@ def test_a_limit_holds_in_every_batch(
     assert caplog.text.count("AvailableNow ends the query after it") == 1
 
 
+def test_a_run_until_now_has_limited_batches_and_ends_before_newer_messages(
+    bolide_broker: Broker, queries: list[Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    bolide_broker.create_topic("T")
+    produce(bolide_broker, "T", 20)
+    query = Query(bolide_broker, maxOffsetsPerTrigger=8)
+    queries.append(query)
+    assert query.run(1, until_now=True) == [8]
+    produce(bolide_broker, "T", 5)
+    reader = query._readers[-1]
+    assert [query.batch(reader) for _ in range(3)] == [8, 4, 0]
+    assert query.run(2, until_now=True) == [5, 0]
+    assert "AvailableNow" not in caplog.text
+
+
 def test_a_new_query_from_the_latest_offset_reads_what_comes_later(bolide_broker: Broker, queries: list[Query]) -> None:
     bolide_broker.create_topic("T")
     produce(bolide_broker, "T", 5)
@@ -141,7 +157,7 @@ def test_an_end_that_was_asked_for_too_early_repeats_no_message(bolide_broker: B
     query = Query(bolide_broker, maxOffsetsPerTrigger=4)
     queries.append(query)
     query.run(2)
-    with pytest.raises(OptionError, match="use Spark 4.2 or newer"):
+    with pytest.raises(OptionError, match="needs Spark 4.2 or newer, so leave out the limit, or use option untilNow"):
         query.early()
 
 

@@ -51,7 +51,10 @@ class RocketMQDataSource(DataSource):
         return RocketMQReader(self._checked(schema, False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return stream_reader(lambda: for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema)))
+        return stream_reader(lambda: self._stream_reader(schema))
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        return for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema), self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from bolide.spark.sink.writer import batch_writer  # not in the planner of a read, which it would delay

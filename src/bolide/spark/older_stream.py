@@ -3,18 +3,19 @@
 They call `partitions(start, end)` for each batch, and at the restart of a query `partitions(end, end)` with the end of
 the last planned one, so the start of the next batch is known from there. A new query is asked for its end first.
 AvailableNow reads one batch per run, and nothing tells a source that it is on: with a limit a run ends after a batch of
-that many rows.
+that many rows. The option `untilNow` ends the batches of a run with any trigger instead (`ending_runs`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from bolide.spark.errors import OptionError
+from bolide.spark.option_values import true_or_false
 from bolide.spark.spark_versions import PASSES_LIMITS, ReadAllAvailable, ReadLimit
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class OlderStream(DataSourceStreamReader):
     The first batch of each run may be the only one, so it is planned as for AvailableNow: it fails if a broker is away.
     """
 
-    def __init__(self, reader: NewerStream) -> None:
+    def __init__(self, reader: NewerStream, until_now: bool = False) -> None:
         self._reader = reader
+        self._until_now = until_now
         self._reached: dict[str, Any] | None = None
         """The end of the last planned batch, once Spark has named it."""
         self._asked = False
@@ -73,12 +75,15 @@ class OlderStream(DataSourceStreamReader):
         first, self._asked = not self._asked, True
         if first:
             self._reader.prepareForTriggerAvailableNow()
-        else:
+        elif not self._until_now:
             self._reader.read_until(None)
         end = self._reader.latestOffset(start, self._reader.getDefaultReadLimit())
         newest = self._reader.reportLatestOffset()
-        if first and newest is not None and self._reader.goes_back(newest, end):
-            _LOG.warning("a limit ends this batch before the last message; AvailableNow ends the query after it")
+        if first and not self._until_now and newest is not None and self._reader.goes_back(newest, end):
+            _LOG.warning(
+                "a limit ends this batch before the last message; AvailableNow ends the query after it, so use option "
+                "untilNow with another trigger"
+            )
         return end if self._reached is not None or INITIAL in end else {**end, OPEN: True}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -94,7 +99,8 @@ class OlderStream(DataSourceStreamReader):
         if self._reader.goes_back(start, end):
             raise OptionError(
                 "this Spark chose the end of a batch before it read the checkpoint, which is ahead of it in some "
-                "queue: use Spark 4.2 or newer, or leave out the limit and trigger AvailableNow"
+                "queue: AvailableNow with a limit needs Spark 4.2 or newer, so leave out the limit, or use option "
+                "untilNow with another trigger"
             )
         self._reader.read_until(end)
         return self._reader.latestOffset(start, ReadAllAvailable())
@@ -110,6 +116,12 @@ class OlderStream(DataSourceStreamReader):
         self._reader.stop()
 
 
-def for_this_spark(reader: Any) -> DataSourceStreamReader:
-    """A stream reader as the installed Spark calls it."""
-    return reader if PASSES_LIMITS else OlderStream(reader)
+def for_this_spark(reader: Any, options: Mapping[str, str]) -> DataSourceStreamReader:
+    """A stream reader as the installed Spark calls it. With option `untilNow` its batches end at the present end."""
+    until_now = true_or_false("untilNow", options.get("untilNow", "false"))
+    if not PASSES_LIMITS:
+        return OlderStream(reader, until_now)
+    if until_now:
+        reader.prepareForTriggerAvailableNow()
+    newer: DataSourceStreamReader = reader
+    return newer

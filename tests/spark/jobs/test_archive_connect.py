@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 
+@pytest.mark.versions
 def test_an_archive_and_its_view(connect: str, bolide_broker: Broker, tmp_path: Path) -> None:
     bolide_broker.create_topic("T")
     command = [sys.executable, str(PROGRAM), connect, bolide_broker.namesrv_addr, str(tmp_path / "archive")]

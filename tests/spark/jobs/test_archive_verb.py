@@ -22,6 +22,7 @@ from tests.spark.produce import send
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
+@pytest.mark.versions
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_an_archive_is_interrupted_and_goes_on(

@@ -14,7 +14,6 @@ from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.mirror import MIRRORED, mirror, translate_offsets
 from bolide.testing.broker import Broker
 from tests.client.patient import Admin
-from tests.spark.limits import batches_of
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -38,7 +37,7 @@ def test_messages_and_offsets_move_to_another_cluster(
         [Message("T", b"%03d" % n, tags="A", keys=[f"k{n}"], properties={"n": str(n)}) for n in range(120)],
     )
     mark = str(tmp_path / "mark")
-    source = here | {"subscribe": "T"} | batches_of(50)
+    source = here | {"subscribe": "T"} | {"maxOffsetsPerTrigger": "50"}
     assert mirror(spark, source, there, checkpoint=mark, prefix="from_").messages == 120
     assert mirror(spark, source, there, checkpoint=mark, prefix="from_").messages == 0
     send(bolide_broker.namesrv_addr, [Message("T", b"%03d" % n) for n in range(120, 130)])

@@ -13,7 +13,6 @@ from bolide.spark.errors import OptionError
 from bolide.spark.jobs.archive import archive
 from bolide.spark.jobs.replay import as_replay, paced, replay
 from bolide.testing.broker import Broker
-from tests.spark.limits import batches_of
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -23,7 +22,7 @@ def test_an_archive_is_sent_again_queue_by_queue(spark: Any, bolide_broker: Brok
     namesrv = {"namesrv": bolide_broker.namesrv_addr}
     send(bolide_broker.namesrv_addr, [Message("T", b"%03d" % n, tags="AB"[n % 2], keys=[f"k{n}"]) for n in range(200)])
     out = str(tmp_path / "archive")
-    archive(spark, out, namesrv | {"subscribe": "T"} | batches_of(40))
+    archive(spark, out, namesrv | {"subscribe": "T"} | {"maxOffsetsPerTrigger": "40"})
     bolide_broker.create_topic("Again", queues=3)
     mark = str(tmp_path / "mark")
     given: dict[str, Any] = {"checkpoint": mark, "where": "tags = 'A'", "topic": "Again", "original_time": True}

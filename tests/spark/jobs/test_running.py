@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.running import COUNTED, OFFSETS_PER_BATCH, Seen, stream_options
 
@@ -53,13 +52,7 @@ def test_progress_counts_what_the_total_counts(total: int, known: bool, done: in
 
 
 def test_a_job_begins_with_the_oldest_message_in_batches_that_show_progress() -> None:
-    made = stream_options({"subscribe": "T"}, one_batch=False)
+    made = stream_options({"subscribe": "T"})
     assert made == {"subscribe": "T", "startingoffsets": "earliest", "maxoffsetspertrigger": str(OFFSETS_PER_BATCH)}
     given = {"startingOffsetsByTimestamp": "{}", "maxOffsetsPerTrigger": "25"}
-    assert stream_options(given, one_batch=False) == {name.lower(): value for name, value in given.items()}
-
-
-def test_a_job_that_spark_ends_after_one_batch_has_no_limit() -> None:
-    assert stream_options({"subscribe": "T"}, one_batch=True) == {"subscribe": "T", "startingoffsets": "earliest"}
-    with pytest.raises(OptionError, match="maxOffsetsPerTrigger would end this job after one batch"):
-        stream_options({"maxOffsetsPerTrigger": "25"}, one_batch=True)
+    assert stream_options(given) == {name.lower(): value for name, value in given.items()}

@@ -27,7 +27,6 @@ def brokers(tmp_path: Path) -> Iterator[Brokers]:
     made.close()
 
 
-@pytest.mark.limits
 def test_jobs_in_a_session(spark: Any, brokers: Brokers, tmp_path: Path) -> None:
     session = Session()
     session.use(spark)

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def tables(spark: Any) -> Iterator[Path]:
 
 
 @pytest.mark.spark
+@pytest.mark.pipelines
 @pytest.mark.xdist_group("spark")
 def test_bronze_silver_and_gold_follow_the_topic(
     connect: str, tables: Path, bolide_broker: Broker, tmp_path: Path
@@ -69,6 +71,7 @@ def test_bronze_silver_and_gold_follow_the_topic(
 
 
 @pytest.mark.spark
+@pytest.mark.pipelines
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(1800)
@@ -84,10 +87,19 @@ def test_the_catalog_of_the_documented_command_outlives_a_run(bolide_broker: Bro
     check_two_runs(bolide_broker, project, project / "spark-warehouse", pipeline)
 
 
+@pytest.mark.pipelines
 def test_a_template_is_not_written_over_anything(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("keep", "utf-8")
     with pytest.raises(OptionError, match="is not empty"):
         write_template(str(tmp_path), "h:1", "T", "id INT")
     with pytest.raises(OptionError, match="characters that YAML does not"):
         write_template(str(tmp_path / "new"), "h:1", 'T"', "id INT")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.versions
+def test_a_template_is_not_written_for_a_spark_without_pipelines(tmp_path: Path) -> None:
+    if find_spec("pyspark.pipelines") is None:
+        with pytest.raises(OptionError, match="has no declarative pipelines: install PySpark 4.1 or newer"):
+            write_template(str(tmp_path / "new"), "h:1", "T", "id INT")
     assert not (tmp_path / "new").exists()

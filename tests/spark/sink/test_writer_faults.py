@@ -12,7 +12,6 @@ SEEDS = (2, 6, 7)
 
 
 @pytest.mark.spark
-@pytest.mark.limits
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.timeout(1800)

@@ -9,29 +9,31 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
+from bolide.spark import ending_runs
 from bolide.testing.broker import Broker
+from tests.spark.end import read_everything
 from tests.spark.produce import send
 from tests.spark.sink_rounds import bodies, records
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
-def copy(spark: Any, broker: Broker, checkpoint: Path, **options: str) -> Any:
+def copy(spark: Any, broker: Broker, checkpoint: Path, **options: str) -> None:
     """Run a query that copies topic In to topic Out until it has read what is there."""
     rows = (
         spark.readStream.format("rocketmq")
         .options(namesrv=broker.namesrv_addr, subscribe="In", startingOffsets="earliest", maxOffsetsPerTrigger=40)
+        .options(**ending_runs.OPTIONS)
         .load()
         .select("body", "tags")
     )
     given = {"mode": "exactly-once", **options}
     writer = rows.writeStream.format("rocketmq").queryName("copy").options(namesrv=broker.namesrv_addr, topic="Out")
-    query = writer.options(**given).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    assert query.awaitTermination(300)
-    return query.exception()
+    writer = writer.options(**given).option("checkpointLocation", str(checkpoint))
+    read_everything(writer.trigger(**ending_runs.TRIGGER).start())
 
 
-@pytest.mark.limits
+@pytest.mark.versions
 @pytest.mark.parametrize("mode", ["at-least-once", "exactly-once"])
 def test_a_stream_writes_and_a_replayed_batch_adds_what_its_mode_allows(
     spark: Any, bolide_broker: Broker, tmp_path: Path, mode: str
@@ -41,14 +43,14 @@ def test_a_stream_writes_and_a_replayed_batch_adds_what_its_mode_allows(
     sent = [b"m-%03d" % number for number in range(100)]
     send(bolide_broker.namesrv_addr, [Message("In", body, tags="t") for body in sent])
     checkpoint = tmp_path / "checkpoint"
-    assert copy(spark, bolide_broker, checkpoint, mode=mode) is None
+    copy(spark, bolide_broker, checkpoint, mode=mode)
     assert bodies(bolide_broker.namesrv_addr, "Out") == sent
     # Killed after the sink's commit and before Spark's: the batch is run again.
     commits = checkpoint / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
     for name in (str(last), f".{last}.crc"):
         (commits / name).unlink(missing_ok=True)
-    assert copy(spark, bolide_broker, checkpoint, mode=mode) is None
+    copy(spark, bolide_broker, checkpoint, mode=mode)
     seen = Counter(bodies(bolide_broker.namesrv_addr, "Out"))
     assert sorted(seen) == sent
     twice = sum(1 for count in seen.values() if count > 1)
@@ -57,6 +59,7 @@ def test_a_stream_writes_and_a_replayed_batch_adds_what_its_mode_allows(
     assert len(ids) == len(sent)
 
 
+@pytest.mark.versions
 def test_a_failed_job_leaves_nothing_to_see_and_a_named_one_adds_its_rows_once(
     spark: Any, bolide_broker: Broker, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ import re
 import shutil
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -18,9 +17,10 @@ from bolide.spark.errors import CorruptStore, DataLost
 from bolide.spark.spark_versions import ReadAllAvailable
 from bolide.spark.store.durable import CONFIRM, DurableEnd
 from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
+from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import packed
 from bolide.spark.store.store_source import RocketMQStoreDataSource
-from bolide.spark.store.store_stream import missing, stretches_between
+from bolide.spark.store.store_stream import StoreStreamReader, missing, stretches_between
 from tests.golden.stores import GoldenStore, golden_store
 
 SCHEMA = StructType([StructField("physical_offset", LongType()), StructField("topic", StringType())])
@@ -55,9 +55,14 @@ def nothing_names_it(golden: GoldenStore) -> None:
     (golden.root / "checkpoint").unlink()
 
 
+def opened(golden: GoldenStore, **options: str) -> StoreStreamReader:
+    """A reader as Spark 4.2 and newer use it."""
+    checked = store_options({"path": str(golden.root), **options}, streaming=True)
+    return StoreStreamReader(checked, tuple(SCHEMA.fieldNames()))
+
+
 def streamed(golden: GoldenStore, **options: str) -> list[int]:
-    source = RocketMQStoreDataSource(CaseInsensitiveDict({"path": str(golden.root), **options}))
-    reader: Any = source.streamReader(SCHEMA)
+    reader = opened(golden, **options)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
@@ -155,7 +160,7 @@ def test_a_gap_is_counted_even_where_an_other_file_is_too_long(
     assert last >= 2
     with files[0].open("ab") as file:
         file.write(bytes(golden.shape.commit_log_segment_size))  # the sum of the sizes is as it was
-    reader: Any = RocketMQStoreDataSource(CaseInsensitiveDict({"path": str(golden.root)})).streamReader(SCHEMA)
+    reader = opened(golden)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     files[1].unlink()
@@ -167,8 +172,7 @@ def test_a_gap_is_counted_even_where_an_other_file_is_too_long(
     said = f"no longer has its log from physical offset {size} to {2 * size}"
     with pytest.raises(DataLost, match=said):
         reader.partitions(start, end)
-    options = CaseInsensitiveDict({"path": str(golden.root), "failOnDataLoss": "false"})
-    loose: Any = RocketMQStoreDataSource(options).streamReader(SCHEMA)
+    loose = opened(golden, failOnDataLoss="false")
     with caplog.at_level(logging.WARNING, "bolide.spark"):
         assert loose.partitions(start, end)
     assert [said in one.getMessage() for one in caplog.records] == [True]

@@ -30,6 +30,7 @@ def verify(root: Path, shape: StoreShape) -> Verdict:
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
+@pytest.mark.versions
 def test_tasks_on_spark_find_what_they_find_here(spark: Any, tmp_path: Path) -> None:
     golden = golden_store("5.5.0-ext")
     shutil.copytree(golden.root, tmp_path / "store")

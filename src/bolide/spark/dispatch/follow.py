@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bolide.errors import BolideError
 from bolide.spark.dispatch.bitmaps import read_filters
@@ -35,6 +35,7 @@ from bolide.store.disk.files import RealFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from bolide.layout.shape import StoreShape
 
@@ -168,24 +169,23 @@ def follow_store(
 
         from pyspark.errors import PySparkException
 
+        from bolide.spark import ending_runs
         from bolide.spark.failures import job_failed
-        from bolide.spark.spark_versions import PASSES_LIMITS
         from bolide.spark.store.store_source import RocketMQStoreDataSource
 
         spark.dataSource.register(RocketMQStoreDataSource)
         start = "earliest" if follower.state.end_offset < 0 else str(follower.state.end_offset)
-        # Spark 4.0 and 4.1 end a run without `follow` after one batch, which must then have everything.
-        limit = {"maxBytesPerTrigger": str(BYTES_PER_BATCH)} if follow or PASSES_LIMITS else {}
+        more = {"maxBytesPerTrigger": str(BYTES_PER_BATCH)} | ({} if follow else dict(ending_runs.OPTIONS))
         frame = (
             spark.readStream.format("rocketmq-store")
-            .options(table=STRETCHES, startingOffsets=start, durable=durable, **limit)
+            .options(table=STRETCHES, startingOffsets=start, durable=durable, **more)
             .option("corruptRecords", "skip" if skip_corrupt else "fail")
             .load(str(root))
         )
         writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", follower.checkpoint_folder)
-        trigger: dict[str, Any] = {"processingTime": f"{seconds_between} seconds"} if follow else {"availableNow": True}
+        trigger = {"processingTime": f"{seconds_between} seconds"} if follow else ending_runs.TRIGGER
         try:
-            _wait(writer.trigger(**trigger).start())
+            _wait(writer.trigger(**trigger).start(), follow)
         except PySparkException as error:
             raise failed[0] if failed else job_failed(error) from None
         return follower.state
@@ -193,14 +193,16 @@ def follow_store(
         files.unlock(lock)
 
 
-def _wait(query: Any) -> None:
-    """Wait until the query ends, or a signal stops it; then the current batch is repeated by the next run."""
+def _wait(query: StreamingQuery, follow: bool) -> None:
+    """Wait until the run ends, or a signal stops it; then the current batch is repeated by the next run."""
+    from bolide.spark.ending_runs import ended
+
     asked: list[int] = []
     before = {
         number: signal.signal(number, lambda got, _: asked.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        while not query.awaitTermination(_CLOSE_POLL_S):
+        while not ended(query, _CLOSE_POLL_S, follow):
             if asked:
                 query.stop()
                 return

@@ -40,7 +40,7 @@ OF_A_STREAM: Final = frozenset(
     name.lower()
     for name in (
         *forms_of("starting"), *forms_of("ending"), "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay",
-        "commitOffsets",
+        "commitOffsets", "untilNow",
     )
 )  # fmt: skip
 """Options of an archive's run that do not apply to the live log after it."""

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import one_at_a_time
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
+from bolide.spark.session.session import keep_interrupts
 from bolide.spark.source.positions import forms_of
 from bolide.spark.source.queues import from_json
 
@@ -44,28 +44,19 @@ class JobResult:
 
 
 def topic_stream(spark: SparkSession, options: Mapping[str, str], follow: bool = False) -> DataFrame:
-    """The topics of a job as a stream. Raises OptionError, as `stream_options` does."""
-    from bolide.spark.spark_versions import PASSES_LIMITS
+    """The topics of a job as a stream, which ends with `run_query` unless it is to `follow`."""
+    from bolide.spark import ending_runs
 
-    given = stream_options(options, one_batch=not follow and not PASSES_LIMITS)
+    given = stream_options(options) | ({} if follow else dict(ending_runs.OPTIONS))
     return spark.readStream.format("rocketmq").options(**given).load()
 
 
-def stream_options(options: Mapping[str, str], one_batch: bool) -> dict[str, str]:
-    """The options of a job's stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time.
-
-    With `one_batch` Spark ends the job after its first batch, as 4.0 and 4.1 do, so that batch must have everything.
-    Raises OptionError for a limit there.
-    """
+def stream_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a job's stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time."""
     given = {name.lower(): value for name, value in options.items()}
     if not any(form.lower() in given for form in forms_of("starting")):
         given["startingoffsets"] = "earliest"
-    if not one_batch:
-        given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
-    elif "maxoffsetspertrigger" in given:
-        raise OptionError(
-            "maxOffsetsPerTrigger would end this job after one batch: leave it out, or use Spark 4.2 or newer"
-        )
+    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
     return given
 
 
@@ -90,14 +81,17 @@ def run_query(
     `what` is the name of the job in its progress. `total` is the expected number of rows if the source does not know
     it. Raises JobFailed with Spark's reason, AlreadyRunning while another run uses the checkpoint.
     """
+    from bolide.spark.ending_runs import CONTINUOUS, TRIGGER, ended
+
+    keep_interrupts()
     began = time.monotonic()
-    trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
+    trigger = CONTINUOUS if follow else TRIGGER
     seen = Seen(total or 0, total is not None)
     interrupted = False
     try:
         query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
         try:
-            while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # fractions of a second are allowed
+            while not ended(query, POLL_S, follow):
                 seen.look(query)
                 if seen.done < seen.total:
                     progress(JobProgress(what, seen.done, seen.total, time.monotonic() - began, "messages"))

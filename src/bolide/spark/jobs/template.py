@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,11 @@ TRANSFORMATIONS: Final = ("bronze.py", "silver.py", "gold.py")
 def write_template(folder: str, namesrv: str, topic: str, body_schema: str, storage: str | None = None) -> list[str]:
     """Write the project into a new or empty folder; returns the files.
 
-    `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises OptionError.
+    `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises OptionError, also
+    with PySpark 4.0.
     """
+    if find_spec("pyspark") is not None and find_spec("pyspark.pipelines") is None:
+        raise OptionError("this PySpark has no declarative pipelines: install PySpark 4.1 or newer for this project")
     target = Path(folder).resolve()
     if target.exists() and any(target.iterdir()):
         raise OptionError(f"{folder} is not empty: name a new folder for the project")

@@ -143,6 +143,13 @@ class SourceOptions(ClusterAccess):
         _STREAMS, "wait for this many, but not longer than `maxTriggerDelay`", whole_number(1, _MANY), absent=0
     )
     max_trigger_delay_ms: int = option(_STREAMS, "see above", milliseconds, "15m", name="maxTriggerDelay")
+    until_now: bool = option(
+        _STREAMS,
+        "`true`: the batches of a run end at the messages that existed at its start, "
+        "[for Spark 4.0 and 4.1](spark.md#runs-that-end-on-spark-40-and-41)",
+        true_or_false,
+        "false",
+    )
     commit_offsets: bool = option(
         _STREAMS,
         "commit the query's progress to the brokers as offsets of `group`: `bolide group` and RocketMQ's tools then "
@@ -174,6 +181,8 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
     for name in forms_of("ending"):
         if streaming and name.lower() in given:
             raise OptionError(f"a stream has no end: remove {name}, or use a batch read")
+    if streaming is False and "untilnow" in given:
+        raise OptionError("option untilNow is for streams: remove it from a batch read")
     if streaming is False and "commitoffsets" in given:
         raise OptionError("option commitOffsets is for streams: Spark does not say when a batch read is done")
     selection = read_selection(given)

@@ -16,7 +16,7 @@ KNOWN: Final = (
     "path", "table", "subscribe", "topic", "startingTimestamp", "endingTimestamp", "corruptRecords", "checkCrc",
     "splitSize", "pruneByQueues", "brokerName", "indexSlots", "badRecords", "deadLetterPath",
 )  # fmt: skip
-STREAMING: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss", "durable")
+STREAMING: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss", "durable", "untilNow")
 """Options of a stream besides."""
 BATCH_ONLY: Final = ("endingTimestamp",)
 EARLIEST: Final = -2

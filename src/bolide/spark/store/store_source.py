@@ -60,7 +60,8 @@ class RocketMQStoreDataSource(DataSource):
         options = store_options(self.options, streaming=True)
         if options.table not in (MESSAGES, STRETCHES):
             raise OptionError(f"table {options.table} cannot be streamed: use spark.read, or leave option table out")
-        return for_this_spark(StoreStreamReader(options, check_schema(schema, columns_of(options), "rocketmq-store")))
+        columns = check_schema(schema, columns_of(options), "rocketmq-store")
+        return for_this_spark(StoreStreamReader(options, columns), self.options)
 
 
 class StoreReader(DataSourceReader):
