@@ -1,6 +1,6 @@
 # make demo | quick | test | lint | docs | wheels | quick-pythons | bench | interop | spark-long | spark-matrix |
-# rocketmq-tests | mutations | dev | lock | clean, and what looks for faults (docs/proof.md): attack | chaos | cuts |
-# differential | explore | fuzz | sequences | simulate | soak.
+# spark-version | rocketmq-tests | mutations | dev | lock | clean, and what looks for faults (docs/proof.md): attack |
+# chaos | cuts | differential | explore | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, LONG=none|quarter|all, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -23,7 +23,7 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin bench cli console interop runner
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: wheels demo quick test test-interpreted test-compiled lint quick-pythons bench interop spark-long spark-matrix \
-  rocketmq-tests mutations attack chaos cuts sequences dev lock clean venv-demo venv-test
+  spark-version rocketmq-tests mutations attack chaos cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -69,6 +69,11 @@ spark-long: venv-test
 spark-matrix: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && export BOLIDE_IMPL=compiled WORKERS=$(WORKERS) && \
 	exec $(BIN)/python tools/spark_matrix.py $(ARGS) tests/spark
+
+# The tests among them that depend on the version, with one older PySpark, which follows from the commit.
+spark-version: venv-test
+	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && export BOLIDE_IMPL=compiled WORKERS=1 && \
+	exec $(BIN)/python tools/spark_matrix.py --of-commit $(ARGS) tests/spark
 
 # RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
 rocketmq-tests: venv-test
