@@ -4,9 +4,10 @@ So `spark.read.format("rocketmq")` needs no registration call wherever Bolide is
 for any unknown format, and an error here would break the look-up of every Python source.
 """
 
-from bolide.spark.missing_source import missing_source
+from bolide.spark.missing_source import missing_source, require
 
 try:
+    require("numpy", "pyarrow")  # which the source imports when it reads or writes
     from bolide.spark.data_source import RocketMQDataSource as DefaultSource
 except Exception as error:  # a requirement that is missing or does not fit raises anything
     DefaultSource = missing_source("rocketmq", error)  # type: ignore[misc, assignment] # Spark looks for this name only

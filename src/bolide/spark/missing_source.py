@@ -5,6 +5,7 @@ Spark imports the modules of all Python sources whenever it looks for one. An er
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import DataSource
@@ -13,6 +14,13 @@ from bolide.spark.errors import SparkMissing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+def require(*modules: str) -> None:
+    """Raise ImportError if one of these modules is not installed, without importing them."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise ImportError(f"No module named {module}")
 
 
 def missing_source(called: str, error: Exception) -> type[DataSource]:
