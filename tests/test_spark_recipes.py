@@ -20,7 +20,7 @@ from proof.kit.waiting import PROCESS_PATIENCE
 from tests.spark.produce import send
 from tests.spark.spark_home import spark_home
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 PROGRAM = ROOT / "docs" / "programs" / "spark_archive.py"
 IN_IMAGE = "/opt/bolide"
