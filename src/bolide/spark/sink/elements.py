@@ -99,7 +99,7 @@ class ElementReader:
             yield from self._piece(origin)
 
     def _piece(self, origin: RowOrigin) -> Iterator[Elements | Refusal]:
-        made = _Rows(origin, self._reference.ids)
+        made = _ElementRows(origin, self._reference.ids)
         topics, codes = self._topics(made)
         dropped = []
         odd = np.flatnonzero(made.odd)
@@ -126,7 +126,7 @@ class ElementReader:
                 some.topic = topic
                 yield some
 
-    def _topics(self, made: _Rows) -> tuple[dict[str, int], Ints]:
+    def _topics(self, made: _ElementRows) -> tuple[dict[str, int], Ints]:
         """A code for each topic, and the code of each row; rows of a bad topic become odd."""
         column = made.columns.get("topic")
         if column is None or column.null_count == len(column) or made.unreadable:
@@ -147,7 +147,7 @@ class ElementReader:
         return topics, codes
 
 
-class _Rows:
+class _ElementRows:
     """The columns of one piece, and which of its rows need the reference."""
 
     def __init__(self, origin: RowOrigin, ids: str) -> None:
