@@ -42,7 +42,7 @@ REFUSALS: Final = frozenset(
     {codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST, codes.MESSAGE_ILLEGAL}
 )
 """Answers by which a broker says that it does not keep the message."""
-NOBODY_KNOWS: Final = ("the log could not be synced", "this broker is no master any more")
+NOBODY_KNOWS: Final = ("the log could not be synced", "this broker is no longer the master")
 """Such a refusal promises less: the record may be there after the restart, or at the replica that is the new master."""
 
 

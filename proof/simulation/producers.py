@@ -30,7 +30,7 @@ from proof.simulation.swarm import TOPICS
 BANK: Final = "Bank"
 """The group of all producers: each can say how a transaction of another ended."""
 NUMBERS: Final = re.compile(rb"#(\d+)#")
-NOBODY_KNOWS: Final = ("could not be synced", "the message is stored, but", "this broker is no master any more")
+NOBODY_KNOWS: Final = ("could not be synced", "the message is stored, but", "this broker is no longer the master")
 """With these remarks a broker refuses a message that may be kept."""
 
 

@@ -47,7 +47,7 @@ def test_what_is_read() -> None:
 
 def test_a_broker_that_others_reach_says_that_nobody_has_to_sign() -> None:
     (line,) = BrokerOptions.of(bind_address="0.0.0.0").warnings
-    assert line.startswith("authenticationEnabled = false: anyone who reaches 0.0.0.0 may do anything")
+    assert line.startswith("authenticationEnabled = false: any client that reaches 0.0.0.0 may do anything")
     assert BrokerOptions.of(bind_address="0.0.0.0", authentication_enabled=True).warnings == ()
     assert BrokerOptions.of(bind_address="::1").warnings == ()
 
@@ -56,7 +56,7 @@ def test_a_log_that_others_reach_is_named() -> None:
     reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": "true"}
     for role in ("ASYNC_MASTER", "SYNC_MASTER"):
         (line,) = BrokerOptions.of(**reached, ha_listen_port=10912, broker_role=role).warnings
-        assert line.startswith("clusterAuthenticationEnabled = false: anyone who reaches haListenPort gets the whole")
+        assert line.startswith("clusterAuthenticationEnabled = false: any client that reaches haListenPort gets the whole")
     proves = {
         "cluster_authentication_enabled": True,
         "inner_client_authentication_credentials": '{"accessKey":"a","secretKey":"s"}',

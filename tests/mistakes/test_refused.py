@@ -402,6 +402,6 @@ async def test_a_function_that_fails_to_pick_a_queue_keeps_no_place(bolide_broke
 def test_a_store_in_use_is_refused(tmp_path: Path) -> None:
     with (
         Broker(str(tmp_path)),
-        pytest.raises(BolideError, match="lock is locked by this process already; close the other"),
+        pytest.raises(BolideError, match="lock is already locked by this process; close the other"),
     ):
         Broker(str(tmp_path)).start()

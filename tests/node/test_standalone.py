@@ -87,7 +87,7 @@ def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_pa
         assert first is not None and first.code == codes.REQUEST_CODE_NOT_SUPPORTED
         old = max(running.children())
         os.kill(old, signal.SIGKILL)
-        wait_until(lambda: "started again" in running.output(), "the line that the broker starts again")
+        wait_until(lambda: "restarting in" in running.output(), "the line that the broker restarts")
         wait_until(lambda: ask(broker, unknown) is not None, "an answer of the broker that came back")
         left = running.children()
         assert old not in left and len(left) == 2

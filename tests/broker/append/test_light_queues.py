@@ -155,7 +155,7 @@ def test_a_quota_bounds_them(tmp_path: Path) -> None:
         assert parts.answer(listing(name)).code == codes.SUCCESS
     for refused in (listing("%LMQ%a,%LMQ%c"), send_request("%LMQ%c")):
         answer = parts.answer(refused)
-        assert answer.code == codes.LMQ_QUOTA_EXCEEDED and "one too many" in str(answer.remark)
+        assert answer.code == codes.LMQ_QUOTA_EXCEEDED and "exceeds the limit" in str(answer.remark)
     assert parts.answer(send_request("%LMQ%a")).code == codes.SUCCESS
     parts.close()
 

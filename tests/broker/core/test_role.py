@@ -47,7 +47,7 @@ def test_a_slave_without_a_number_is_refused() -> None:
 
 def test_what_a_master_should_know_of_its_settings() -> None:
     (number,) = BrokerOptions.of(broker_id=7).warnings
-    assert number == "brokerId = 7 is taken as 0: a broker with brokerRole = ASYNC_MASTER is a master"
+    assert number == "brokerId = 7 is treated as 0: a broker with brokerRole = ASYNC_MASTER is a master"
     (port,) = BrokerOptions.of(broker_role="SYNC_MASTER", fast_port_enable="false").warnings
     assert port.startswith("fastPortEnable = false: slaves of RocketMQ ask for topics")
     assert BrokerOptions.of(broker_role="SYNC_MASTER").warnings == ()

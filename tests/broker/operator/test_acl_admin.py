@@ -92,7 +92,7 @@ def test_refusals(code: int, fields: dict[str, str], body: object, answer: tuple
 
 def test_entries_are_limited() -> None:
     admin = Admin()
-    with pytest.raises(Refused, match=f"{MOST_ENTRIES} entries are kept"):
+    with pytest.raises(Refused, match=f"at most {MOST_ENTRIES} entries"):
         admin.put(*({**ENTRY, "resource": f"Topic:T{number}"} for number in range(MOST_ENTRIES + 1)))
     assert admin.service.encode() == b""
 

@@ -64,7 +64,7 @@ def test_levels() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "wrong"),
-    [("LOUD", "'LOUD' is no level"), ("bolide.broker=", "'' is no level"), ("urllib=INFO", "no log")],
+    [("LOUD", "'LOUD' is not a level"), ("bolide.broker=", "'' is not a level"), ("urllib=INFO", "is not a logger of Bolide")],
 )
 def test_levels_that_cannot_be(levels: str, wrong: str) -> None:
     with pytest.raises(ConfigError, match=wrong):

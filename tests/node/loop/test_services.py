@@ -49,7 +49,7 @@ def ignore(service: object, error: BaseException) -> None:
 
 def test_handlers_are_merged_and_doubles_refused() -> None:
     assert set(Services([Serves(1, 2), Serves(3), Service()]).handlers) == {1, 2, 3}
-    with pytest.raises(ValueError, match="request code 2 is served by Serves already"):
+    with pytest.raises(ValueError, match="request code 2 is already served by Serves"):
         Services([Serves(1, 2), Serves(2)])
 
 

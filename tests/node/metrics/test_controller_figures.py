@@ -90,7 +90,7 @@ async def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) 
         assert value(await scraped(port_of(node)), "bolide_controller_sets_without_master") == 1
         files.failing = "before"
         assert (await first.elect()).code == codes.SYSTEM_ERROR
-        await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
+        await readiness(node, lambda status, text: status == 503 and "no decision can be stored" in text)
         found = await scraped(port_of(node))
         assert value(found, "bolide_controller_leads") == value(found, "bolide_controller_store_reached") == 0
         assert (await asked(port_of(node), "/healthz"))[0] == 200  # a restart would not help
@@ -103,7 +103,7 @@ async def test_it_is_not_ready_where_etcd_does_not_answer(tmp_path: Path) -> Non
     await node.start()
     try:
         status, text = await asked(port_of(node), "/readyz")
-        assert status == 503 and "no decision can be kept" in text
+        assert status == 503 and "no decision can be stored" in text
         found = await scraped(port_of(node))
         assert value(found, "bolide_controller_leader_known") == 0
     finally:
@@ -125,7 +125,7 @@ async def test_a_follower_is_ready_until_etcd_is_lost(tmp_path: Path) -> None:
                 assert value(found, "bolide_controller_leader_known") == 1
                 await asyncio.to_thread(member.kill)
                 for node in (leader, other):
-                    await readiness(node, lambda status, text: status == 503 and "no decision can be kept" in text)
+                    await readiness(node, lambda status, text: status == 503 and "no decision can be stored" in text)
             finally:
                 await other.stop()
     finally:

@@ -32,12 +32,12 @@ async def test_a_message_is_followed_from_its_send_to_its_delivery(
     requests = [send_request(properties=text(UNIQ_KEY="M1")), pull_request(), pull_request(offset=1)]
     assert await lines(tmp_path, caplog, requests, broker_hooks="requestLog") == [
         "request 1 of PEER: SEND_MESSAGE_V2 message=M1 topic=T queue=0 group=pg",
-        "request 1 answered SUCCESS message=M1 topic=T queue=0 offset=0 id=STORED",
+        "request 1 returned SUCCESS message=M1 topic=T queue=0 offset=0 id=STORED",
         "request 2 of PEER: PULL_MESSAGE topic=T queue=0 offset=0 group=g",
-        "request 2 answered SUCCESS topic=T queue=0 messages=1",
+        "request 2 returned SUCCESS topic=T queue=0 messages=1",
         "request 2 delivers message=M1 topic=T queue=0 offset=0 group=g",
         "request 3 of PEER: PULL_MESSAGE topic=T queue=0 offset=1 group=g",
-        "request 3 answered PULL_NOT_FOUND: OFFSET_OVERFLOW_ONE topic=T queue=0 messages=0",
+        "request 3 returned PULL_NOT_FOUND: OFFSET_OVERFLOW_ONE topic=T queue=0 messages=0",
     ]
 
 
@@ -46,7 +46,7 @@ async def test_send_back_is_logged_with_its_message(tmp_path: Path, caplog: pyte
     requests = [send_request(properties=text(UNIQ_KEY="M1")), make_request(codes.CONSUMER_SEND_MSG_BACK, 0, returned)]
     assert (await lines(tmp_path, caplog, requests, broker_hooks="requestLog"))[2:] == [
         "request 2 of PEER: CONSUMER_SEND_MSG_BACK message=M1 topic=T group=g level=3",
-        "request 2 answered SUCCESS message=M1 topic=T group=g",
+        "request 2 returned SUCCESS message=M1 topic=T group=g",
     ]
 
 
@@ -61,8 +61,8 @@ async def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: 
     )
     assert begun.startswith("request 1 of PEER: ") and "topic=T" in begun
     assert "ann" not in begun and "c2lnbmVk" not in begun and "\n" not in begun
-    assert answered.startswith("request 1 answered SYSTEM_ERROR: ")
-    assert refused.startswith("request 0 answered SYSTEM_ERROR: ")
+    assert answered.startswith("request 1 returned SYSTEM_ERROR: ")
+    assert refused.startswith("request 0 returned SYSTEM_ERROR: ")
 
 
 async def test_nothing_is_told_unless_it_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -25,5 +25,5 @@ def test_an_address_that_does_not_lead_here_is_refused(bound: str, told: str) ->
 
 
 def test_a_name_nobody_knows_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"brokerIP1 = no-such-host\.invalid is no address"):
+    with pytest.raises(ConfigError, match=r"brokerIP1 = no-such-host\.invalid is not a valid address"):
         announced_ip("0.0.0.0", "no-such-host.invalid")

@@ -40,7 +40,7 @@ def test_the_file_before_is_not_read_where_this_one_is_bad_or_gone() -> None:
     with pytest.raises(StoreDamaged, match="epochFileCheckpoint: it says that it holds 9 epochs, and holds 2"):
         load_epochs(files, PATH)
     files.remove(PATH)
-    with pytest.raises(StoreDamaged, match="epochFileCheckpoint: it is gone; bring the file back"):
+    with pytest.raises(StoreDamaged, match="epochFileCheckpoint: it is gone; restore the file"):
         load_epochs(files, PATH)
 
 
