@@ -180,8 +180,7 @@ class Producer(MessageSender, Closeable):
             if instance is None:
                 return
             try:
-                while self._in_flight:
-                    await asyncio.wait([sending.future for sending in self._in_flight])
+                await self.wait_for_slots(self.max_in_flight)
             finally:
                 await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
                 await asyncio.shield(self._leave(instance))

@@ -116,7 +116,7 @@ class SendContext:
             await self._slot_free.wait()
 
     async def wait_for_slots(self, count: int) -> None:
-        """Wait until so many more messages may be out; more than are ever allowed wait for all that are out."""
+        """Wait until `count` more messages may be in flight. From `max_in_flight` on, wait until none is in flight."""
         while self._out and self._out + count > self.max_in_flight:
             self._slot_free.clear()
             await self._slot_free.wait()
