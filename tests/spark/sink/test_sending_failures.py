@@ -120,6 +120,20 @@ def test_a_request_without_an_answer_ends_with_the_row(broker: ScriptedBroker) -
         write(options(broker, deliveryTimeoutMs="300", requestTimeoutMs="200"), TASK, ROWS, delay_level=LEVELS)
 
 
+@pytest.mark.parametrize("topics", [["Nowhere"] * 30, ["T", "Nowhere"] * 15], ids=["all", "every second"])
+@pytest.mark.parametrize("key", [None, "s1"])
+def test_rows_of_an_unknown_topic_are_saved_and_the_others_stored(
+    broker: ScriptedBroker, tmp_path: Any, topics: list[str], key: str | None
+) -> None:
+    saving = options(broker, deadLetterPath=str(tmp_path), deliveryTimeoutMs="300")
+    written = write(saving, TASK, ROWS, topic=topics, sharding_key=[key] * 30)
+    good = [row for row, topic in zip(ROWS, topics, strict=True) if topic == "T"]
+    dead = pq.read_table(tmp_path / "_staging" / written.dead[0]).to_pylist()
+    assert [row["body"] for row in dead] == [row for row in ROWS if row not in good]
+    assert {row["reason"] for row in dead} == {"no name server knew the topic within 0.3 s: create it"}
+    assert (written.rows, stored(broker)) == (len(good), Counter(good))
+
+
 def test_a_key_keeps_its_queue_when_its_batch_is_repeated(broker: ScriptedBroker) -> None:
     seen: list[str] = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
@@ -12,8 +11,6 @@ from bolide.spark.sink.elements import NO_TIME, Elements, Ints
 from bolide.spark.sink.messages import Refusal, RowOrigin
 from bolide.spark.source.queues import Queue
 from bolide.transport.blocking import ClientConnection, Pending, PendingRun
-
-BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 
 
 @dataclass(slots=True)

@@ -47,7 +47,6 @@ MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
 """Bytes in flight; a single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
 """The remark with which a broker without timers answers a deliver_time, as a system error."""
-ROUTE_S: Final = 2.0
 ROUNDS_OF_REFUSAL: Final = 5
 """After this many answers no permission or unknown topic, the answer is final."""
 PAUSE_S: Final = 0.2
@@ -110,7 +109,8 @@ class Sender:
         """Add messages; waits while too much is in flight. Raises ClusterUnavailable."""
         groups, targets = self._choice.targets(elements)
         if len(groups) == 1:
-            self._gather(elements, groups[0], free=True)
+            if groups[0]:
+                self._gather(elements, groups[0], free=True)
             return
         order = np.argsort(targets, kind="stable")
         end = 0
