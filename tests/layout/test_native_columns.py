@@ -169,14 +169,27 @@ def test_places_outside_the_buffer_are_refused() -> None:
             with pytest.raises(ValueError, match="10 bytes do not hold what lies between"):
                 ask(places)
     good = place([0], np.int64), place([8], np.int64)
-    with pytest.raises(ValueError, match="do not hold the record"):
-        kernel.offset_ids(raw, *good, place([3], np.int64), pa.allocate_buffer)
+    for record in (3, -1, 2**63 - 1):
+        with pytest.raises(ValueError, match="do not hold the record"):
+            kernel.offset_ids(raw, *good, place([record], np.int64), pa.allocate_buffer)
     with pytest.raises(ValueError, match="1 bodies have 2 CRCs"):
         kernel.matching(raw, *good, place([0, 0], np.int32))
     with pytest.raises(ValueError, match="1 places begin and 0 end"):
         kernel.gathered(raw, good[0], good[1][:0], pa.allocate_buffer)
     with pytest.raises(ValueError, match="do not hold a text"):
         kernel.split(place([0, 11], np.int32), raw, pa.allocate_buffer)
+    with pytest.raises(ValueError, match="there is no offset"):
+        kernel.split(place([], np.int32), raw, pa.allocate_buffer)
+    with pytest.raises(TypeError):
+        kernel.PropertyPairs.__new__(kernel.PropertyPairs)
+
+
+def test_pairs_whose_offsets_exceed_32_bits_are_left_to_the_reference() -> None:
+    kernel: Any = KERNEL
+    raw = np.zeros(2**20, np.uint8)
+    for count, complete in ((2, True), (2**11, False)):
+        begin = np.zeros(count, np.int64)
+        assert kernel.PropertyPairs(raw, begin, begin + len(raw)).complete is complete
 
 
 @given(st.lists(st.binary(max_size=12), max_size=8))

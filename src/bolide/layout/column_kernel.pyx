@@ -317,7 +317,7 @@ def offset_ids(
     to = first = <uint8_t*>pointer(data)
     offset[0] = 0
     for i in range(count):
-        if records[i] < 0 or records[i] + PROOF > raw.shape[0]:
+        if records[i] < 0 or records[i] > raw.shape[0] - PROOF:
             raise ValueError(f"{raw.shape[0]} bytes do not hold the record at {records[i]}")
         to = hex_of(to, &raw[0] + begin[i], end[i] - begin[i])
         to = hex_of(to, &raw[0] + records[i] + 28, 8)

@@ -60,11 +60,11 @@ def offset_message_ids(kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints, r
 def words(kernel: ModuleType, texts: Column) -> Column:
     """Do what `property_columns.words` does."""
     found: Any = texts
-    if found.offset or found.null_count == len(found):
-        found = _arrow.concat_arrays([found])
     if found.null_count == len(found):
         nothing: Column = pa.nulls(len(found), _WORDS)
         return nothing
+    if found.offset:
+        found = _arrow.concat_arrays([found])
     valid, offsets, data = found.buffers()
     at, text = np.frombuffer(offsets, np.int32, len(found) + 1), np.frombuffer(data or b"", np.uint8)
     lists, word_offsets, parts = kernel.split(at, text, pa.allocate_buffer)

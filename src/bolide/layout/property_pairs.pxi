@@ -10,22 +10,19 @@ cdef class PropertyPairs:
     cdef readonly bint plain
     """Whether all of them are ASCII; others must be known to be UTF-8."""
     cdef readonly bint complete
-    """False where a long row may name a property twice: then nothing here can be used."""
+    """False where a long row may name a property twice, or offsets exceed 32 bits: then nothing here can be used."""
 
     def __dealloc__(self):
         free(self._pairs)
         free(self._first)
 
-    def __init__(
+    def __cinit__(
         self, const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None
     ):
         cdef Py_ssize_t i
         cdef uint64_t high = 0
-        checked(raw, begin, end)
-        if self._first != NULL:
-            raise ValueError("the pairs are split already")
+        self.complete = checked(raw, begin, end) <= MOST and raw.shape[0] <= MOST
         self._raw = raw
-        self.complete = raw.shape[0] <= MOST
         self._rows = begin.shape[0]
         self._first = <int32_t*>realloc(NULL, (self._rows + 1) * sizeof(int32_t))
         if self._first == NULL:
@@ -49,7 +46,7 @@ cdef class PropertyPairs:
                 stop = end
             mark = <const uint8_t*>memchr(p, 1, stop - p)
             if mark != NULL and mark > p and mark + 1 < stop:
-                bit = <uint64_t>1 << ((p[0] * 7 + mark[-1] * 13 + (mark - p)) & 63)
+                bit = <uint64_t>1 << ((p[0] * 7 + (mark - 1)[0] * 13 + (mark - p)) & 63)
                 if seen & bit:
                     self._drop(raw, first, p, mark - p)
                 seen |= bit
@@ -214,6 +211,8 @@ def split(const int32_t[::1] offsets not None, const uint8_t[::1] text not None,
     cdef int32_t* word_offset
     cdef uint8_t* to
     cdef uint8_t* first
+    if count < 0:
+        raise ValueError("there is no offset, and n texts have n + 1")
     for i in range(count):
         if offsets[i] < 0 or offsets[i + 1] < offsets[i] or offsets[i + 1] > text.shape[0]:
             raise ValueError(f"{text.shape[0]} bytes do not hold a text from {offsets[i]} to {offsets[i + 1]}")
