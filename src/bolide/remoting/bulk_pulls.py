@@ -1,9 +1,9 @@
 """Extension field of Bolide in a pull: the maximum size of the response to a reader of whole queues.
 
-A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from further back). Consumers need
-no more, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
-applies `bulkPullCount` and `bulkPullBytes` instead, and never exceeds the number in the field. RocketMQ's brokers
-ignore it.
+A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from further back). This suffices
+for consumers, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
+applies `bulkPullCount` and `bulkPullBytes` instead, and does not exceed the number in the field, except with a single
+message. RocketMQ's brokers ignore it.
 """
 
 from __future__ import annotations
