@@ -114,11 +114,13 @@ def test_large_batches_are_read_in_pieces() -> None:
 def test_text_that_is_not_utf_8_is_refused_with_its_row_alone() -> None:
     broken = pa.array([b"a", b"\xff", None], pa.binary())
     tags = pa.Array.from_buffers(pa.string(), 3, broken.buffers(), 1)
-    batch = pa.RecordBatch.from_arrays([pa.array([b"x", b"y", b"z"]), tags], ["body", "tags"])
+    bodies, topics = pa.array([b"x", b"y", b"z"]), pa.array([None, "U", None], pa.string())
+    batch = pa.RecordBatch.from_arrays([bodies, topics, tags], ["body", "topic", "tags"])
     found = list(ElementReader("T", TASK, False).read(batch))
     refusals = [each for each in found if isinstance(each, Refusal)]
-    assert [(each.row, each.reason) for each in refusals] == [(1, "it contains text that is not valid UTF-8")]
-    assert refusals[0].values == {"body": b"y"}
+    reason = "it contains text that is not valid UTF-8"
+    assert [(each.row, each.topic, each.reason) for each in refusals] == [(1, "U", reason)]
+    assert refusals[0].values == {"body": b"y", "topic": "U"}
     assert [each.rows.tolist() for each in found if isinstance(each, Elements)] == [[0, 2]]
     # As a body the same bytes are sent as they are.
     body = pa.Array.from_buffers(pa.string(), 2, broken.buffers())

@@ -160,7 +160,9 @@ class RowReader:
                 topic = values.get("topic") or topic
                 yield self._message(row, values, topic)
             except UnicodeDecodeError:
-                yield origin.refusal(row, topic, "it contains text that is not valid UTF-8")
+                refusal = origin.refusal(row, topic, "it contains text that is not valid UTF-8")
+                refusal.topic = refusal.values.get("topic") or topic
+                yield refusal
             except _Unfit as unfit:
                 yield Refusal(row, topic, str(unfit), values or {})
 
