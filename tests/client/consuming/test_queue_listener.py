@@ -55,6 +55,38 @@ async def test_a_pull_consumer_may_commit_what_it_returned_when_a_queue_is_revok
         assert broker.offsets["G", "T", 0] == 1
 
 
+async def test_a_consumer_may_commit_in_its_queue_listener_while_it_closes(broker: ScriptedBroker) -> None:
+    fill(broker, 2)
+    positions: list[int] = []
+
+    class Committing(Noted):
+        async def revoked(self, queues: list[MessageQueue]) -> None:
+            positions.extend(map(pull.position, queues))
+            await pull.commit()
+
+    pull = pull_consumer(broker, queue_listener=Committing(broker), auto_commit=False)
+    async with pull:
+        await pull.assign([Q0])
+        assert len(await pull.poll(max_messages=1)) == 1
+    assert broker.offsets["G", "T", 0] == 1
+    assert len(positions) == 1
+    with pytest.raises(ClientStateError, match="not running"):
+        await pull.commit()
+
+
+async def test_a_consumer_that_its_queue_listener_closes_at_the_start_is_closed(broker: ScriptedBroker) -> None:
+    class Closing(Noted):
+        async def assigned(self, queues: list[MessageQueue]) -> None:
+            await push.close()
+
+    push = consumer(broker, queue_listener=Closing(broker))
+    push.subscribe("T", "*", lambda message: None)
+    await push.start()
+    assert repr(push).endswith("closed>")
+    await push.close()
+    await until(lambda: not push.assignment(), "the queues to be given back")
+
+
 async def test_a_pull_consumer_may_seek_in_queues_that_it_was_assigned(broker: ScriptedBroker) -> None:
     fill(broker, 6)
 

@@ -79,7 +79,7 @@ class Consumer(Closeable, ABC):
         return f"group {self.group!r}, {len(self._member.owned)} queues"
 
     def _check_running(self) -> None:
-        if not self._started:
+        if not self._started and not self._member.queue_calls.calling:  # which may commit while the consumer closes
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
         self._member.instance.check_loop()

@@ -53,7 +53,6 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector, subscription
-from bolide.client.messages.user_code import is_within
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import close_all, see_polled
 from bolide.remoting import codes
@@ -175,7 +174,7 @@ class PullConsumer(Consumer):
     async def unsubscribe(self, topic: str) -> None:
         """Give the queues of a topic back."""
         self._member.forget(topic)
-        if is_within(self._member.queue_calls):
+        if self._member.queue_calls.calling:
             self._member.instance.spawn(self._member.release(topic), f"unsubscribe {self.group}")
         else:
             await self._member.release(topic)

@@ -211,7 +211,7 @@ class PushConsumer(Consumer):
         """
         self._member.forget(topic)
         releasing = self._release(topic, self._listeners.get(topic))
-        if is_within(self._consumption) or is_within(self._member.queue_calls):
+        if is_within(self._consumption) or self._member.queue_calls.calling:
             self._member.instance.spawn(releasing, f"unsubscribe {self.group}")
         else:
             await releasing
@@ -360,6 +360,7 @@ class PushConsumer(Consumer):
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
         self._check_outside_listener("seek")
+        self._member.queue_calls.check_outside("seek")
         await self._pulls.seek(queue, offset)
 
     def _check_outside_listener(self, method: str) -> None:

@@ -77,9 +77,14 @@ class QueueCalls:
         finally:
             leave(token)
 
+    @property
+    def calling(self) -> bool:
+        """Whether the running code is a call of the listener."""
+        return self._listener is not None and is_within(self)
+
     def check_outside(self, method: str) -> None:
         """Raise `ClientStateError` in a call of the listener: it would wait for itself."""
-        if self._listener is not None and is_within(self):
+        if self.calling:
             raise ClientStateError(
                 f"{method} waits for the rebalance of consumer {self._group}, so its queue listener cannot call"
                 f" {method}: call it elsewhere"

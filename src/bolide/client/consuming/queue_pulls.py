@@ -111,7 +111,6 @@ class QueuePulls:
         process_queue = self.member.owned.get(queue)
         if process_queue is None:
             raise ClientStateError(f"{queue} is not held by this consumer of {self.member.group}, see assignment()")
-        self.member.queue_calls.check_outside("seek")
         task = self._tasks.pop(process_queue, None)
         if task is not None:
             task.cancel()

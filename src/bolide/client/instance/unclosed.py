@@ -18,11 +18,13 @@ class Closeable:
     _open_in = 0
     """The process in which it was started, 0 while it is not open. A child of that process has nothing to close."""
     _open_as = ""
+    _closed = False
+    """Whether its user has closed it; code that `start` calls may have done so."""
     _leaving: asyncio.Task[None] | None = None
 
     def _opened(self, name: str) -> None:
         """It is started; `name` is what the warning calls it."""
-        self._open_in = os.getpid()
+        self._open_in = 0 if self._closed else os.getpid()
         self._open_as = name
 
     def _closing(self) -> None:
