@@ -254,3 +254,15 @@ def test_a_status_prints_as_its_name() -> None:
     assert f"{client.TransactionState.COMMIT}" == str(client.TransactionState.COMMIT) == "COMMIT"
     assert f"{client.PullStatus.FOUND}" == str(client.PullStatus.FOUND) == "FOUND"
     assert client.SendStatus.FLUSH_DISK_TIMEOUT == 10
+
+
+@pytest.mark.parametrize("secret", [b"s3cret", 53])
+def test_an_error_does_not_show_a_secret(secret: Any) -> None:
+    for make in (
+        lambda: client.Producer("P", "a:1", access_key="u", secret_key=secret),
+        lambda: client.AclHook("u", secret),
+        lambda: asyncio.run(admin.Admin("a:1").create_user("u", secret)),
+    ):
+        with pytest.raises(ArgumentError, match=f"is a {type(secret).__name__}, give a str") as caught:
+            make()
+        assert str(secret) not in str(caught.value)

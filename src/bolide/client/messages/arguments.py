@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ADDRESS: Final = re.compile(r".+:\d+(;.*)?")
+SECRETS: Final = frozenset({"secret_key", "password"})
+"""Arguments whose values no error shows."""
 _known_topics: set[str] = set()
 
 
@@ -94,9 +96,10 @@ def check_seconds(argument: str, value: float, *, zero: bool = False, most: floa
 
 
 def check_text(argument: str, value: object) -> str:
-    """A str. Raises `ArgumentError`."""
+    """A str. Raises `ArgumentError`, which does not contain the value of a secret."""
     if not isinstance(value, str):
-        raise ArgumentError(f"{argument} is {shown(value)}, give a str", argument)
+        seen = f"a {type(value).__name__}" if argument in SECRETS else shown(value)
+        raise ArgumentError(f"{argument} is {seen}, give a str", argument)
     return value
 
 
