@@ -22,6 +22,8 @@ class Served:
         """Status codes of the next answers."""
         self.raw: bytes | None = None
         """Sent in place of an answer."""
+        self.cut = False
+        """Whether responses end before the length that they announce."""
         self.address = ""
 
     def add(self, subject: str, schema: str, kind: str = "AVRO", references: list[dict[str, Any]] | None = None) -> int:
@@ -60,7 +62,7 @@ def registry() -> Iterator[Served]:
             self.send_response(404 if found is None and served.raw is None else status)
             if status in (301, 302):
                 self.send_header("Location", served.address + self.path)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body) + served.cut))
             self.end_headers()
             self.wfile.write(body)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -62,3 +64,26 @@ def test_a_type_of_another_schema() -> None:
 def test_a_schema_that_cannot_be_used(schema: str, why: str) -> None:
     with pytest.raises(SchemaError, match=why):
         parsed_avro(schema)
+
+
+def of_decimals(**more: Any) -> Any:
+    return parsed_avro(json.dumps({"type": "bytes", "logicalType": "decimal", "precision": 4, **more}))
+
+
+def test_decimals() -> None:
+    assert AvroDecoder(of_decimals(scale=2)).decode(b"\x04\x04\xd2") == Decimal("12.34")
+    assert AvroDecoder(of_decimals(scale=2), of_decimals(scale=2)).decode(b"\x02\xff") == Decimal("-0.01")
+    assert AvroDecoder(of_decimals(precision=None)).decode(b"\x02\xff") == b"\xff"
+    amount = '{"type": "fixed", "name": "Amount", "size": 2, "logicalType": "decimal", "precision": 4}'
+    order = {"type": "record", "name": "R", "fields": [{"name": "of", "type": "Amount"}]}
+    decode = AvroDecoder(parsed_avro(json.dumps(order), (("Amount", amount),))).decode
+    assert decode(b"\x04\xd2") == {"of": Decimal(1234)}
+
+
+def test_a_decimal_with_more_digits_than_its_schema_allows_is_a_bad_body() -> None:
+    huge = b"\x80\x89\x7a" + b"\x7f" * 1_000_000  # fastavro would compute for minutes
+    for body in (huge, b"\x04\x7f\xff"):
+        with pytest.raises(UnfitBody, match="more than 4 digits"):
+            AvroDecoder(of_decimals()).decode(body)
+    with pytest.raises(SchemaError, match="a decimal of 1001 digits, 1000 at most"):
+        of_decimals(precision=1001)

@@ -140,7 +140,8 @@ def test_user_and_password_by_option_and_in_the_address(served: Served) -> None:
     with_user.latest("s")
     texts = [base64.b64decode(one.split()[1]).decode() for one in served.authorized if one]
     assert texts == ["me:a:b%20c"] * 2 + ["me:a:b"] * 2
-    assert "a:b" not in repr(RegistryAddress("http://x", "me", "a:b"))
+    for hidden in (RegistryAddress("http://x", "me", "a:b"), RegistryAddress("http://me:a:b@x")):
+        assert repr(hidden) == "RegistryAddress('http://x')"
 
 
 def test_errors_do_not_show_a_password_of_the_address(served: Served) -> None:
@@ -148,6 +149,29 @@ def test_errors_do_not_show_a_password_of_the_address(served: Served) -> None:
     with pytest.raises(RegistryError) as refused:
         ConfluentRegistry(RegistryAddress(served.address.replace("://", "://me:secret@"))).latest("s")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:secret@/x",
+        "HTTP://me:secret@[x",
+        "http://me:secret@x:70000",
+        "https://me:secret@x/\u00fc",
+        "me:secret@x:1",
+    ],
+)
+def test_an_invalid_address_is_refused_without_its_password(address: str) -> None:
+    with pytest.raises(RegistryError, match="HOST:PORT|neither an address") as refused:
+        registry_at(RegistryAddress(address))
+    assert "secret" not in str(refused.value)
+
+
+def test_an_error_whose_text_breaks_off(served: Served) -> None:
+    served.failures = [403]
+    served.cut = True
+    with pytest.raises(RegistryError, match="answers 403 Forbidden"):
+        client(served).latest("s")
 
 
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=6).map(tuple), st.binary(max_size=20))

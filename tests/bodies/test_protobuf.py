@@ -102,6 +102,26 @@ def test_a_message_that_contains_itself_is_refused() -> None:
         plain_of(ProtobufTypes.of_set(FileDescriptorSet(file=[file]).SerializeToString()).named("Tree"))
 
 
+def test_types_that_share_types_are_understood_in_linear_time() -> None:
+    file = FileDescriptorProto(name="t.proto", syntax="proto3")
+    for number in range(30):  # 2^30 paths lead from the first type to the last
+        message = file.message_type.add(name=f"M{number}")
+        for place in (1, 2) if number < 29 else ():
+            message.field.add(
+                name=f"of{place}",
+                number=place,
+                type=Field.TYPE_MESSAGE,
+                type_name=f".M{number + 1}",
+                label=Field.LABEL_OPTIONAL,
+            )
+    types = ProtobufTypes.of_set(FileDescriptorSet(file=[file]).SerializeToString())
+    descriptor = types.named("M0")
+    assert plain_of(descriptor)(ProtobufDecoder(types, descriptor).decode(b"\x0a\x00")) == {
+        "of1": {"of1": None, "of2": None},
+        "of2": None,
+    }
+
+
 def test_a_registrys_message() -> None:
     with registry() as served:
         served.add("shop/place.proto", base64.b64encode(places().SerializeToString()).decode(), "PROTOBUF")

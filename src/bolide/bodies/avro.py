@@ -1,26 +1,35 @@
 """Avro bodies: a datum without a header, or behind the schema id of a registry.
 
 fastavro decodes a body in compiled code that nothing can stop. So a schema is refused if its data may nest as deeply as
-a body says, or if an array's items may take no bytes, of which a short body could hold any number.
+a body says, or if an array's items may take no bytes, of which a short body could hold any number. Decimals are made
+here: fastavro takes minutes for one of a megabyte, and rounds one with more digits than its schema allows.
 """
 
 from __future__ import annotations
 
 import io
 import json
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
 from bolide.bodies.registry import AVRO, RegisteredSchema, Registry, SchemaError, UnfitBody
 
+MOST_DIGITS: Final = 1000
+"""Digits of a decimal."""
 _CONTAINERS: Final = {"array": "items", "map": "values"}
+_DECIMAL: Final = "bolide-decimal"
+"""The logical type that decimals have in a parsed schema."""
+_EXACT: Final = Context(prec=MOST_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
     """The schema in fastavro's form; `references` are the schemas that it names. Raises SchemaError."""
     try:
         from fastavro import parse_schema
+        from fastavro.read import LOGICAL_READERS
     except ImportError:
         raise SchemaError('Avro needs fastavro on every machine: pip install "bolide[avro]"') from None
+    LOGICAL_READERS.update({f"{kind}-{_DECIMAL}": _decimal for kind in ("bytes", "fixed")})
     named: dict[str, Any] = {}
     try:
         for _, inner in references:
@@ -28,7 +37,10 @@ def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
         schema = parse_schema(json.loads(text), named_schemas=named)
     except Exception as error:  # fastavro's errors have no common base class
         raise SchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
-    _check(schema, {}, (), named)
+    try:
+        _check(schema, {}, (), named)
+    except RecursionError:
+        raise SchemaError("it is nested too deeply") from None
     return schema
 
 
@@ -84,6 +96,8 @@ def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: d
             return _check(named[schema], known, above, named)
         return known.get(schema, schema == "null")
     kind = schema["type"]
+    if schema.get("logicalType") == "decimal":
+        _bound(schema)
     if kind in ("record", "error"):
         name = schema["name"]
         fields = [_check(field["type"], known, (*above, name), named) for field in schema["fields"]]
@@ -98,3 +112,21 @@ def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: d
         known[schema["name"]] = kind == "fixed" and schema["size"] == 0
         return known[schema["name"]]
     return _check(kind, known, above, named)
+
+
+def _bound(schema: Any) -> None:
+    """Have `_decimal` read this type; without a precision it stays bytes (Avro's specification, "Decimal")."""
+    digits = schema.get("precision")
+    if type(digits) is not int or digits < 1:
+        del schema["logicalType"]
+    elif digits > MOST_DIGITS:
+        raise SchemaError(f"it has a decimal of {digits} digits, {MOST_DIGITS} at most are supported")
+    else:
+        schema["logicalType"] = _DECIMAL
+
+
+def _decimal(data: bytes, schema: Any, _: Any = None) -> Decimal:
+    number = int.from_bytes(data, "big", signed=True)
+    if abs(number) >= 10 ** schema["precision"]:
+        raise ValueError(f"a decimal has more than {schema['precision']} digits")
+    return Decimal(number).scaleb(-schema.get("scale", 0), _EXACT)

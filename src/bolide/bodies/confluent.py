@@ -60,9 +60,14 @@ class ConfluentRegistry:
 
     def __init__(self, where: RegistryAddress, sleep: Callable[[float], None] = time.sleep) -> None:
         """`sleep` waits between two tries, in seconds. Raises RegistryError for an invalid address."""
-        parts = urllib.parse.urlsplit(where.address)
-        if not parts.hostname or parts.query or parts.fragment:
-            raise RegistryError(f"the registry's address {parts.hostname or where.address!r} is not http://HOST:PORT")
+        try:
+            parts = urllib.parse.urlsplit(where.address)
+            fit = bool(parts.hostname) and parts.port != 0 and not (parts.query or parts.fragment)
+            where.address.encode("ascii")
+        except ValueError:
+            fit = False
+        if not fit:
+            raise RegistryError(f"the registry's address {where.shown!r} is not http://HOST:PORT")
         user, password = where.user or parts.username or "", where.password or parts.password or ""
         self._address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
@@ -182,8 +187,7 @@ class ConfluentRegistry:
                 with self._open(request, timeout=TIMEOUT_S) as answer:
                     text = answer.read(MOST_ANSWER + 1)
             except urllib.error.HTTPError as error:
-                with error:
-                    told = _object(error.read(MOST_ANSWER))
+                told = _told(error)
                 if error.code == 404 and told.get("error_code") in _NOT_FOUND:
                     return None
                 reason = f"answers {error.code} {error.reason}"
@@ -200,6 +204,15 @@ class ConfluentRegistry:
                 raise RegistryError(f"{self._address} does not answer as a schema registry does")
             return found
         raise RegistryError(f"the registry {self._address} {reason}")
+
+
+def _told(error: urllib.error.HTTPError) -> dict[str, Any]:
+    """The JSON object of an error; an empty one if it cannot be read."""
+    try:
+        with error:
+            return _object(error.read(MOST_ANSWER))
+    except (OSError, http.client.HTTPException):
+        return {}
 
 
 def _object(text: bytes) -> dict[str, Any]:

@@ -64,8 +64,15 @@ class RegistryDecoder:
 
 
 def as_text(value: Any, indent: int | None = None) -> str:
-    """A decoded value as JSON: bytes in hexadecimal digits, times as ISO 8601, decimals in full."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=printable)
+    """A decoded value as JSON: bytes in hexadecimal digits, times as ISO 8601, decimals in full.
+
+    Half a surrogate pair, which JSON can hold and UTF-8 cannot, stays an escape. Raises UnfitBody.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=printable)
+    except RecursionError:
+        raise UnfitBody("it is nested too deeply to be shown") from None
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def printable(value: Any) -> str:

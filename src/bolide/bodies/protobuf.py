@@ -138,6 +138,7 @@ class ProtobufDecoder:
         self._name: str = descriptor.full_name
         self._registry = registry
         self._checked: set[tuple[int | str, tuple[int, ...]]] = set()
+        self._types: dict[int | str, ProtobufTypes] = {}
 
     def decode(self, body: bytes) -> Any:
         """The message's object. Raises UnfitBody if the body is none, RegistryError if the registry cannot say."""
@@ -153,9 +154,11 @@ class ProtobufDecoder:
 
     def _check(self, written: FramedBody) -> None:
         try:
-            found = ProtobufTypes.of_set(descriptor_set(written.schema)).at(written.message).full_name
+            types = self._types.get(written.schema.id) or ProtobufTypes.of_set(descriptor_set(written.schema))
         except SchemaError as error:
             raise UnfitBody(str(error)) from None
+        self._types[written.schema.id] = types  # a sender may name any position of a message
+        found = types.at(written.message).full_name
         if found != self._name:
             raise UnfitBody(f"it is a {found}, not a {self._name}")
         self._checked.add((written.schema.id, written.message))
@@ -167,17 +170,24 @@ def plain_of(descriptor: Any) -> Callable[[Any], dict[str, Any]]:
     A field that is not set is None if its type tells that (messages, `optional`, oneof); otherwise it has its default.
     Enums are names, or the number of an unknown one. Raises SchemaError for a type that contains itself.
     """
-    return _message(descriptor, ())
+    return _message(descriptor, (), {})
 
 
-def _message(descriptor: Any, above: tuple[str, ...]) -> Callable[[Any], Any]:
+Plain = Callable[[Any], Any]
+
+
+def _message(descriptor: Any, above: tuple[str, ...], made: dict[str, Plain]) -> Plain:
+    """The function of a type. `made` keeps those of its parts, which many paths may lead to."""
     name = descriptor.full_name
     if name in above or len(above) > MOST_NESTED:
         raise SchemaError(f"{name} contains itself, which is not a column's type")
     if name == "google.protobuf.Timestamp":
         return _moment
+    if name in made:
+        return made[name]
     fields = [
-        (field.name, field.has_presence, is_many(field), _value(field, (*above, name))) for field in descriptor.fields
+        (field.name, field.has_presence, is_many(field), _value(field, (*above, name), made))
+        for field in descriptor.fields
     ]
 
     def plain(message: Any) -> dict[str, Any]:
@@ -186,6 +196,7 @@ def _message(descriptor: Any, above: tuple[str, ...]) -> Callable[[Any], Any]:
             for key, presence, many, convert in fields
         }
 
+    made[name] = plain
     return plain
 
 
@@ -201,18 +212,18 @@ def is_map(field: Any) -> bool:
     return inner is not None and bool(inner.GetOptions().map_entry)
 
 
-def _value(field: Any, above: tuple[str, ...]) -> Callable[[Any], Any]:
+def _value(field: Any, above: tuple[str, ...], made: dict[str, Plain]) -> Plain:
     if is_map(field):
-        inner = _one(field.message_type.fields_by_name["value"], above)
-        key = _one(field.message_type.fields_by_name["key"], above)
+        inner = _one(field.message_type.fields_by_name["value"], above, made)
+        key = _one(field.message_type.fields_by_name["key"], above, made)
         return lambda values: {key(name): inner(value) for name, value in values.items()}
-    one = _one(field, above)
+    one = _one(field, above, made)
     return (lambda values: [one(value) for value in values]) if is_many(field) else one
 
 
-def _one(field: Any, above: tuple[str, ...]) -> Callable[[Any], Any]:
+def _one(field: Any, above: tuple[str, ...], made: dict[str, Plain]) -> Plain:
     if field.message_type is not None:
-        return _message(field.message_type, above)
+        return _message(field.message_type, above, made)
     if field.enum_type is not None:
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number) or str(number)

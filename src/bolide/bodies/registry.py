@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from bolide.errors import LocalError
@@ -72,6 +73,14 @@ class RegistryAddress:
     address: str
     """`http://…` or `https://…` of a registry with Confluent's API, or `package.module:factory`."""
     user: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     cert_path: str = ""
     """PEM file of the authorities that an https registry's certificate is checked against; empty: the system's."""
+
+    @property
+    def shown(self) -> str:
+        """The address without a user and password in it."""
+        return re.sub(r"^(\w+://)?.*@", r"\1", self.address)
+
+    def __repr__(self) -> str:
+        return f"RegistryAddress({self.shown!r})"  # never the password

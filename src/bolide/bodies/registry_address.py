@@ -15,12 +15,12 @@ def registry_at(where: RegistryAddress) -> Registry:
 
     A factory takes no arguments. Raises RegistryError.
     """
-    if where.address.startswith(("http://", "https://")):
+    if where.address.lower().startswith(("http://", "https://")):
         return ConfluentRegistry(where)
     module, _, name = where.address.partition(":")
     if not module or not name.isidentifier():
         raise RegistryError(
-            f"the registry {where.address!r} is neither an address, such as http://registry:8081, nor"
+            f"the registry {where.shown!r} is neither an address, such as http://registry:8081, nor"
             " package.module:factory"
         )
     try:
