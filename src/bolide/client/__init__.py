@@ -1,6 +1,6 @@
 """Producers and consumers, and every name a program needs to use them.
 
-`bolide.client` and `bolide.client.blocking` are the public modules of the client: what is below them may move without
+`bolide.client` and `bolide.client.blocking` are the public modules of the client; modules below them may move without
 notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use, because they need the extras
 ``bolide[otel]`` and ``bolide[metrics]``, and `run` because few programs need its server for probes.
 """
@@ -110,7 +110,7 @@ def _installed(package: str) -> bool:
         return False
 
 
-# A star import takes every name of __all__, and would fail without the extra.
+# A star import imports every name of __all__, and would fail without the extra.
 __all__ = [name for name in __all__ if name not in _EXTRAS or _installed(_EXTRAS[name][1])]
 
 

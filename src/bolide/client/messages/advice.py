@@ -1,6 +1,6 @@
-"""What to do about a refusal: Java's remarks say what a broker does not do, and not which setting makes it do so.
+"""Advice for rejections: Java's remarks name the missing feature, but not the setting that enables it.
 
-The remarks are those of RocketMQ 5.5.0, which Bolide's broker gives as well.
+RocketMQ 5.5.0 sends these remarks; Bolide's broker uses the same.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ADVICE: Final = (
     ("] pulling message is forbidden", "the topic, or brokerPermission of the broker, does not allow reading"),
     ("can not consume by broadcast way", "set consumeBroadcastEnable of the group"),
 )
-"""Pieces of remarks, each with the setting that would help."""
+"""Parts of remarks, each with the setting that helps."""
 
 
 def advice(remark: str) -> str:
-    """The sentence that helps with a refusal, or ""."""
+    """Return the advice for a rejection, or ""."""
     for piece, what_to_do in ADVICE:
         if piece in remark:
             return what_to_do
@@ -38,5 +38,5 @@ def advice(remark: str) -> str:
 
 
 def first_line(remark: str) -> str:
-    """A remark without the link to Java's questions and answers that follows in its second line."""
+    """Return a remark without its second line, a link to Java's questions and answers."""
     return remark.partition("\n")[0].strip()

@@ -1,7 +1,7 @@
-"""Checks of what a user gives to the client's classes: numbers, callables, and the names of topics and groups.
+"""Checks of users' arguments to the client's classes: numbers, callables, and names of topics and groups.
 
-Each raises `ArgumentError` with one sentence: the argument, the value, and what is allowed. They run when the argument
-is given, so that a wrong one does not hang, or fail far from the line that has it.
+Each check raises `ArgumentError` with one sentence: the argument, the value, and the allowed values. The checks run
+when the argument is given, so that a wrong one neither hangs nor fails far from its line.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def check_topic(topic: str) -> None:
     try:
         if topic in _known_topics:
             return
-    except TypeError:  # a list has no hash: the sentence follows
+    except TypeError:  # a list has no hash; the name check rejects it
         pass
     fault = _fault_of_name("topic", topic)
     if fault:
         raise MessageRefused(fault, "topic")
-    if len(_known_topics) < 100_000:  # a bound on memory, not on topics
+    if len(_known_topics) < 100_000:  # limits memory, not topics
         _known_topics.add(topic)
 
 
@@ -64,7 +64,7 @@ def _fault_of_name(kind: str, name: object) -> str:
 
 
 def plain_number(value: object) -> int | float | None:
-    """A number as an int or float, those of numpy and pandas too; None for anything else, bool included."""
+    """Return a number as int or float, also one of numpy or pandas, or None for other values, including bool."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -75,7 +75,7 @@ def plain_number(value: object) -> int | float | None:
 
 
 def check_count(argument: str, value: int, least: int, most: int | None = None, *, off: int | None = None) -> int:
-    """A whole number from `least` to `most`, or `off`, which turns the feature off. Raises `ArgumentError`."""
+    """Return a whole number from `least` to `most`, or `off`, which turns the feature off. Raises `ArgumentError`."""
     number = plain_number(value)
     if isinstance(number, int):
         if number == off or (number >= least and (most is None or number <= most)):
@@ -86,7 +86,7 @@ def check_count(argument: str, value: int, least: int, most: int | None = None, 
 
 
 def check_seconds(argument: str, value: float, *, zero: bool = False, most: float = math.inf) -> float:
-    """A finite number of seconds above 0, or with `zero` from 0, and at most `most`. Raises `ArgumentError`."""
+    """Return a finite number of seconds above 0 (with `zero`, from 0), at most `most`. Raises `ArgumentError`."""
     number = plain_number(value)
     if number is not None and math.isfinite(number) and number <= most:
         if number > 0 or (zero and number == 0):
@@ -114,7 +114,7 @@ def check_callable(argument: str, value: object, given: str) -> None:
         raise ArgumentError(f"{argument} {name} is a generator and would not run: give one without yield", argument)
     try:
         signature = inspect.signature(value)
-    except (TypeError, ValueError):  # some functions written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
         signature.bind(*given.split(", "))
@@ -135,7 +135,7 @@ def check_method(argument: str, value: object, method: str, given: str) -> None:
 
 
 def check_queues(argument: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """Several queues, as a list. Raises `ArgumentError`, also for a single queue."""
+    """Return the queues as a list. Raises `ArgumentError`, also for a single queue."""
     given: object = queues
     if not isinstance(given, MessageQueue) and isinstance(given, Iterable):
         listed = list(queues)
@@ -145,7 +145,7 @@ def check_queues(argument: str, queues: Iterable[MessageQueue]) -> list[MessageQ
 
 
 def check_several(argument: str, values: Iterable[T]) -> Iterable[T]:
-    """Several values, each checked later. Raises `ArgumentError` for a single one."""
+    """Return the values, which the caller checks one by one. Raises `ArgumentError` for a single value."""
     given: object = values
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{argument} is {shown(values)}, give several in a list", argument)
@@ -153,7 +153,7 @@ def check_several(argument: str, values: Iterable[T]) -> Iterable[T]:
 
 
 def check_objects(argument: str, values: Iterable[T], kind: type[T]) -> tuple[T, ...]:
-    """Several objects of one class, as a tuple. Raises `ArgumentError`."""
+    """Return objects of one class as a tuple. Raises `ArgumentError`."""
     given: object = values
     if not isinstance(given, Iterable) or not all(isinstance(value, kind) for value in given):
         raise ArgumentError(f"{argument} is {shown(values)}, give a tuple of {kind.__name__} objects", argument)
@@ -161,7 +161,7 @@ def check_objects(argument: str, values: Iterable[T], kind: type[T]) -> tuple[T,
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it, with its type where the value does not tell it."""
+    """Return a value for an error message, with its type unless the value shows it."""
     text = repr(value)
     text = text if len(text) <= 60 else f"{text[:60]}…"
     return text if value is None or isinstance(value, bool | int | float) else f"{text} ({type(value).__name__})"

@@ -1,4 +1,4 @@
-"""A call of an async listener that runs at once, up to the first thing it waits for."""
+"""Eager calls of async listeners: the listener runs immediately, up to its first wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bolide.client.messages.received import ReceivedMessage
 
 
 class Rest:
-    """What is left of a coroutine that has begun; await it in the task in which it began."""
+    """The rest of a coroutine that has started; await it in the task in which it started."""
 
     __slots__ = ("_coroutine", "_yielded")
 
@@ -25,7 +25,7 @@ class Rest:
             try:
                 try:
                     sent = yield yielded
-                except BaseException as error:  # a cancellation, most often: it is the coroutine's to handle
+                except BaseException as error:  # usually a cancellation: the coroutine must handle it
                     yielded = self._coroutine.throw(error)
                 else:
                     yielded = self._coroutine.send(sent)
@@ -34,13 +34,14 @@ class Rest:
 
 
 def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable[Failed] | None:
-    """Call an async listener with a message. None when it is through and all is well, else what will say how it ends.
+    """Call an async listener with a message. Return None if it has finished successfully, otherwise an awaitable
+    result.
 
-    Never raises what a listener raises; the cancellation of the calling task and Ctrl-C pass through.
+    Never raises the listener's errors; cancellation of the calling task and Ctrl-C propagate.
     """
     try:
         coroutine = listener(message)
-    except BaseException as error:  # a StopIteration of its own says nothing of how it went
+    except BaseException as error:  # a StopIteration raised by the listener does not mean that it returned
         return _known(failed_by(error, [message]))
     if not isinstance(coroutine, CoroutineType):
         return _outcome(coroutine, message)

@@ -1,11 +1,11 @@
 """Checks the arguments of public functions by their annotations, before the function runs.
 
-A plain annotation gives the type: ``bool``, ``str | None``, ``Sequence[str]``. One with an `Allowed` gives the range,
-the unit and the words of the documentation as well, so that each option is declared once, where its default is:
+A plain annotation gives the type: ``bool``, ``str | None``, ``Sequence[str]``. An annotation with an `Allowed` also
+gives the range, the unit and the text of the documentation. So each option is declared once, next to its default:
 
     timeout: Annotated[float, SECONDS("Limit for one message, with all its tries.")] = 3.0
 
-A class with the decorator `documented` gets these words as the section "Arguments" of its docstring.
+The decorator `documented` adds these texts to a class as the section "Arguments" of its docstring.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def checked_methods(kind: C) -> C:
 
 
 def checked_constructor(kind: C) -> C:
-    """Check the arguments of a class when an object is made."""
+    """Check the arguments of a class when it is instantiated."""
     kind.__init__ = checked(kind.__init__)  # type: ignore[misc]  # of this class, not of an object
     return kind
 
@@ -157,7 +157,7 @@ def _with_arguments(doc: str | None, hints: Mapping[str, Any]) -> str | None:
 
 
 class _Plan:
-    """The checks of one function, worked out once."""
+    """The checks of one function, computed once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -168,7 +168,7 @@ class _Plan:
             each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
         self._open = False
-        """Whether any keyword is taken."""
+        """Whether any keyword is accepted."""
         known = {each.name: hints.get(each.name) for each in parameters if each.name not in (spread, "self")}
         if spread:
             (keys,) = get_args(hints[spread]) if get_origin(hints[spread]) is Unpack else (hints[spread],)

@@ -1,7 +1,7 @@
-"""Bodies as values: what turns a Python value into the bytes of a body, and back.
+"""Bodies as values: codecs turn a Python value into the bytes of a body, and back.
 
-JSON goes by msgspec, which checks what it reads against a type: a `msgspec.Struct`, a dataclass, a TypedDict or plain
-``list[int]``. Pydantic's models are taken when pydantic is there; Bolide itself does not need it.
+JSON uses msgspec, which checks its input against a type: a `msgspec.Struct`, a dataclass, a TypedDict or a type such as
+``list[int]``. Pydantic models are supported if pydantic is installed; Bolide itself does not need it.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ class CodecError(BolideError, ValueError):
 
 @runtime_checkable
 class Codec(Protocol):
-    """What a codec offers; both methods may raise anything."""
+    """Interface of a codec. Both methods may raise any exception."""
 
     def encode(self, value: Any) -> bytes:
-        """The body that stands for a value."""
+        """Return the body for a value."""
 
     def decode(self, body: bytes) -> Any:
-        """The value a body stands for."""
+        """Return the value of a body."""
 
 
 CodecChoice = Codec | str | type | None
-"""A codec; ``"json"``; or a type whose values travel as JSON."""
+"""A codec; ``"json"``; or a type whose values are sent as JSON."""
 
 
 class JsonCodec:
-    """JSON by msgspec. `kind` is the type that bodies are checked against and made into; without it anything goes."""
+    """JSON by msgspec. `kind` is the type of the decoded values; bodies are checked against it. The default allows any
+    JSON."""
 
     def __init__(self, kind: Any = Any) -> None:
         self.kind = kind
@@ -52,16 +53,17 @@ class JsonCodec:
         return f"JsonCodec({'' if self.kind is Any else _name(self.kind)})"
 
     def encode(self, value: Any) -> bytes:
-        """JSON of a value."""
+        """Return a value as JSON."""
         return self._encoder.encode(value)
 
     def decode(self, body: bytes) -> Any:
-        """The value. Raises `msgspec.ValidationError`, `msgspec.DecodeError`."""
+        """Decode a value. Raises `msgspec.ValidationError` or `msgspec.DecodeError`."""
         return self._decoder.decode(body)
 
 
 class PydanticCodec:
-    """JSON by pydantic: `kind` is a model, or any type its ``TypeAdapter`` takes. Raises `ImportError` without it."""
+    """JSON by pydantic. `kind` is a model, or any type that its ``TypeAdapter`` supports. Raises `ImportError` without
+    it."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -71,12 +73,12 @@ class PydanticCodec:
         return f"PydanticCodec({_name(self.kind)})"
 
     def encode(self, value: Any) -> bytes:
-        """JSON of a value."""
+        """Return a value as JSON."""
         body: bytes = self._adapter.dump_json(value)
         return body
 
     def decode(self, body: bytes) -> Any:
-        """The value. Raises `pydantic.ValidationError`."""
+        """Decode a value. Raises `pydantic.ValidationError`."""
         return self._adapter.validate_json(body)
 
 
@@ -85,7 +87,7 @@ def _name(kind: Any) -> str:
 
 
 def find_codec(choice: CodecChoice) -> Codec | None:
-    """The codec a user means. Raises `ArgumentError`."""
+    """Return the codec for a user's choice, or None. Raises `ArgumentError`."""
     if choice is None:
         return None
     if isinstance(choice, str):
@@ -95,7 +97,7 @@ def find_codec(choice: CodecChoice) -> Codec | None:
             )
         return JsonCodec()
     if isinstance(choice, type):
-        # A pydantic model can only be given by one who has imported pydantic.
+        # The user cannot have a pydantic model without having imported pydantic.
         pydantic = sys.modules.get("pydantic")
         model = pydantic is not None and issubclass(choice, pydantic.BaseModel)
         return PydanticCodec(choice) if model else JsonCodec(choice)
@@ -107,7 +109,7 @@ def find_codec(choice: CodecChoice) -> Codec | None:
 
 
 def with_body(message: Message, codec: Codec | None) -> Message:
-    """A message with its value as the body. Raises `MessageRefused` when it cannot be encoded."""
+    """Return the message with its value encoded as the body. Raises `MessageRefused` if it cannot be encoded."""
     if message.value is NO_VALUE:
         return message
     if message.body:
@@ -124,7 +126,7 @@ def with_body(message: Message, codec: Codec | None) -> Message:
 
 
 def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
-    """The value of a body received. Raises `CodecError`."""
+    """Decode the value of a received body. Raises `CodecError`."""
     if codec is None:
         raise CodecError(f"{place} has bytes only, give the consumer a codec to read values")
     try:

@@ -1,6 +1,6 @@
 """Messages delivered at any time: the TIMER_* properties of RocketMQ 5.
 
-How far ahead a message may be delivered is the broker's to say (timerMaxDelaySec, three days).
+The broker limits how far ahead a message may be delivered (timerMaxDelaySec, three days).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from bolide.client.messages.moment import Moment, moment_ms
 from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
 
 MAX_SECONDS: Final = 2**53 / 1000
-"""What a double counts exactly in milliseconds."""
+"""Limit of seconds that a double represents exactly in ms."""
 
 
 def delay_property(delay: float | timedelta, deliver_at: Moment | None) -> str:
-    """The property that says when to deliver, as it travels. Raises `MessageRefused` for both, and for no moment."""
+    """Return the property for the delivery time. Raises `MessageRefused` for both arguments, and for invalid times."""
     if deliver_at is not None:
         if delay:
             raise MessageRefused("a message is delivered after a delay or at a time, give one of the two", "delay")

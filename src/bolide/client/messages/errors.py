@@ -1,8 +1,8 @@
-"""What can go wrong for a client, beside `bolide.errors`.
+"""Errors of clients, in addition to `bolide.errors`.
 
-An answer with a code other than success becomes `ResponseError`; its ``code``, ``retriable`` and ``refresh_route`` are
-set on the instance, since one class serves all codes. Which codes are worth another try is the producer's rule of
-RocketMQ 5.5.0 (DefaultMQProducer.retryResponseCodes, with SYSTEM_BUSY and GO_AWAY).
+A response with a code other than success becomes a `ResponseError`. Its ``code``, ``retriable`` and ``refresh_route``
+are set on the instance, because one class serves all codes. Which codes are retriable follows the producer of RocketMQ
+5.5.0 (DefaultMQProducer.retryResponseCodes, with SYSTEM_BUSY and GO_AWAY).
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from bolide.remoting import codes, unsupported
 STALE_ROUTE_CODES: Final = frozenset(
     {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
 )
-"""A broker that became a slave answers SERVICE_NOT_AVAILABLE in an acting set, else SYSTEM_BUSY. That may also be too
-much to do, so a producer looks again less and less often, and keeps its route until then (`producing/sending.py`)."""
+"""A broker that became a slave responds with SERVICE_NOT_AVAILABLE in an acting set, otherwise with SYSTEM_BUSY. That
+code may also mean overload, so a producer requests the route less and less often, and keeps its route until then
+(`producing/sending.py`)."""
 
 
 RETRIABLE_CODES: Final = codes.RETRIED_CODES - {codes.TOPIC_NOT_EXIST}
-"""Without the topic that does not exist: a producer tries another broker for it, but no retry of a call creates it."""
+"""Without the code for a missing topic: a producer tries another broker for it, but no retry of a call creates it."""
 
 REFUSED_CODES: Final = frozenset(
     {codes.NO_PERMISSION, codes.SUBSCRIPTION_PARSE_FAILED, codes.SUBSCRIPTION_GROUP_NOT_EXIST}
 )
-"""Answers to a consumer that stay the same until somebody changes a permission, the expression or the group."""
+"""Responses to a consumer that stay the same until someone changes a permission, the expression or the group."""
 
 
 class ResponseError(PeerError):
-    """A name server or broker refused a request. `code` is the response code, `remark` what it said."""
+    """A name server or broker rejected a request. `code` is the response code, `remark` the peer's reason."""
 
     remark: str = ""
 
     def __init__(self, message: str, code: int = codes.SYSTEM_ERROR, remark: str = "") -> None:
         super().__init__(message)
-        # Instance values over the class attributes, which cannot say it for every code; through vars() so that
-        # pickle carries them and the class attributes stay constants to everyone else.
+        # Instance values hide the class attributes, which cannot hold a value per code. Set through vars(), so that
+        # pickle includes them and the class attributes stay constants for type checkers.
         vars(self).update(
             code=code,
             remark=remark,
@@ -47,7 +48,8 @@ class ResponseError(PeerError):
 
 
 class TopicNotFound(ResponseError):
-    """No broker serves the topic, and none may create it. Not retriable: somebody has to create the topic."""
+    """No broker serves the topic, and it cannot be created automatically. Not retriable: the topic must be created
+    first."""
 
     def __init__(self, message: str, code: int = codes.TOPIC_NOT_EXIST, remark: str = "") -> None:
         super().__init__(message, code, remark)
@@ -58,23 +60,23 @@ class DamagedMessage(ResponseError):
 
 
 class SendFailed(LocalError):
-    """A message could not be sent at any of the tries; the cause is the last try's error."""
+    """All tries to send a message failed; the cause is the error of the last try."""
 
     retriable = True
 
 
 class TooFast(LocalError):
-    """More messages are in flight than allowed: wait for some of their futures, or await `send` instead."""
+    """Too many messages are in flight: wait for some of their futures, or await `send` instead."""
 
     retriable = True
 
 
 class MessageRefused(ArgumentError):
-    """The message cannot be sent as it is: no body, too large, a reserved property, an invalid topic or tag."""
+    """The message is not valid: it has no body, is too large, or has a reserved property, an invalid topic or tag."""
 
 
 class ClientStateError(BolideError, RuntimeError):
-    """The client is not started, is closed, or its group is in use in this process. Also a `RuntimeError`."""
+    """The client is not started or is closed, or its group is in use in this process. Also a `RuntimeError`."""
 
 
 class ClientForked(BolideError, RuntimeError):
@@ -82,14 +84,14 @@ class ClientForked(BolideError, RuntimeError):
 
 
 class NoQueue(LocalError):
-    """The topic has no queue that can serve the request now."""
+    """No queue of the topic can serve the request now."""
 
     retriable = True
     refresh_route = True
 
 
 def response_error(code: int, remark: str | None, asked: str, address: str) -> ResponseError:
-    """The error for an answer with `code`: `asked` names the request, `address` who answered."""
+    """Return the error for a response with `code`. `asked` names the request, `address` the peer that responded."""
     name = codes.response_name(code)
     said = remark or "it gave no reason"
     what_to_do = advice(said)
@@ -100,27 +102,27 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
 
 
 def refusal_of(error: BaseException) -> ResponseError | None:
-    """Return the error if a consumer gets it until somebody changes something, else None."""
+    """Return the error if the broker repeats it until someone changes its cause, otherwise None."""
     if isinstance(error, DamagedMessage):
         return error
     return error if isinstance(error, ResponseError) and error.code in REFUSED_CODES else None
 
 
 def raise_again(error: ResponseError) -> NoReturn:
-    """Raise a kept error as a new object, whose traceback does not grow each time."""
+    """Raise a copy of a stored error, so that its traceback does not grow each time."""
     code = codes.SYSTEM_ERROR if error.code is None else error.code
     raise type(error)(str(error), code, error.remark) from error
 
 
 def worth_retry(error: BolideError) -> bool:
-    """Whether another broker may take what this one did not (RocketMQ's rule for producers)."""
+    """Return whether another broker may accept a message that this one rejected (RocketMQ's rule for producers)."""
     if isinstance(error, ResponseError):
         return error.code in codes.RETRIED_CODES
     return error.retriable or error.closes_connection
 
 
 def not_a_name_server(error: ResponseError, address: str) -> ResponseError:
-    """The error of a name server's answer; or, where a peer does not know its requests, that it is not one."""
+    """Return the error, or if the peer does not support the request, an error saying that it is not a name server."""
     if error.code != codes.REQUEST_CODE_NOT_SUPPORTED:
         return error
     return ResponseError(unsupported.not_a_name_server(address, error.remark), error.code, error.remark)

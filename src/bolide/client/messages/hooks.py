@@ -1,7 +1,7 @@
-"""RPC hooks: called before each request leaves and after each answer comes; signing is one of them.
+"""RPC hooks: called before each request is sent and after each response; signing is one of them.
 
-The signature is that of RocketMQ's AclClientRPCHook (`bolide.remoting.signature`): what is added to the fields after
-it is not covered, so a signing hook belongs last.
+The signature is the one of RocketMQ's AclClientRPCHook (`bolide.remoting.signature`). It does not cover fields that are
+added after it, so a signing hook must be the last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bolide.remoting.signature import sign_request
 
 @dataclass(slots=True)
 class RpcCall:
-    """One request about to leave: hooks may add to `ext`, the header's fields."""
+    """One request before it is sent: hooks may add to `ext`, the fields of its header."""
 
     address: str
     code: int
@@ -29,13 +29,13 @@ class RpcCall:
 
 
 class RpcHook(Protocol):
-    """What a hook offers. Both methods run on the event loop and must not block."""
+    """Interface of a hook. Both methods run on the event loop and must not block."""
 
     def before(self, call: RpcCall) -> None:
-        """Called with each request before it is encoded; may raise to refuse it."""
+        """Called with each request before it is encoded; may raise to reject it."""
 
     def after(self, call: RpcCall, answer: Command) -> None:
-        """Called with each answer; not called for oneway requests, nor when no answer came."""
+        """Called with each response; not called for oneway requests, nor if there is no response."""
 
 
 _UNIT_FIELDS: Final = {
@@ -47,22 +47,22 @@ _UNIT_FIELDS: Final = {
 
 
 class UnitHook(Struct, frozen=True):
-    """Says in what is sent and sent back that it comes from a unit: topics made by it are marked as the unit's."""
+    """Marks sent and returned messages as messages of a unit; topics that they create are marked as the unit's."""
 
     def before(self, call: RpcCall) -> None:
-        """Set the field, where the request has one."""
+        """Set the field if the request has one."""
         name = _UNIT_FIELDS.get(call.code)
         if name is not None:
             call.ext[name] = "true"
 
     def after(self, call: RpcCall, answer: Command) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @checked_constructor
 @dataclass(frozen=True, slots=True)
 class AclHook:
-    """Signs every request with an access key, as brokers with ACL enabled demand."""
+    """Signs every request with an access key, as brokers with ACL require."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -75,4 +75,4 @@ class AclHook:
         )
 
     def after(self, call: RpcCall, answer: Command) -> None:
-        """Nothing to do."""
+        """Do nothing."""

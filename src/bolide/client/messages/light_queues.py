@@ -1,7 +1,8 @@
-"""LMQ: light queues, which a broker has by the ten thousand; a message lists those it enters besides its topic's queue.
+"""Light queues (LMQ): a broker can have tens of thousands; a message lists the ones it enters besides its topic's
+queue.
 
-A light queue is called ``%LMQ%name``, is in no route and has one queue (id 0) on each broker that keeps messages of its
-parent topic. The broker needs enableLmq=true and enableMultiDispatch=true.
+A light queue is called ``%LMQ%name``, is not in any route, and has one queue (id 0) on each broker that stores messages
+of its parent topic. The broker needs enableLmq=true and enableMultiDispatch=true.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BARRED: Final = frozenset(",/\x00\x01\x02")
 
 
 def lmq(name: str) -> str:
-    """The topic to subscribe to for a light queue: ``lmq("room-1")`` is ``%LMQ%room-1``."""
+    """Return the topic to subscribe to for a light queue: ``lmq("room-1")`` is ``%LMQ%room-1``."""
     return _prefixed(check_text("name", name))
 
 
@@ -28,12 +29,12 @@ def _prefixed(name: str) -> str:
 
 
 def is_lmq(topic: str) -> bool:
-    """True for the topic of a light queue."""
+    """Return whether the topic is a light queue."""
     return topic.startswith(LMQ_PREFIX)
 
 
 def queue_list(names: Iterable[str]) -> str:
-    """Light queues as a message lists them. Raises `MessageRefused` for names that cannot be."""
+    """Return light queues as a message property. Raises `MessageRefused` for invalid names and duplicates."""
     listed = [_prefixed(name) for name in ([names] if isinstance(names, str) else names)]
     for name in listed:
         if name == LMQ_PREFIX or not _BARRED.isdisjoint(name):
@@ -48,7 +49,7 @@ def queue_list(names: Iterable[str]) -> str:
 
 
 def check_parent(topic: str, parent: str) -> None:
-    """Raise `ArgumentError` for a light queue without the topic whose brokers have it, and for the opposite."""
+    """Raise `ArgumentError` for a light queue without its parent topic, and for any other topic with one."""
     if is_lmq(topic) and not parent:
         raise ArgumentError(f"{topic} is in no route: say with parent= to which topic its messages are sent", "parent")
     if parent and not is_lmq(topic):
@@ -56,7 +57,7 @@ def check_parent(topic: str, parent: str) -> None:
 
 
 def light_offset(topic: str, properties: dict[str, str]) -> int:
-    """A message's place in a light queue; -1 when it was sent there by itself."""
+    """Return a message's offset in a light queue, or -1 if the message does not list that queue."""
     names = properties.get(INNER_MULTI_DISPATCH, "").split(",")
     offsets = properties.get(INNER_MULTI_QUEUE_OFFSET, "").split(",")
     for name, offset in zip(names, offsets, strict=False):

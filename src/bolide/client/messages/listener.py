@@ -1,9 +1,9 @@
-"""Listeners: what a user's function may look like, and what its outcome means.
+"""Listeners: the allowed forms of a user's function, and the meaning of its result.
 
-A listener is plain or async, takes one message or a list of them, and says nothing when all went well. A plain one runs
-in a thread, since it may block; an async one runs on the loop and must not. If a plain one returns an awaitable, as a
-lambda or a decorator's wrapper around an async function does, that runs on the loop while the thread waits. The thread
-also waits for a future that an executor's `submit` returned.
+A listener is synchronous or async, and its argument is one message or a list. It need not return anything on success. A
+synchronous listener runs in a thread, because it may block; an async one runs on the loop and must not. If a
+synchronous listener returns an awaitable, as a lambda or a decorator around an async function does, the loop runs it
+while the thread waits. The thread also waits for a future that an executor's `submit` returned.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ log = logging.getLogger("bolide.client")
 T = TypeVar("T")
 
 Failed = list[tuple[ReceivedMessage, int]]
-"""Messages to try again, each with a delay level: 0 lets the broker choose, -1 means the dead letter queue."""
+"""Messages to retry, each with a delay level: 0 lets the broker choose, -1 means the dead letter queue."""
 
 BROKER_CHOOSES: Final = 0
 DEAD_LETTER: Final = -1
-"""The delay level that sends a message to the group's dead letter queue at once."""
+"""The delay level that sends a message to the group's dead letter queue immediately."""
 PIECE: Final = 32
-"""Most messages that one thread takes at a time: a hop to a thread costs more than a quick listener."""
+"""Maximum number of messages per job of a thread: a switch of threads costs more than a fast listener."""
 
 
 class ConsumeResult(Enum):
-    """What a listener may return; None and True mean SUCCESS, False means RETRY."""
+    """Results of a listener; None and True mean SUCCESS, False means RETRY."""
 
     SUCCESS = "success"
     RETRY = "retry"
@@ -47,16 +47,16 @@ class ConsumeResult(Enum):
 
 Outcome = ConsumeResult | bool | None
 Listener = Callable[[ReceivedMessage], Outcome | Awaitable[Outcome]]
-"""Takes one message."""
+"""Called with one message."""
 BatchListener = Callable[[list[ReceivedMessage]], Outcome | int | Awaitable[Outcome | int]]
-"""Takes several messages of one queue; may also return how many at the front of the list are consumed."""
+"""Called with several messages of one queue; may also return how many at the front of the list are consumed."""
 
 
 class RetryLater(Exception):
-    """Raised by a listener to have a message tried again after a delay of its own choice (level 1 to 18).
+    """Raise this in a listener to retry a message after the delay of a level (1 to 18).
 
-    `DEAD_LETTER` (-1) gives up at once: the message goes to the group's dead letter queue. Raises `ArgumentError` for a
-    level that does not exist.
+    `DEAD_LETTER` (-1) sends the message to the group's dead letter queue without a retry. Raises `ArgumentError` for an
+    invalid level.
     """
 
     def __init__(self, delay_level: int = BROKER_CHOOSES) -> None:
@@ -66,18 +66,19 @@ class RetryLater(Exception):
 
 
 class ListenerCall:
-    """A user's listener with its shape worked out once. `batch` 0: one message a call; else up to so many."""
+    """A user's listener, inspected once. `batch` is the maximum number of messages per call, or 0 for a single
+    message."""
 
     __slots__ = ("batch", "is_async", "listener")
 
     def __init__(self, listener: Listener | BatchListener, batch: int = 0) -> None:
         self.listener: Callable[[Any], Any] = listener
         self.batch = batch
-        called = getattr(listener, "__call__", None)  # noqa: B004  an object's method, asked for its kind, not for its being
+        called = getattr(listener, "__call__", None)  # noqa: B004 looks at the object's method, to see whether it is async
         self.is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(called)
 
     async def run(self, messages: list[ReceivedMessage], threads: Executor) -> Failed:
-        """Give messages to the listener; the outcome is what failed, in order. Never raises what a listener raises."""
+        """Call the listener. Return the failed messages, in order. Never raises the listener's errors."""
         if not self.is_async:
             return await in_thread(threads, self._run_plain, messages, asyncio.get_running_loop())
         if self.batch:
@@ -88,7 +89,7 @@ class ListenerCall:
         return failed
 
     async def _outcome(self, given: Any, messages: list[ReceivedMessage]) -> Failed:
-        # Awaits nothing after an error: a coroutine that is closed gets a GeneratorExit and must end.
+        # Await nothing after an error: a closed coroutine gets a GeneratorExit and must end.
         try:
             return failed_of(await self.listener(given), messages, self.batch > 0)
         except BaseException as error:
@@ -97,9 +98,10 @@ class ListenerCall:
     async def run_in_order(
         self, messages: list[ReceivedMessage], threads: Executor, stop: Callable[[], bool]
     ) -> tuple[int, int | None]:
-        """As `run`, but nothing behind a failure is given out: how many went well, and the delay level of the failure.
+        """Like `run`, but stop at the first failure. Return the number of successes, and the delay level of the
+        failure.
 
-        Ends early, with no failure, once `stop` says so.
+        Stops without a failure (None) once `stop` returns True.
         """
         if self.batch:
             failed = await self.run(messages, threads)
@@ -149,8 +151,8 @@ async def in_thread(threads: Executor, work: Callable[..., T], *arguments: Any) 
 
 
 def _waited(outcome: Any, loop: asyncio.AbstractEventLoop) -> Any:
-    """The result of an awaitable, which the loop runs, or of a future of other threads, such as an executor's: this
-    thread waits for it. Other outcomes are returned unchanged."""
+    """Wait in this thread for an awaitable, which the loop runs, or for a future, such as an executor's; return the
+    result. Other outcomes are returned unchanged."""
 
     if isinstance(outcome, bool):
         return outcome
@@ -166,10 +168,10 @@ def _waited(outcome: Any, loop: asyncio.AbstractEventLoop) -> Any:
 
 
 def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False) -> Failed:
-    """What a listener's return value leaves to be tried again; of a batch, a number of messages at the front went well.
+    """Return the messages to retry after a listener returned `outcome`. For a batch, an int is the number consumed.
 
-    Other values than `Outcome` count as success for a single message, and are logged: functions return all kinds of
-    things. Values that show that the work is still to be done or are of another library's enum are tried again.
+    For a single message, values other than `Outcome` are logged and treated as success, because functions return all
+    kinds of values. Values that mean unfinished work, and members of another library's enum, are treated as failures.
     """
     if outcome is None or outcome is True or outcome is ConsumeResult.SUCCESS:
         return []
@@ -190,11 +192,11 @@ def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False
 
 
 def failed_by(error: BaseException, messages: list[ReceivedMessage]) -> Failed:
-    """Return all messages of a call that raised. Raises `error` again if it is the caller's own interruption."""
+    """Return all messages of a call that raised. Re-raises `error` if it interrupts the caller."""
     raise_interruption(error)
     if isinstance(error, RetryLater):
         return [(message, error.delay_level) for message in messages]
-    if isinstance(error, CodecError):  # it names the message, and the traceback shows only the codec
+    if isinstance(error, CodecError):  # the error names the message, and the traceback shows only the codec
         log.warning("a listener failed: %s", error)
     else:
         log.warning("a listener failed with %r on %r", error, messages[:1], exc_info=error)

@@ -1,7 +1,7 @@
-"""A message about to be sent, with the checks of RocketMQ's producer (Validators, MessageDecoder, MessageConst).
+"""Messages to send, with the checks of RocketMQ's producer (Validators, MessageDecoder, MessageConst).
 
-Properties travel as one text, ``name 0x01 value 0x02`` repeated, of at most 32,767 bytes; names the protocol uses
-itself are refused in `Message.properties` and have arguments of their own.
+Properties are sent as one text, ``name 0x01 value 0x02`` repeated, of at most 32,767 bytes. Names that the protocol
+uses are rejected in `Message.properties`; `Message` has separate arguments for them.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class Message:
 
     @property
     def delayed(self) -> bool:
-        """True when it is to be delivered later, in whichever way that is said."""
+        """Whether the message has a delay level, a delay, or a delivery time."""
         return bool(self.delay_level or self.delay or self.deliver_at is not None)
 
     @property
     def keys_text(self) -> str:
-        """The keys as they travel: separated by one blank."""
+        """The keys as sent: separated by one space."""
         return self.keys if isinstance(self.keys, str) else " ".join(self.keys)
 
 
@@ -96,9 +96,9 @@ def check_body(message: Message, max_body: int = DEFAULT_MAX_MESSAGE_SIZE) -> No
 
 
 def properties_text(message: Message, unique_id: str) -> str:
-    """The properties of a message as they travel. Raises `MessageRefused` for a name or value that cannot."""
+    """Return the encoded properties of a message. Raises `MessageRefused` for invalid names or values."""
     parts = ["UNIQ_KEY\x01", unique_id, "\x02WAIT\x01true\x02" if message.wait_stored else "\x02WAIT\x01false\x02"]
-    count = 4  # separators, if no name or value holds one
+    count = 4  # separators, if names and values contain no such character
     try:
         if message.tags:
             if TAG_SEPARATOR in message.tags:
@@ -143,7 +143,7 @@ def properties_text(message: Message, unique_id: str) -> str:
             parts += (name, "\x01", value, "\x02")
             count += 2
         text = "".join(parts)
-    except (TypeError, AttributeError):  # joined, so that a value of another type than str never becomes its repr
+    except (TypeError, AttributeError):  # joined, so that a value that is not a str never becomes its repr
         raise _refused_type(message) from None
     if text.count("\x01") + text.count("\x02") != count:
         raise MessageRefused(
@@ -157,7 +157,7 @@ def properties_text(message: Message, unique_id: str) -> str:
 
 
 def _joined(keys: Iterable[str]) -> str:
-    """The keys as they travel. Raises `MessageRefused` for one that would become several."""
+    """Return the keys as sent. Raises `MessageRefused` for a key that would be split into several."""
     listed = list(keys)
     for key in listed:
         if KEY_SEPARATOR in key:
@@ -175,7 +175,7 @@ def check_delay_level(level: int) -> None:
 
 
 def _refused_type(message: Message) -> MessageRefused:
-    """What is wrong with a message whose tags, keys or properties are not text."""
+    """Return the error for a message whose tags, keys or properties are not text."""
     texts: list[tuple[str, object]] = [("tags", message.tags), ("sharding_key", message.sharding_key)]
     for argument, text in texts:
         if text and not isinstance(text, str):

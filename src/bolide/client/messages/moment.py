@@ -1,4 +1,4 @@
-"""Points in time as users write them: milliseconds since 1970, as RocketMQ counts them, or a datetime with a zone."""
+"""Points in time as users write them: milliseconds since 1970, as in RocketMQ, or a datetime with a zone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from bolide.client.messages.arguments import plain_number, shown
 from bolide.errors import ArgumentError
 
 Moment = float | datetime
-"""Milliseconds since 1970, or a datetime with a time zone. Lengths of time are seconds."""
+"""Milliseconds since 1970, or a datetime with a time zone. Durations are in seconds."""
 
 _SECONDS: Final = 100_000_000_000
-"""Numbers below are seconds by mistake: as milliseconds they end in 1973, as seconds in the year 5138."""
+"""Numbers below this are seconds by mistake: as milliseconds they end in 1973, as seconds in the year 5138."""
 _EXACT: Final = 2**53
 
 
 def moment_ms(argument: str, moment: Moment, refusal: type[ArgumentError] = ArgumentError, words: str = "") -> int:
-    """Milliseconds since 1970. Raises `refusal` for a datetime without a zone, for seconds, and for anything else.
+    """Return the milliseconds since 1970. Raises `refusal` for a datetime without a zone, for seconds, and for other
+    values.
 
-    `words` are what else the argument may be, for the error.
+    `words` names the other allowed values of the argument in the error.
     """
     if isinstance(moment, datetime):
         if moment.tzinfo is None:

@@ -1,7 +1,7 @@
-"""Namespaces: topics and groups of several users of one cluster kept apart by a prefix, ``instance%topic``.
+"""Namespaces: a prefix, ``instance%topic``, separates the topics and groups of several users of one cluster.
 
-RocketMQ's NamespaceUtil: %RETRY% and %DLQ% stay in front, and what belongs to the system has no namespace. The newer
-way (namespaceV2) leaves the names alone and says the namespace in every request: `NamespaceHook`.
+As in RocketMQ's NamespaceUtil, %RETRY% and %DLQ% stay in front, and names of the system have no namespace. The newer
+way (namespaceV2) leaves the names unchanged and adds the namespace to every request: `NamespaceHook`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_namespace(namespace: str) -> str:
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """A topic or group as brokers know it."""
+    """Return the name of a topic or group on the brokers."""
     if (
         not namespace
         or not name
@@ -56,7 +56,7 @@ def with_namespace(namespace: str, name: str) -> str:
 
 
 def without_namespace(namespace: str, name: str) -> str:
-    """A topic or group as its user knows it."""
+    """Return the name of a topic or group without the namespace."""
     if not namespace or not name:
         return name
     prefix, rest = _parted(name)
@@ -73,7 +73,7 @@ def _parted(name: str) -> tuple[str, str]:
 @checked_constructor
 @dataclass(frozen=True, slots=True)
 class NamespaceHook:
-    """Says the namespace in every request, for what understands it (RocketMQ's proxy): Java's setNamespaceV2."""
+    """Adds the namespace to every request, for RocketMQ's proxy: Java's setNamespaceV2."""
 
     namespace: str
 
@@ -83,4 +83,4 @@ class NamespaceHook:
         call.ext["ns"] = self.namespace
 
     def after(self, call: RpcCall, answer: Command) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""MessageQueue: one queue of a topic on one broker name, as RocketMQ's class of that name, sorted as Java sorts it."""
+"""MessageQueue: one queue of a topic on one broker name, like RocketMQ's class, with Java's sort order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class MessageQueue(NamedTuple):
-    """Topic, broker name and queue id. Sorts by these three, which is the order rebalance depends on."""
+    """Topic, broker name and queue id. Sorts by these three; rebalance depends on this order."""
 
     topic: str
     broker_name: str
@@ -16,15 +16,15 @@ class MessageQueue(NamedTuple):
         return f"{self.topic}@{self.broker_name}:{self.queue_id}"
 
     def java_text(self) -> str:
-        """Java's ``MessageQueue.toString()``: what CONSISTENT_HASH hashes."""
+        """Return Java's ``MessageQueue.toString()``, the input of CONSISTENT_HASH."""
         return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
 
 
 def java_order(text: str) -> bytes:
-    """A sort key equal to Java's String order, which compares UTF-16 units and not code points."""
+    """Return a sort key equal to Java's String order, which compares UTF-16 units instead of code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
-    """Sort key of a queue in Java's order."""
+    """Return the sort key of a queue in Java's order."""
     return java_order(queue.topic), java_order(queue.broker_name), queue.queue_id

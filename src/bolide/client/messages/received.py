@@ -1,6 +1,6 @@
-"""A message as a consumer gets it: a view of the stored record; what is asked for is decoded, once.
+"""A received message: a view of the stored record, which decodes each part at its first use.
 
-`message_id` is the producer's id when there is one, else the broker's, as Java consumers see it.
+`message_id` is the producer's id if the message has one, otherwise the broker's, as in Java.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Value = TypeVar("_Value")
 _REPAIR: Final = "check the broker's store with `bolide store verify`"
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
-"""Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
+"""Maximum size of an inflated body, in bytes. Producers send at most 4 MiB, but brokers may allow more."""
 
 
 class ReceivedMessage:
-    """One message out of a queue. `topic` is the topic it was sent to, also after retries."""
+    """One message of a queue. `topic` is the topic it was sent to, also after retries."""
 
     __slots__ = ("_body", "_properties", "_value", "broker_name", "codec", "reconsume_times", "record", "topic")
 
@@ -47,7 +47,7 @@ class ReceivedMessage:
 
     @property
     def body(self) -> bytes:
-        """The body as it was sent. Raises `CompressionError` when it is compressed and cannot be inflated."""
+        """The body as sent. Raises `CompressionError` if it cannot be inflated."""
         body = self._body
         if body is None:
             record = self.record
@@ -59,14 +59,14 @@ class ReceivedMessage:
 
     @property
     def value(self) -> Any:
-        """The body as the consumer's codec reads it, once. Raises `CodecError`, `CompressionError`."""
+        """The body as decoded by the consumer's codec; decoded once. Raises `CodecError` or `CompressionError`."""
         value = self._value
         if value is NO_VALUE:
             value = self._value = value_of(self.body, self.codec, repr(self))
         return value
 
     def value_as(self, kind: type[_Value]) -> _Value:
-        """The `value`, for type checkers too: a `kind`. Raises as `value`, and `CodecError` if it is something else."""
+        """Return the `value`, typed as `kind`. Raises like `value`, and `CodecError` if it is not a `kind`."""
         value = self.value
         if not isinstance(value, kind):
             raise CodecError(f"the value of {self!r} is {type(value).__name__}, not {kind.__name__}")
@@ -88,21 +88,21 @@ class ReceivedMessage:
 
     @property
     def properties(self) -> dict[str, str]:
-        """All properties, those of the protocol included."""
+        """All properties, including the protocol's."""
         properties = self._properties
         if properties is None:
             properties = self._properties = parse_properties_bytes(self.record.properties)
         return properties
 
     def get_property(self, name: str) -> str | None:
-        """One property, without decoding all of them."""
+        """Return one property without decoding all, or None."""
         if self._properties is not None:
             return self._properties.get(name)
         return property_value(self.record.properties, name)
 
     @property
     def tags(self) -> str:
-        """The tag text, "" when there is none."""
+        """The tag, or ""."""
         return self.get_property(names.TAGS) or ""
 
     @property
@@ -112,27 +112,27 @@ class ReceivedMessage:
 
     @property
     def queue(self) -> MessageQueue:
-        """The queue it was read from; on a retry, a queue of the group's retry topic."""
+        """The source queue; for a retry, a queue of the group's retry topic."""
         return MessageQueue(self.record.topic, self.broker_name, self.record.queue_id)
 
     @property
     def queue_id(self) -> int:
-        """The queue's number."""
+        """The queue id."""
         return self.record.queue_id
 
     @property
     def queue_offset(self) -> int:
-        """The place in the queue, counted in messages."""
+        """The offset in the queue, in messages."""
         return self.record.queue_offset
 
     @property
     def physical_offset(self) -> int:
-        """The place in the broker's CommitLog, in bytes."""
+        """The offset in the broker's CommitLog, in bytes."""
         return self.record.physical_offset
 
     @property
     def message_id(self) -> str:
-        """The producer's id, or the broker's when the producer gave none."""
+        """The producer's id, or the broker's if the message has no producer's id."""
         return self.get_property(names.UNIQ_KEY) or self.offset_message_id
 
     @property
@@ -142,12 +142,12 @@ class ReceivedMessage:
 
     @property
     def born_timestamp(self) -> int:
-        """When the producer sent it, ms since 1970."""
+        """Time of sending by the producer, ms since 1970."""
         return self.record.born_timestamp
 
     @property
     def store_timestamp(self) -> int:
-        """When the broker stored it, ms since 1970."""
+        """Time of storage by the broker, ms since 1970."""
         return self.record.store_timestamp
 
     @property
@@ -162,28 +162,28 @@ class ReceivedMessage:
 
     @property
     def flag(self) -> int:
-        """The application's own flag."""
+        """The flag of the application."""
         return self.record.flag
 
     @property
     def sys_flag(self) -> int:
-        """The protocol's flag: compression, transaction state, kinds of addresses."""
+        """The flag of the protocol: compression, transaction state, kinds of addresses."""
         return self.record.sys_flag
 
     @property
     def sharding_key(self) -> str:
-        """The key the queue was chosen by, "" when there was none."""
+        """The key that selected the queue, or ""."""
         return self.get_property(names.SHARDING_KEY) or ""
 
     @property
     def transaction_id(self) -> str:
-        """The id of the transaction it came from, "" when there was none: its producer's id (as in Java; brokers 4.9
-        store no other)."""
+        """The id of the message's transaction, or "": its producer's id (as in Java; brokers 4.9 store no other)."""
         prepared = self.get_property(names.TRAN_MSG) or ""
         return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 
     def read_from(self, topic: str) -> None:
-        """It came out of this light queue (LMQ): its place there is the one that counts, as on a retry."""
+        """Set topic, queue id and offset to a light queue (LMQ), if the message was read from it. Retries need
+        these."""
         offset = light_offset(topic, self.properties)
         if offset >= 0:
             self.record.topic = topic
@@ -204,13 +204,14 @@ def received_messages(body: bytes, broker_name: str) -> list[ReceivedMessage]:
 
 
 def intact_messages(body: bytes, broker_name: str) -> tuple[list[ReceivedMessage], int]:
-    """Return the messages before the first that does not match its CRC, and its byte in `body`, or the length."""
+    """Return the messages before the first with a wrong CRC, and its position in `body`, or the length of `body`."""
     records, end = decode_intact(body)
     return [ReceivedMessage(record, broker_name) for record in records], end
 
 
 def intact_message(body: bytes, broker_name: str) -> ReceivedMessage:
-    """Decode one message. Raises `RecordError` if it is none, and `DamagedMessage` if it does not match its CRC."""
+    """Decode one message. Raises `RecordError` if it is not a message, and `DamagedMessage` if its CRC does not
+    match."""
     record = decode_record(body, 0)
     if not body_matches(record):
         raise damaged_message(body, 0, _message_of(broker_name))
@@ -222,7 +223,8 @@ def _message_of(broker_name: str) -> str:
 
 
 def damaged_message(body: bytes, at: int, what: str, address: str = "") -> DamagedMessage:
-    """Return the error for the bytes from `at`, which are not an intact message. `what` names it without a record."""
+    """Return the error for bytes at `at` that are not an intact message. `what` is its name if the record is
+    unreadable."""
     sender = f" from {address}" if address else ""
     try:
         record = decode_record(body, at)
@@ -233,14 +235,15 @@ def damaged_message(body: bytes, at: int, what: str, address: str = "") -> Damag
 
 
 def show_origin(message: ReceivedMessage, namespace: str = "") -> None:
-    """Give a message read from a retry topic the topic it was first sent to."""
+    """Set the topic of a message that was read from a retry topic to its original topic."""
     if message.topic.startswith(RETRY_PREFIX):
         origin = message.get_property(names.RETRY_TOPIC) or message.topic
         message.topic = without_namespace(namespace, origin)
 
 
 def topics_of(message: ReceivedMessage) -> list[str]:
-    """Topics whose subscribers the message may be for: a light queue it was read from, its own, those it lists."""
+    """Return the topics whose subscribers may get the message: a light queue it was read from, its topic, and the light
+    queues it lists."""
     own = [message.record.topic] if is_lmq(message.record.topic) else []
     listed = message.get_property(names.INNER_MULTI_DISPATCH)
     return [*own, message.topic, *(listed.split(",") if listed else [])]

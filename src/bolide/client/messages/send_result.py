@@ -1,4 +1,4 @@
-"""What a broker says of a stored message (SendMessageResponseHeader and its response code)."""
+"""The broker's result for a stored message (SendMessageResponseHeader and its response code)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from bolide.client.messages.queue import MessageQueue
 from bolide.remoting import codes
 
-# Of a broker that names no region (MixAll.DEFAULT_TRACE_REGION_ID).
+# The default region (MixAll.DEFAULT_TRACE_REGION_ID), for brokers without one.
 DEFAULT_REGION: Final = "DefaultRegion"
 
 
@@ -24,16 +24,16 @@ class NamedNumber(IntEnum):
 
 
 class SendStatus(NamedNumber):
-    """How safe a stored message is; all four mean that it is stored. The number is the response code."""
+    """Safety of a stored message; all four values mean that it is stored. The number is the response code."""
 
     SEND_OK = codes.SUCCESS
-    """Stored as safely as the broker's settings promise."""
+    """Stored as safely as the broker's settings require."""
     FLUSH_DISK_TIMEOUT = codes.FLUSH_DISK_TIMEOUT
-    """Stored, and not known to be on disk yet. Send it again if it must survive a loss of power."""
+    """Stored, but not known to be on disk yet. Resend it if it must survive a power failure."""
     SLAVE_NOT_AVAILABLE = codes.SLAVE_NOT_AVAILABLE
-    """Stored by the master alone: too few slaves are in sync. Send it again, or look after the slaves."""
+    """Stored by the master only: too few slaves are in sync. Resend it, or repair the slaves."""
     FLUSH_SLAVE_TIMEOUT = codes.FLUSH_SLAVE_TIMEOUT
-    """Stored, and not known to be on as many machines as `inSyncReplicas` asks for. Send it again if it must be."""
+    """Stored, but not known to be on as many machines as `inSyncReplicas` requires. Resend it if it must be."""
 
 
 STATUS_OF = {int(status): status for status in SendStatus}
@@ -41,9 +41,10 @@ STATUS_OF = {int(status): status for status in SendStatus}
 
 @dataclass(slots=True)
 class SendResult:
-    """Where a message is. `message_id` is the producer's id (comma-joined for a batch), `offset_message_id` the
-    broker's, `queue_offset` the place in the queue (of the first message of a batch); `region_id` and `trace_on` are
-    the broker's settings for message traces; by `recall_handle` a message with a delay of any length is taken back."""
+    """Position and ids of a stored message. `message_id` is the producer's id (comma-joined for a batch),
+    `offset_message_id` the broker's, and `queue_offset` its offset in the queue (of the first message of a batch).
+    `region_id` and `trace_on` are the broker's settings for message traces. `recall_handle` recalls a message that was
+    sent with a delay of any length."""
 
     status: SendStatus
     message_id: str
@@ -57,7 +58,7 @@ class SendResult:
 
 
 def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, broker_name: str) -> SendResult:
-    """The result out of the fields of a successful answer."""
+    """Return the result from the fields of a success response."""
     return SendResult(
         STATUS_OF[code],
         message_id,

@@ -1,4 +1,4 @@
-"""Where a group starts that has no offsets yet: RocketMQ's ConsumeFromWhere."""
+"""Start position of a group without offsets: RocketMQ's ConsumeFromWhere."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 from bolide.client.messages.moment import Moment, moment_ms
 
 StartFrom = Literal["first", "last"] | Moment
-"""Where a new group starts: ``"last"``, ``"first"``, or a time."""
+"""Start position of a new group: ``"last"``, ``"first"``, or a time."""
 
 
 def start_ms(argument: str, start: StartFrom) -> int:
-    """A start as requests of RocketMQ carry it: 0 for the first message, -1 for the end, or ms since 1970.
+    """Return the start as in RocketMQ's requests: 0 for the first message, -1 for the end, or ms since 1970.
 
     Raises `ArgumentError`.
     """
@@ -21,7 +21,7 @@ def start_ms(argument: str, start: StartFrom) -> int:
 
 
 def start_name(start_from: StartFrom) -> str:
-    """Java's name for it, as in the heartbeat. Raises `ArgumentError`."""
+    """Return Java's name for the start position, as in the heartbeat. Raises `ArgumentError`."""
     start_ms("start_from", start_from)
     if start_from == "first":
         return "CONSUME_FROM_FIRST_OFFSET"

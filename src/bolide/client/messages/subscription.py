@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic: all, some tags (``TagA || TagB``), or an SQL92 expression over properties."""
+"""Subscriptions: all messages of a topic, some tags (``TagA || TagB``), or an SQL92 expression over properties."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def sql(expression: str) -> Selector:
 
 
 def selector(expression_type: str, expression: str) -> Selector:
-    """Select by an expression of a type that the broker knows by a plug-in; it needs enablePropertyFilter=true."""
+    """Select by an expression of a type that a plug-in of the broker adds. The broker needs
+    enablePropertyFilter=true."""
     return Selector(expression, expression_type)
 
 
 @dataclass(slots=True)
 class Subscription:
-    """One topic of a consumer, as in the heartbeat (SubscriptionData). `version`, of pulls, is ms since 1970;
-    that of heartbeats, `told_at`, is ahead of it while brokers are told a newer one.
-    """
+    """One topic of a consumer, as in the heartbeat (SubscriptionData). Pulls carry `version`, in ms since 1970;
+    heartbeats carry `told_at` if it is later, while brokers are being sent a newer subscription."""
 
     topic: str
     expression: str
@@ -47,11 +47,11 @@ class Subscription:
 
     @property
     def exact_tags(self) -> frozenset[str] | None:
-        """The tags to compare exactly on this side; None when everything that comes is wanted."""
+        """The tags to compare exactly on the client, or None to accept every message."""
         return self.tags if self.kind == "TAG" and self.tags else None
 
     def data(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "classFilterMode": False,
             "codeSet": [java_hash(tag) for tag in sorted(self.tags)],
@@ -64,7 +64,8 @@ class Subscription:
 
 
 def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
-    """The subscription for what a user wrote; blank means all. Raises `ArgumentError` for tags without any tag."""
+    """Return the subscription for a user's expression; blank means all. Raises `ArgumentError` for tags without any
+    tag."""
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
     text = java_trim(check_text("expression", expression))

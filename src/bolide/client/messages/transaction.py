@@ -1,4 +1,4 @@
-"""What a transaction is to its user: a listener that runs and remembers it, and how it ended."""
+"""Transactions of users: the listener that executes and checks them, and their results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACT
 
 
 class TransactionState(NamedNumber):
-    """How a local transaction ended. UNKNOWN leaves the message where it is: the broker will ask again."""
+    """Outcome of a local transaction. After UNKNOWN the message stays pending, and the broker checks again."""
 
     UNKNOWN = TRANSACTION_NONE
-    """The broker asks again later."""
+    """The broker checks again later."""
     COMMIT = TRANSACTION_COMMIT
     """Deliver the message."""
     ROLLBACK = TRANSACTION_ROLLBACK
@@ -24,22 +24,22 @@ class TransactionState(NamedNumber):
 
 
 class TransactionListener(Protocol):
-    """The user's side of a transaction. Both methods are async, or plain (then they run in a thread)."""
+    """The user's part of a transaction. Both methods are async, or synchronous (then they run in a thread)."""
 
     def execute(self, message: Message, argument: Any, /) -> TransactionState | Awaitable[TransactionState]:
         """Run the local transaction for a message that is stored but not visible; return a `TransactionState`.
 
-        An exception counts as UNKNOWN, and so does any other value, None included: the result's `error` says so.
+        An exception or any other value, including None, is treated as UNKNOWN; the result's `error` describes it.
         """
 
     def check(self, message: ReceivedMessage, /) -> TransactionState | Awaitable[TransactionState]:
-        """Say how the local transaction of this message ended; return a `TransactionState`. May be asked repeatedly."""
+        """Return how the local transaction of this message ended. May be called repeatedly."""
 
 
 @dataclass(slots=True)
 class TransactionResult:
-    """Where the half message is stored and what the broker was told; `error` is what `execute` raised, or why
-    what it returned is not a state."""
+    """Result of the half message's send and the state sent to the broker. `error` is the exception of `execute`, or a
+    description of an invalid return value."""
 
     sent: SendResult
     state: TransactionState
@@ -47,7 +47,7 @@ class TransactionResult:
 
 
 def state_of(outcome: Any) -> TransactionState:
-    """What a listener returned, as a state. Raises `TypeError` for anything else."""
+    """Check a listener's return value. Raises `TypeError` unless it is a state."""
     if not isinstance(outcome, TransactionState):
         raise TypeError(f"the listener returned {outcome!r}: return TransactionState.COMMIT, ROLLBACK or UNKNOWN")
     return outcome

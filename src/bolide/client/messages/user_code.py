@@ -1,8 +1,8 @@
 """Errors of code that the user provides: listeners, selectors, filters, hooks, interceptors, strategies, offset stores.
 
-Such code may raise anything, `SystemExit` and `CancelledError` included. The client treats every error as a failure of
-that call, as Java's client treats every Throwable. Only two errors are not the code's own: the cancellation of the task
-that called it, and Ctrl-C in the main thread.
+Such code may raise anything, including `SystemExit` and `CancelledError`. The client treats every error as a failure of
+that call, as Java's client treats every Throwable. Only two errors are passed on: cancellation of the task that called
+the code, and Ctrl-C in the main thread.
 
 Such code may also close the client that calls it. A client marks the calls that its `close` waits for, so that a
 `close` in one of them does not wait for itself.
@@ -18,11 +18,11 @@ _callers: ContextVar[tuple[object, ...]] = ContextVar("bolide_callers", default=
 
 
 def raise_interruption(error: BaseException) -> None:
-    """Raise `error` again if it interrupts the caller; return if the user's code raised it."""
+    """Re-raise `error` if it interrupts the caller; return if the user's code raised it."""
     if isinstance(error, asyncio.CancelledError):
         try:
             task = asyncio.current_task()
-        except RuntimeError:  # a plain listener's thread has no event loop
+        except RuntimeError:  # the thread of a synchronous listener has no event loop
             return
         if task is not None and task.cancelling():
             raise error
@@ -42,6 +42,6 @@ def leave(token: Token[tuple[object, ...]]) -> None:
 
 
 def is_within(caller: object) -> bool:
-    """Whether the caller is user code that `caller` called, or a task or thread that such code started: waiting for
-    that call would not end."""
+    """Return whether the running code was called by `caller`, or is a task or thread that such code started. Waiting
+    for that call would never end."""
     return any(each is caller for each in _callers.get())
