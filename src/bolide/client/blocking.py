@@ -359,7 +359,8 @@ class PushConsumer:
         queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self._loop = loop_thread()
         self._native = push_consumer.PushConsumer(
             group,
@@ -431,35 +432,36 @@ class PushConsumer:
         batch: int = 0,
         parent: str = "",
     ) -> None:
-        """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+        """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
-        `listener` gets one message at a time, or with `batch` above 0 a list of up to so many of one queue. It may be
-        async, or plain (then it runs in a thread). Returning nothing means consumed; False, `ConsumeResult.RETRY` or an
-        exception means try again; a number says how many at the front of the list were consumed. For a light queue,
-        ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        `listener` is called with one message, or with `batch` above 0 with a list of at most `batch` messages of one
+        queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
+        consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
+        at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
         """
         self._loop.call(
             lambda: cast(Any, self._native).subscribe(topic, expression, listener, batch=batch, parent=parent)
         )
 
     def unsubscribe(self, topic: str) -> None:
-        """Drop the subscription of a topic, so that its queues go to the other members.
+        """Remove the subscription of a topic, so that the other members get its queues.
 
-        In a listener of this consumer it returns immediately, and the queues go once that listener has returned.
+        In a listener of this consumer it returns immediately, and the queues are released once that listener has
+        returned.
         """
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
     def start(self) -> Self:
-        """Join the group; returns with the first share of queues held. A second call does nothing.
+        """Join the group; return when the first queues are assigned. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when
-        brokers refuse an SQL expression or the group.
+        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
+        `ResponseError` if brokers reject an SQL expression or the group.
         """
         self._loop.run(lambda: self._native.start())
         return self
 
     def close(self) -> None:
-        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
+        """Wait for the running listeners, store all offsets, and leave the group. A second call does nothing.
 
         In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
         closes in the background once that call has returned.
@@ -467,96 +469,96 @@ class PushConsumer:
         self._loop.leave(lambda: self._native.close())
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues held now, those of the retry topic left out."""
+        """Return the queues held now, without queues of the retry topic."""
         return self._loop.call(lambda: self._native.assignment())
 
     def activity(self) -> Activity:
-        """Return when the consumer last sent a pull and last ended a call of a listener, for a probe of liveness."""
+        """Return the times of the last pull and the last listener call, for a liveness probe."""
         return self._loop.call(lambda: self._native.activity())
 
     @property
     def client_id(self) -> str:
-        """Who we are to the brokers."""
+        """The id of this client at the brokers."""
         return self._native.client_id
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message to consume of a queue held: all before it are consumed.
+        """Return the offset of the next message to consume of a held queue: all messages before it are consumed.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
         return self._loop.call(lambda: self._native.position(queue))
 
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
-        """Answer a message that was sent by `Producer.request`.
+        """Reply to a message that was sent by `Producer.request`.
 
-        Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
+        Raises `MessageRefused` if it was not, and `ResponseError` if the requester has disconnected.
         """
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop pulling these queues, or all of them, until `resume`. What was pulled is still consumed."""
+        """Stop pulling these queues, or all, until `resume`. Pulled messages are still consumed."""
         self._loop.call(lambda: self._native.pause(queues))
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Pull these queues again, or all of them. Queues paused by a `pause` of all stay paused until all resume."""
+        """Resume pulling these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
         self._loop.call(lambda: self._native.resume(queues))
 
     def commit(self) -> None:
-        """Store the offsets now, and return when the brokers have answered."""
+        """Store the offsets now; return when the brokers have responded."""
         self._loop.run(lambda: self._native.commit())
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
-        False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
-        Raises `ClientStateError` in a listener of this consumer.
+        """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
+
+        Returns False after `timeout` seconds, otherwise True. Does not release the queues: `close` does, and `resume`
+        continues. Raises `ClientStateError` in a listener of this consumer.
         """
         return self._loop.run(lambda: self._native.drain(timeout))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
-        the queue is not assigned, or in a listener of this consumer.
-        """
+        the queue is not assigned, or in a listener of this consumer."""
         self._loop.run(lambda: self._native.seek(queue, offset))
 
     @property
     def refusal(self) -> ResponseError | None:
-        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
 
     def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 if there is none."""
+        """Return the group's stored offset of a queue, or -1 if it is not stored."""
         return self._loop.run(lambda: self._native.committed(queue))
 
     def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
+        """Return the offset of the oldest message in a queue."""
         return self._loop.run(lambda: self._native.begin_offset(queue))
 
     def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
+        """Return the offset that the next message of a queue will get."""
         return self._loop.run(lambda: self._native.end_offset(queue))
 
     def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        """Return the number of unconsumed messages of each held queue, including retry queues. Queries the brokers."""
         return self._loop.run(lambda: self._native.lag())
 
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        """Continue at the oldest message, in these queues or in all held queues. Does not affect retries."""
         self._loop.run(lambda: self._native.seek_to_begin(queues))
 
     def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
+        """Continue at the next message that arrives, in these queues or in all held queues."""
         self._loop.run(lambda: self._native.seek_to_end(queues))
 
     def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+        """Continue at the first message stored at or after a time, in these queues or in all held queues.
 
-        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
+        `moment` is ms since 1970, or a datetime with a zone. Does not affect retries.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))
 
 
 class PullConsumer:
-    r"""Consumes by asking. ``with PullConsumer("group") as consumer: for message in consumer: ...``
+    r"""Consumes by polling. ``with PullConsumer("group") as consumer: for message in consumer: ...``
 
     Arguments:
         group (letters, digits and %\|-_, 127 at most): Name of the group.
@@ -608,7 +610,8 @@ class PullConsumer:
         queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self._loop = loop_thread()
         self._native = pull_consumer.PullConsumer(
             group,
@@ -653,14 +656,16 @@ class PullConsumer:
         return self._native.group
 
     def start(self) -> Self:
-        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
-        `ResponseError` when brokers refuse an SQL expression or the group.
+        """Join the group. A second call does nothing.
+
+        Raises `ClientStateError` if the consumer is closed or the group is in use, and `ResponseError` if brokers
+        reject an SQL expression or the group.
         """
         self._loop.run(lambda: self._native.start())
         return self
 
     def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing.
+        """Store the offsets (with `auto_commit`, of all returned messages) and leave. A second call does nothing.
 
         In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
         background once that call has returned.
@@ -675,29 +680,29 @@ class PullConsumer:
         self._loop.call(lambda: self._native.subscribe(topic, expression, parent=parent))
 
     def unsubscribe(self, topic: str) -> None:
-        """Give the queues of a topic back."""
+        """Release the queues of a topic."""
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = "") -> None:
-        """Read exactly these queues, even if others do, from the group's stored offsets on. Call it after `start`.
+        """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        For light queues (LMQ) `parent` is the topic their messages are sent to.
+        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to.
         """
         self._loop.run(lambda: self._native.assign(queues, expression, parent=parent))
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues held now."""
+        """Return the queues held now."""
         return self._loop.call(lambda: self._native.assignment())
 
     def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
-        """All readable queues of a topic; a light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.queues(topic, parent=parent))
 
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
-        """Up to `max_messages` messages, [] when none came within `timeout` seconds.
+        """Return up to `max_messages` messages, or [] if no message arrives within `timeout` seconds.
 
-        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues, and
-        `ResponseError` in place of [] while brokers refuse the group or its expression.
+        Raises `ClientStateError` if the consumer is not started, is closed, or has no topic or queues. Raises
+        `ResponseError` instead of returning [] while brokers reject the group or its expression.
         """
         return self._loop.run(lambda: self._native.poll(timeout, max_messages), self._native._give_back)
 
@@ -710,23 +715,23 @@ class PullConsumer:
         expression: str | Selector = "*",
         wait: float = 0.0,
     ) -> PullResult:
-        """One pull of any queue, held or not: up to `max_messages` messages from `offset` on, and where to pull next.
+        """Pull up to `max_messages` messages from any queue, held or not, starting at `offset`.
 
-        Returns at once, or after at most `wait` seconds if there is nothing yet. The group's offsets do not move.
-        Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        Returns immediately, or after at most `wait` seconds if there is no message yet. The result has the next offset.
+        Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
         """
         return self._loop.run(lambda: self._native.pull(queue, offset, max_messages, expression=expression, wait=wait))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """An endless iterator of messages; with `auto_commit` each is consumed when the next is requested."""
+        """Iterate over messages without end; with `auto_commit` each is consumed when the next is requested."""
         return self._loop.iterate(lambda: self._native.__aiter__(), lambda message: self._native._give_back([message]))
 
     def commit(self) -> None:
-        """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""
+        """Mark all returned messages as consumed and store the offsets; return when the brokers have responded."""
         self._loop.run(lambda: self._native.commit())
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message that `poll` returns of a queue held.
+        """Return the offset of the next message that `poll` returns of a held queue.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
@@ -737,45 +742,45 @@ class PullConsumer:
         self._loop.run(lambda: self._native.seek(queue, offset))
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return no messages of these queues, or of any, until `resume`."""
+        """Stop returning messages of these queues, or of all, until `resume`."""
         self._loop.call(lambda: self._native.pause(queues))
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
+        """Resume these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
         self._loop.call(lambda: self._native.resume(queues))
 
     @property
     def refusal(self) -> ResponseError | None:
-        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
 
     def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 if there is none."""
+        """Return the group's stored offset of a queue, or -1 if it is not stored."""
         return self._loop.run(lambda: self._native.committed(queue))
 
     def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
+        """Return the offset of the oldest message in a queue."""
         return self._loop.run(lambda: self._native.begin_offset(queue))
 
     def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
+        """Return the offset that the next message of a queue will get."""
         return self._loop.run(lambda: self._native.end_offset(queue))
 
     def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        """Return the number of unconsumed messages of each held queue, including retry queues. Queries the brokers."""
         return self._loop.run(lambda: self._native.lag())
 
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        """Continue at the oldest message, in these queues or in all held queues. Does not affect retries."""
         self._loop.run(lambda: self._native.seek_to_begin(queues))
 
     def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
+        """Continue at the next message that arrives, in these queues or in all held queues."""
         self._loop.run(lambda: self._native.seek_to_end(queues))
 
     def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+        """Continue at the first message stored at or after a time, in these queues or in all held queues.
 
-        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
+        `moment` is ms since 1970, or a datetime with a zone. Does not affect retries.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))

@@ -1,4 +1,4 @@
-"""The last signs of work of a push consumer, for a liveness probe."""
+"""The latest activity of a push consumer, for a liveness probe."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from bolide.layout.names import RETRY_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Times are seconds ago, or None for never. Retry queues do not count: they are pulled even if listeners hang."""
+    """Times are seconds ago, or None for never. Excludes retry queues, which are pulled even if listeners hang."""
 
     queues: int
-    """Queues held now."""
+    """Number of queues held now."""
     paused: bool
-    """Whether no queue is to be pulled: none is held, or all are paused."""
+    """Whether no queue is pulled: the consumer has no queue, or all are paused."""
     last_pull: float | None
-    """When the last pull was sent."""
+    """Time since the last pull was sent."""
     last_listener: float | None
-    """When the last call of a listener ended."""
+    """Time since the last listener call ended."""
 
     @property
     def idle(self) -> float | None:
-        """Seconds since the last sign of work, or None if there was none yet."""
+        """Seconds since the last activity, or None if the consumer has not been active yet."""
         return min((ago for ago in (self.last_pull, self.last_listener) if ago is not None), default=None)
 
 
 def activity_of(owned: Iterable[ProcessQueue], paused: bool, listened: float, now: float) -> Activity:
-    """Return the activity at `now`, by the loop's clock; `listened` is when a listener last ended, 0 for never."""
+    """Return the activity at `now`, by the loop's clock. `listened` is the end of the last listener call, 0 for
+    never."""
     queues = [each for each in owned if not each.queue.topic.startswith(RETRY_PREFIX)]
     pulled = max((each.last_pull for each in queues), default=0.0)
     return Activity(

@@ -1,6 +1,6 @@
-"""What brokers ask of a consumer: reset offsets (220), tell its offsets (221) and its state (307), consume one message
-directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in the form both Java releases read.
-"""
+"""Requests of brokers to a consumer: reset offsets (220), return its offsets (221) and state (307), consume one message
+directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in a form that both Java releases
+read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bolide.version import VERSION
 
 
 def reset_offsets_of(command: Command) -> dict[MessageQueue, int]:
-    """The new offsets in a RESET_CONSUMER_CLIENT_OFFSET: a map, or the list that C++ clients get."""
+    """Return the new offsets of RESET_CONSUMER_CLIENT_OFFSET: a map, or the list that C++ clients get."""
     table = json_body(command.body).get("offsetTable") or {}
     if isinstance(table, list):
         return {queue_of(item): int(item["offset"]) for item in table}
@@ -31,7 +31,7 @@ def reset_offsets_of(command: Command) -> dict[MessageQueue, int]:
 
 
 def consumer_status(member: GroupMember, command: Command) -> Command:
-    """Answer GET_CONSUMER_STATUS_FROM_CLIENT: the offsets of the queues held, of one topic."""
+    """Respond to GET_CONSUMER_STATUS_FROM_CLIENT with the offsets of the held queues of one topic."""
     topic = command.ext().get("topic", "")
     table = {queue: member.store.get(queue) for queue in member.owned if queue.topic == topic}
     body = b'{"consumerTable":{},"messageQueueTable":%b}' % queue_map_text(table)
@@ -39,8 +39,8 @@ def consumer_status(member: GroupMember, command: Command) -> Command:
 
 
 def running_info(member: GroupMember, command: Command, started_ms: int, orderly: bool, concurrency: int) -> Command:
-    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, rates, and the state of every queue held;
-    the stacks of this process if the request has jstackEnable."""
+    """Respond to GET_CONSUMER_RUNNING_INFO with settings, subscriptions, rates, and the state of every held queue, and
+    with the stacks of this process if the request has jstackEnable."""
     now = asyncio.get_running_loop().time()
     properties = {
         "PROP_CLIENT_VERSION": f"bolide {VERSION}",
@@ -95,7 +95,7 @@ def _wall_ms(loop_time: float, wall_minus_loop: float) -> int:
 async def consume_directly(
     command: Command, call_of: Callable[[ReceivedMessage], ListenerCall], threads: Executor, orderly: bool
 ) -> Command:
-    """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue.
+    """Respond to CONSUME_MESSAGE_DIRECTLY: call the listener with the message now, outside any queue.
 
     Raises `DamagedMessage` if the message does not match its CRC.
     """

@@ -1,6 +1,6 @@
-"""Asks a broker, before a consumer starts, whether it can select by the consumer's expressions (CHECK_CLIENT_CONFIG).
+"""Checks with a broker, before a consumer starts, that it supports the consumer's expressions (CHECK_CLIENT_CONFIG).
 
-Java's MQClientInstance.checkClientInBroker: an expression that is refused ends the start, instead of failing each pull.
+As in Java's MQClientInstance.checkClientInBroker, a rejected expression stops the start, instead of failing each pull.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ log = logging.getLogger("bolide.client")
 
 
 async def check_expressions(instance: ClientInstance, group: str, subscriptions: Iterable[Subscription]) -> None:
-    """Have each expression looked at by one broker of its topic; tags need none, and neither does a topic that is yet
-    to come. Raises `ResponseError` for one that is refused; a broker that cannot be asked now is taken to agree.
+    """Check each expression at one broker of its topic. Skips tags, and topics that do not exist yet.
+
+    Raises `ResponseError` if a broker rejects an expression. Logs a warning if the broker is unavailable.
     """
     for wanted in subscriptions:
         if wanted.kind == "TAG":

@@ -1,7 +1,7 @@
-"""Concurrent consumption: messages of all queues go to listeners side by side (ConsumeMessageConcurrentlyService).
+"""Concurrent consumption: listeners process messages of all queues in parallel (ConsumeMessageConcurrentlyService).
 
-At most `concurrency` listener calls run at once. What a listener fails on is sent back to the broker before its offset
-is let go, so a crash at any line repeats a message and never loses one.
+At most `concurrency` listener calls run at the same time. A failed message is sent back to the broker before its offset
+is released, so a crash at any line repeats a message and never loses one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bolide.client.messages.user_code import enter
 log = logging.getLogger("bolide.client")
 
 LATE_LEVEL: Final = 3
-"""Delay level (10 s) of a message sent back because its listener took too long."""
+"""Delay level (10 s) of a message that is sent back because its listener took too long."""
 LOCAL_RETRY: Final = 5.0
-"""Seconds until a message is tried again here when no broker would take it back, or its worker was cancelled."""
+"""Delay in seconds before a message is retried locally, if no broker accepted it or its worker was cancelled."""
 
 
 class Block:
-    """Messages of one pull that are given to listeners piece by piece."""
+    """Messages of one pull that are passed to listeners in pieces."""
 
     __slots__ = ("call", "messages", "process_queue", "taken")
 
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass(slots=True)
 class Waiting:
-    """Messages that a listener has since `began` (of the loop's clock); `run` says which of them failed."""
+    """Messages passed to a listener at `began` (of the loop's clock); `run` returns the failed ones."""
 
     messages: list[ReceivedMessage]
     began: float
@@ -53,8 +53,8 @@ class Waiting:
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """A call of a listener. From `late_at` on (of the loop's clock) its messages are sent back by the task `late`;
-    `sent` has the offsets of messages that a broker took. The call itself ends the others."""
+    """A call of a listener. After `late_at` (of the loop's clock) the task `late` sends its messages back; `sent` has
+    the offsets of messages that a broker accepted. The call finishes the other messages."""
 
     process_queue: ProcessQueue
     messages: list[ReceivedMessage]
@@ -63,12 +63,12 @@ class Running:
     sent: set[int] = field(default_factory=set)
 
     def left(self, messages: Iterable[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Return those of `messages` that were not sent back."""
+        """Return the messages that were not sent back."""
         return [message for message in messages if message.queue_offset not in self.sent]
 
 
 class ConcurrentConsumption:
-    """Workers come when there is work and go when there is none."""
+    """Starts workers for new messages; a worker ends when all messages are processed."""
 
     def __init__(self, setup: ConsumeSetup, consume_timeout: float) -> None:
         self._member = setup.member
@@ -88,11 +88,11 @@ class ConcurrentConsumption:
         self._watcher: asyncio.TimerHandle | None = None
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Messages that were just pulled."""
+        """Add messages that were just pulled."""
         call = self._one_call(messages)
         if call is not None:
             self._ready.append(Block(process_queue, call, messages))
-        else:  # a retry topic brings messages of several topics
+        else:  # a retry topic contains messages of several topics
             for message in messages:
                 self._ready.append(Block(process_queue, self._call_of(message), [message]))
         self._ready_count += len(messages)
@@ -132,19 +132,19 @@ class ConcurrentConsumption:
                     run = block.call.run(messages, self._threads)
                     waiting = Waiting(messages, asyncio.get_running_loop().time(), run)
             if waiting is not None:
-                # Starts only once this worker waits for something: a quick listener needs no second one.
+                # Starts only once this worker waits: a fast listener needs no second worker.
                 self._start_worker()
                 await self._consume(block.process_queue, waiting)
             quick += count
             if quick >= 2 * PIECE:
                 quick = 0
-                await asyncio.sleep(0)  # a listener that never waits must not keep heartbeats from running
+                await asyncio.sleep(0)  # a listener that never waits must not block heartbeats
 
     def _give_singly(self, block: Block, most: int) -> tuple[int, Waiting | None]:
-        """Give messages one by one to an async listener as long as it neither waits nor fails, `most` at a time.
+        """Pass messages one by one to an async listener while it neither waits nor fails, at most `most` messages.
 
-        Returns how many it got, and the last one if it is not through with it. Such a listener needs no task, and a
-        quick one makes up most of what a consumer does: here it costs little more than its own code.
+        Returns the number of messages, and the last one if it is not finished. Such a call needs no task: a fast
+        listener is the most frequent case, and costs little more here than its own code.
         """
         time = asyncio.get_running_loop().time
         process_queue, listener = block.process_queue, block.call.listener
@@ -160,7 +160,7 @@ class ConcurrentConsumption:
                 started = time()
                 try:
                     run = begun(listener, message)
-                except BaseException:  # this worker is cancelled
+                except BaseException:  # this worker was cancelled
                     self._later(process_queue, [message])
                     raise
                 if run is not None:
@@ -189,7 +189,8 @@ class ConcurrentConsumption:
         return messages
 
     async def _consume(self, process_queue: ProcessQueue, waiting: Waiting) -> None:
-        """Wait for a listener, and end each message of its call: done, sent back, or to be tried again here."""
+        """Wait for a listener, then finish each message of its call: done, sent back, or scheduled for a local
+        retry."""
         process_queue.begin()
         messages, began = waiting.messages, waiting.began
         running = Running(process_queue, messages, began + self._timeout)
@@ -218,12 +219,12 @@ class ConcurrentConsumption:
 
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         offset = process_queue.done(messages)
-        # A queue being given back still counts while it is ours: its successor then starts later.
+        # A queue that is being released still stores offsets: its next consumer then starts later.
         if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
             self._member.store.update(process_queue.queue, offset)
 
     def _watch(self) -> None:
-        """Send back what a listener has had for too long, so that a stuck call does not block a queue."""
+        """Send back messages that a listener has had for too long, so that a stuck call does not block a queue."""
         loop = asyncio.get_running_loop()
         self._watcher = loop.call_later(self._timeout / 10, self._watch)
         if self._member.model == BROADCASTING:
@@ -235,7 +236,7 @@ class ConcurrentConsumption:
             running.late = self._member.instance.spawn(self._send_back_late(running), "send back")
 
     async def _send_back_late(self, running: Running) -> None:
-        """Send back the messages of a call that takes too long. The call still ends those that no broker took."""
+        """Send back the messages of an overdue call. The call itself finishes messages that no broker accepted."""
         try:
             for message in running.left(running.messages):
                 if await send_back(self._member, message, LATE_LEVEL, self._max_times):
@@ -256,7 +257,7 @@ class ConcurrentConsumption:
                 message.reconsume_times += 1
 
     def _later(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Try messages again here after a while."""
+        """Retry messages locally after a pause."""
         if messages:
             self._after_pause(lambda: self._again(process_queue, messages))
 
@@ -272,7 +273,7 @@ class ConcurrentConsumption:
             self.put(process_queue, messages)
 
     async def close(self) -> None:
-        """Let the listeners that run finish; what none has seen yet is left to the next owner."""
+        """Wait for the running listeners. Unprocessed messages are left to the next assigned consumer."""
         self._closing = True
         if self._watcher is not None:
             self._watcher.cancel()

@@ -1,4 +1,4 @@
-"""Consumer: what push and pull consumers share: joining the group, its offsets, and seeking."""
+"""Consumer: base of push and pull consumers: joining the group, its offsets, and seeking."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Consumer(Closeable, ABC):
         """Join the group."""
 
     async def _join(self, queues: QueueOwner) -> None:
-        """Start the interceptors and join the group; `queues` reads what the member gets."""
+        """Start the interceptors and join the group; `queues` reads the member's queues."""
         self._started_ms = self._member.options.world.wall_ms()
         try:
             await start_all(self._interceptors)
-            self._started = True  # before the first queues: a queue listener may use the consumer
+            self._started = True  # before the first queues, because a queue listener may use the consumer
             await self._member.join(queues, self._make_store)
         except BaseException:
             self._started = False
@@ -86,7 +86,7 @@ class Consumer(Closeable, ABC):
 
     @property
     def refusal(self) -> ResponseError | None:
-        """Why brokers refuse queues of this consumer, such as a group that may not consume; None if they do not."""
+        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._member.refusal(some=True) if self._started else None
 
     # -- offsets
@@ -97,7 +97,7 @@ class Consumer(Closeable, ABC):
 
     @abstractmethod
     async def _seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from `offset` in a queue held. Raises `ClientStateError` if it is not held."""
+        """Continue from `offset` in a held queue. Raises `ClientStateError` if it is not held."""
 
     def _held(self, queue: MessageQueue) -> ProcessQueue:
         self._check_running()
@@ -107,37 +107,37 @@ class Consumer(Closeable, ABC):
         return process_queue
 
     async def committed(self, queue: MessageQueue) -> int:
-        """The group's stored offset of a queue, -1 if there is none."""
+        """Return the group's stored offset of a queue, or -1 if it is not stored."""
         self._check_running()
         return await self._member.store.load(queue)
 
     async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept in a queue."""
+        """Return the offset of the oldest message in a queue."""
         return await self._member.offsets.begin_offset(queue)
 
     async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message of a queue will get."""
+        """Return the offset that the next message of a queue will get."""
         return await self._member.offsets.end_offset(queue)
 
     async def lag(self) -> dict[MessageQueue, int]:
-        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        """Return the number of unconsumed messages of each held queue, including retry queues. Queries the brokers."""
         self._check_running()
         return await self._member.lag()
 
     async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        """Continue at the oldest message, in these queues or in all held queues. Does not affect retries."""
         for queue in self._sought(queues):
             await self._seek(queue, await self._member.offsets.begin_offset(queue))
 
     async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the next message that arrives, in these queues or in all queues held."""
+        """Continue at the next message that arrives, in these queues or in all held queues."""
         for queue in self._sought(queues):
             await self._seek(queue, await self._member.offsets.end_offset(queue))
 
     async def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+        """Continue at the first message stored at or after a time, in these queues or in all held queues.
 
-        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
+        `moment` is ms since 1970, or a datetime with a zone. Does not affect retries.
         """
         timestamp = moment_ms("moment", moment)
         for queue in self._sought(queues):

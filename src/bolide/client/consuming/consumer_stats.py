@@ -1,8 +1,8 @@
-"""What a consumer did in the last minute and hour, for each topic (RocketMQ's ConsumerStatsManager).
+"""Statistics of a consumer for the last minute and hour, per topic (RocketMQ's ConsumerStatsManager).
 
-A broker passes it on to `mqadmin consumerStatus` and to the dashboard (GET_CONSUMER_RUNNING_INFO). Counts go into six
-slots of ten seconds and six of ten minutes: no timer is needed, and a pull or a call of a listener costs a few
-additions, a message nothing. Times are seconds of a clock that never jumps.
+A broker requests them for `mqadmin consumerStatus` and the dashboard (GET_CONSUMER_RUNNING_INFO). Six slots of ten
+seconds and six of ten minutes store the counts, so no timer is needed. A pull or a listener call costs a few additions;
+single messages add no cost. Times are seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HOUR: Final = 3600.0
 
 
 class Window:
-    """Events of the last `seconds`: how many, and the sum of their values."""
+    """Number of events of the last `seconds`, and the sum of their values."""
 
     __slots__ = ("_counts", "_slots", "_sums", "_width", "began", "seconds")
 
@@ -39,23 +39,23 @@ class Window:
         self._sums[place] += value
 
     def total(self, now: float) -> float:
-        """The sum of the values."""
+        """Return the sum of the values."""
         oldest = int(now / self._width) - SLOTS
         return sum(value for slot, value in zip(self._slots, self._sums, strict=True) if slot > oldest)
 
     def rate(self, now: float) -> float:
-        """The sum of the values a second, over the part of the window that has passed since the start."""
+        """Return the sum of the values per second, over the part of the window that has passed since the start."""
         return self.total(now) / max(1.0, min(self.seconds, now - self.began))
 
     def average(self, now: float) -> float:
-        """The mean value of an event, 0 if there was none."""
+        """Return the mean value of an event, or 0 without events."""
         oldest = int(now / self._width) - SLOTS
         count = sum(count for slot, count in zip(self._slots, self._counts, strict=True) if slot > oldest)
         return self.total(now) / count if count else 0.0
 
 
 class TopicRates:
-    """What happened to the messages of one topic."""
+    """Statistics of the messages of one topic."""
 
     __slots__ = ("consume_ms", "consume_ms_hour", "consumed", "failed", "failed_hour", "pull_ms", "pulled")
 
@@ -74,7 +74,7 @@ class ConsumerStats:
 
     def __init__(self) -> None:
         self.listened = 0.0
-        """When a call of a listener last ended; 0 for never."""
+        """End time of the last listener call, or 0."""
         self._topics: dict[str, TopicRates] = {}
 
     def _of(self, topic: str, now: float) -> TopicRates:
@@ -84,13 +84,13 @@ class ConsumerStats:
         return stats
 
     def pulled(self, topic: str, messages: int, began: float, now: float) -> None:
-        """A pull brought messages; it was sent at `began`."""
+        """Count a pull that was sent at `began` and returned messages."""
         stats = self._of(topic, now)
         stats.pull_ms.add(now, (now - began) * 1000)
         stats.pulled.add(now, messages)
 
     def consumed(self, topic: str, messages: int, failed: int, began: float, now: float) -> None:
-        """A listener was called at `began` with so many messages; some of them failed."""
+        """Count a listener call that started at `began` with `messages` messages; `failed` messages failed."""
         self.listened = now
         stats = self._of(topic, now)
         cost = (now - began) * 1000
@@ -103,7 +103,7 @@ class ConsumerStats:
             stats.failed_hour.add(now, failed)
 
     def consumed_singly(self, topic: str, messages: int, began: float, now: float) -> None:
-        """A listener was called with so many messages, one after the other from `began` on, and none failed."""
+        """Count `messages` successful listener calls, which started at `began` and each had one message."""
         self.listened = now
         stats = self._of(topic, now)
         cost = (now - began) * 1000
@@ -112,13 +112,13 @@ class ConsumerStats:
         stats.consumed.add(now, messages, messages)
 
     def forget(self, topic: str) -> None:
-        """The topic is not subscribed any more."""
+        """Remove a topic that is no longer subscribed."""
         self._topics.pop(topic, None)
 
     def status(self, topic: str, now: float) -> dict[str, Any]:
-        """RocketMQ's ConsumeStatus: times in ms, rates a second over a minute, failures over an hour."""
+        """Return RocketMQ's ConsumeStatus: times in ms, rates per second over a minute, failures over an hour."""
         stats = self._of(topic, now)
-        # A topic at rest shows the time of its last hour, as in Java.
+        # An idle topic shows the time of its last hour, as in Java.
         consume = stats.consume_ms if stats.consume_ms.total(now) else stats.consume_ms_hour
         return {
             "consumeFailedMsgs": int(stats.failed_hour.total(now)),

@@ -1,4 +1,4 @@
-"""Consumption: what becomes of messages once they are pulled. Concurrent and orderly are its two kinds."""
+"""Consumption: the processing of pulled messages. There are two kinds, concurrent and orderly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bolide.client.messages.received import ReceivedMessage
 
 
 class ConsumeSetup(Struct, frozen=True):
-    """What both kinds work with: `call_of` finds the listener of a message, `one_call` that of several (None where they
-    have different ones), `concurrency` bounds the calls at once, `threads` run plain listeners.
+    """Shared parameters of both kinds. `call_of` returns the listener of a message, `one_call` the common listener of
+    several messages, or None. `concurrency` limits simultaneous calls; `threads` run synchronous listeners.
 
-    After `max_reconsume_times` tries a message goes to the dead letters.
+    After `max_reconsume_times` retries a message becomes a dead letter.
     """
 
     member: GroupMember
@@ -30,10 +30,10 @@ class ConsumeSetup(Struct, frozen=True):
 
 
 class Consumption(Protocol):
-    """Takes pulled messages and gives them to listeners."""
+    """Passes pulled messages to listeners."""
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Messages that were just pulled."""
+        """Add messages that were just pulled."""
 
     async def close(self) -> None:
-        """Let the listeners that run finish; what none has seen yet is left to the next owner."""
+        """Wait for the running listeners. Unprocessed messages are left to the next assigned consumer."""

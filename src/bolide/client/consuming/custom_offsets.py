@@ -1,7 +1,7 @@
 """Offsets in a store that the user provides, such as the database that also holds the results of the messages.
 
-The consumer keeps the progress in memory, as for its other stores, and saves what has changed every five seconds, on
-`commit`, and when a queue is given back.
+The consumer caches the progress in memory, as with its other stores. It saves changes every five seconds, on `commit`,
+and when a queue is released.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ log = logging.getLogger("bolide.client")
 
 
 class OffsetStore(Protocol):
-    """Keeps the offsets of groups; each is the offset of the next message to consume. Both methods may raise."""
+    """Stores the offsets of groups; each is the offset of the next message to consume. Both methods may raise."""
 
     async def load(self, group: str, queue: MessageQueue, /) -> int:
-        """The stored offset of a queue, -1 if there is none. While this raises, the queue is not read."""
+        """Return the stored offset of a queue, or -1 if it is not stored. While this raises, the queue is not read."""
 
     async def save(self, group: str, offsets: Mapping[MessageQueue, int], /) -> None:
-        """Store these offsets. What this raises is logged, and they are saved again next time."""
+        """Store these offsets. Exceptions are logged, and the next save includes these offsets."""
 
 
 class CustomOffsets:
-    """The progress of one group, kept by an `OffsetStore`."""
+    """The progress of one group, stored by an `OffsetStore`."""
 
     def __init__(self, store: OffsetStore, group: str) -> None:
         self._store = store
@@ -40,27 +40,28 @@ class CustomOffsets:
         self._saving = asyncio.Lock()
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory."""
+        """Set the progress in memory."""
         self._offsets[queue] = offset
 
     def get(self, queue: MessageQueue) -> int:
-        """The progress in memory; -1 if there is none."""
+        """Return the progress in memory, or -1 if it is not set."""
         return self._offsets.get(queue, -1)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop a queue that is no longer ours."""
+        """Remove a queue that is no longer held."""
         self._offsets.pop(queue, None)
         self._saved.pop(queue, None)
 
     def carry(self, queue: MessageQueue) -> int:
-        """Pulls carry no progress: the brokers do not keep it."""
+        """Return -1: brokers do not store the offsets."""
         return -1
 
     def carried(self, queue: MessageQueue) -> None:
-        """Nothing was carried."""
+        """Do nothing."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """The stored progress; -1 if there is none. Raises `LocalError` if the store raises, or gives no number."""
+        """Return the stored progress, or -1 if it is not stored. Raises `LocalError` if the store raises, or returns no
+        number."""
         token = enter(self._store)
         try:
             loaded = await self._store.load(self._group, queue)
@@ -80,7 +81,7 @@ class CustomOffsets:
         return offset
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
-        """Save the progress of these queues, where it has changed. Failures are logged."""
+        """Save the changed progress of these queues. Failures are logged."""
         async with self._saving:  # an older save must not end after a newer one
             changed = {
                 queue: offset
@@ -98,7 +99,7 @@ class CustomOffsets:
                     "%d offsets of %s are not stored: %s", len(changed), self._group, reason(error), exc_info=error
                 )
             else:
-                # A queue that was given back meanwhile may be ours again later, with another offset in the store.
+                # A queue that was released during the save may be held again later, with another offset in the store.
                 self._saved.update((queue, offset) for queue, offset in changed.items() if queue in self._offsets)
             finally:
                 leave(token)

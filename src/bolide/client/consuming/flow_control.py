@@ -1,7 +1,7 @@
-"""Flow control of a consumer: no pull of a queue while too much of it is cached, with a warning as RocketMQ's client
-logs it ("the cached message count exceeds the threshold", DefaultMQPushConsumerImpl.pullMessage).
+"""Flow control of a consumer: a queue is not pulled while too much of it is cached. Logs a warning as RocketMQ's client
+does ("the cached message count exceeds the threshold", DefaultMQPushConsumerImpl.pullMessage).
 
-Java looks every 50 ms and logs every 1000th time, so its warning about a queue that stays full is repeated after 50 s.
+Java checks every 50 ms and logs every 1000th time, so it repeats its warning about a full queue after 50 s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WARN_EVERY: Final = 50.0
 
 
 class FlowControl:
-    """Waits for room in the queues of one consumer. Each limit is warned about at most once in `warn_every` seconds."""
+    """Waits for room in the queues of one consumer. Logs each limit at most once in `warn_every` seconds."""
 
     def __init__(self, group: str, warn_every: float = WARN_EVERY) -> None:
         self._group = group
@@ -61,10 +61,10 @@ class FlowControl:
 
 
 class CachedMessages:
-    """What a consumer has pulled and not consumed, by topic without the namespace. Thread-safe."""
+    """Pulled and unconsumed messages, by topic without the namespace. Thread-safe."""
 
     def __init__(self, owned: Mapping[MessageQueue, ProcessQueue], namespace: str) -> None:
-        """`owned` are the queues held at any time."""
+        """Create the view of `owned`, the live mapping of the held queues."""
         self._owned = owned
         self._namespace = namespace
 
@@ -77,7 +77,7 @@ class CachedMessages:
         return found
 
     def paused(self) -> dict[str, int]:
-        """Return the number of queues of each topic that flow control keeps from being pulled now."""
+        """Return the number of queues of each topic that flow control pauses now."""
         found: dict[str, int] = {}
         for topic, each in self._by_topic():
             found[topic] = found.get(topic, 0) + (not each.has_room)

@@ -1,7 +1,7 @@
-"""A member of a consumer group: heartbeat, sharing out of queues, offsets. Push and pull consumers are built on it.
+"""A member of a consumer group: heartbeat, rebalance, offsets. The base of push and pull consumers.
 
-The rounds of rebalance are RocketMQ's RebalanceImpl: every 20 s, at once when a broker says that the group has changed,
-and after one second when a round could not be completed.
+As in RocketMQ's RebalanceImpl, a rebalance runs every 20 s, immediately after a broker reports a change of the group,
+and one second after an incomplete round.
 """
 
 from __future__ import annotations
@@ -47,22 +47,21 @@ INCOMPLETE_RETRY: Final = 1.0
 
 
 class QueueOwner(Protocol):
-    """Who reads the queues of a member."""
+    """Reads the queues of a member."""
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Take a queue, without reading it. Return False if that is not possible yet."""
+        """Prepare a queue, without reading it. Return False if that is not possible yet."""
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Read a queue that was gained. A second call does nothing."""
+        """Read a prepared queue. A second call does nothing."""
 
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop reading a queue, drop it, and report it as revoked."""
 
 
 class GroupMember(GroupMembership):
-    """The queues of one member, and the rounds that share them out. With the consume type CONSUME_PASSIVELY, a push
-    consumer's, it also subscribes to the group's retry topic.
-    """
+    """The queues of one member, and its rounds of rebalance. With the consume type CONSUME_PASSIVELY, which push
+    consumers use, it also subscribes to the group's retry topic."""
 
     def __init__(
         self,
@@ -90,11 +89,12 @@ class GroupMember(GroupMembership):
         self._tasks: list[asyncio.Task[Any]] = []
         self._unreachable = False
         self._refusals: dict[str, ResponseError] = {}
-        """By topic: why a broker refuses the group."""
+        """Reasons why brokers reject the group, by topic."""
         self._others = OtherSubscriptions(group)
 
     def refusal(self, *, some: bool = False) -> ResponseError | None:
-        """Return why brokers refuse all queues held, or with `some` any of them; without queues, why there are none."""
+        """Return why brokers reject all held queues, or with `some` any of them; without queues, why the member has no
+        queue."""
         if self.owned:
             refusals = [queue.refusal for queue in self.owned.values()]
             return next(filter(None, refusals), None) if some or all(refusals) else None
@@ -109,7 +109,7 @@ class GroupMember(GroupMembership):
     # -- life
 
     def subscribe(self, topic: str, expression: str | Selector, parent: str = "") -> None:
-        """Want a topic; takes effect with the next round, which is asked for at once when running.
+        """Subscribe to a topic. Takes effect with the next round, which starts immediately if the member is running.
 
         A light queue (LMQ) needs the topic its messages are sent to.
         """
@@ -128,14 +128,14 @@ class GroupMember(GroupMembership):
             self._instance.spawn(self._tell(), f"subscribe {self.group}")
 
     def forget(self, topic: str) -> None:
-        """Drop the subscription of a topic. Its queues are held until `release`."""
+        """Remove the subscription of a topic. Its queues are held until `release`."""
         topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
         self._refusals.pop(topic, None)
         self.stats.forget(topic)
 
     async def release(self, topic: str) -> None:
-        """Give back the queues of a topic without a subscription."""
+        """Release the queues of a topic without a subscription."""
         topic = with_namespace(self.options.namespace, topic)
         async with self._round:
             await self._apply(topic, [])
@@ -155,9 +155,10 @@ class GroupMember(GroupMembership):
         self.rebalance_soon()
 
     async def join(self, queues: QueueOwner, store: Callable[[ClientInstance], GroupOffsets]) -> None:
-        """Enter the group: routes, heartbeat, and the first round of rebalance; `queues` reads what it brings.
+        """Join the group: fetch routes, send a heartbeat, and run the first rebalance; `queues` reads the assigned
+        queues.
 
-        Raises `ClientStateError`, and `ResponseError` for an expression or a group that brokers refuse.
+        Raises `ClientStateError`, and `ResponseError` if brokers reject an expression or the group.
         """
         instance = ClientInstance.acquire(self.options)
         try:
@@ -186,11 +187,11 @@ class GroupMember(GroupMembership):
         self._tasks.append(instance.keep(self._persist_loop, f"offsets {self.group}"))
 
     async def leave(self) -> None:
-        """Give all queues back, store their offsets for certain, and tell the brokers."""
+        """Release all queues, store their offsets with confirmation, and notify the brokers."""
         instance = self._instance
         if instance is None:
             return
-        # Not in the middle of a round: a queue just locked and not yet entered would stay locked for a minute.
+        # Not during a round: a queue just locked and not yet entered would stay locked for a minute.
         async with self._round:
             await end_tasks(self._tasks)
             self._tasks.clear()
@@ -222,7 +223,7 @@ class GroupMember(GroupMembership):
                 self._wake.set()
 
     async def rebalance(self) -> bool:
-        """One round over all topics; False when some topic could not be settled and the round is worth repeating."""
+        """Run one round over all topics. Return False if a topic is incomplete and the round should be repeated."""
         complete = True
         self._unreachable = False
         moved: list[Subscription] = []
@@ -232,7 +233,7 @@ class GroupMember(GroupMembership):
                 try:
                     complete &= await self._rebalance_topic(topic)
                 except TopicNotFound as error:
-                    # A topic may come later; the group's own retry topic does once a broker saw the heartbeat.
+                    # A topic may be created later; the retry topic is created once a broker has received the heartbeat.
                     if topic != self.retry_topic:
                         self.instance.troubles.begin(("topic", self.group, topic), f"group {self.group} waits", error)
                         complete = False
@@ -257,12 +258,13 @@ class GroupMember(GroupMembership):
             self._refusals[topic] = refusal
 
     async def _tell_anew(self, moved: list[Subscription]) -> None:
-        """If members subscribe to a topic differently, a broker uses the newest subscription: send this one again."""
+        """Resend the subscriptions: if members subscribe to a topic differently, a broker uses the newest
+        subscription."""
         for wanted in moved:
             wanted.told_at = max(self.options.world.wall_ms(), wanted.version + 1)
         await self.instance.heartbeats.send()
         for wanted in moved:
-            wanted.version = wanted.told_at  # a pull must not be ahead of the heartbeat: it would be refused (25)
+            wanted.version = wanted.told_at  # a pull ahead of the heartbeat would be rejected (25)
 
     async def _rebalance_topic(self, topic: str) -> bool:
         route = await self.instance.route(topic)
@@ -271,7 +273,7 @@ class GroupMember(GroupMembership):
             return await self._apply(topic, queues)
         clients = await member_ids(self.instance, self.group, list(route.brokers)) if queues else []
         if not clients:
-            return False  # as long as it is not known what is there to share, and by whom, nothing changes
+            return False  # keep the assignment while queues or members are unknown
         if len(clients) > 1 and topic != self.retry_topic:
             await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers))
         clients = without_twins(self.instance, self.group, sorted(clients, key=java_order))
@@ -282,7 +284,8 @@ class GroupMember(GroupMembership):
         return settled and self.instance.client_id in clients
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
-        """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
+        """Release queues that are not in `mine`, and take new ones. Return False if a new queue is not available
+        yet."""
         wanted = set(mine)
         changed = False
         self._refusals.pop(topic, None)
@@ -321,7 +324,7 @@ class GroupMember(GroupMembership):
         return settled
 
     async def take_exactly(self, queues: Sequence[MessageQueue]) -> None:
-        """Hold these queues and no others, without asking the group. Raises `NoQueue` when one cannot be taken."""
+        """Hold exactly these queues, without the group's rebalance. Raises `NoQueue` if one is not available."""
         self.queue_calls.check_outside("assign")
         async with self._round:
             for topic in dict.fromkeys(queue.topic for queue in [*self.owned, *queues]):
@@ -341,8 +344,9 @@ class GroupMember(GroupMembership):
         self.store.forget(queue)
 
     async def begin_anew(self, process_queue: ProcessQueue, choose: Callable[[], int]) -> ProcessQueue | None:
-        """Read a queue from another offset on, chosen once the listeners that have messages of it are through; what
-        else is cached is forgotten. Returns the queue to pull now, None when it is not ours any more.
+        """Restart a queue at the offset that `choose` returns, once its running listeners have finished.
+
+        Other cached messages are dropped. Returns the queue to pull now, or None if it is no longer held.
         """
         queue = process_queue.queue
         process_queue.drop()
@@ -361,12 +365,12 @@ class GroupMember(GroupMembership):
                 self.owned[queue] = fresh
                 return fresh
         finally:
-            if self.owned.get(queue) is process_queue:  # given up halfway: the next round takes it again
+            if self.owned.get(queue) is process_queue:  # abandoned halfway: the next round acquires the queue
                 del self.owned[queue]
                 self.rebalance_soon()
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic held now."""
+        """Return the held queues of a topic."""
         return [queue for queue in self.owned if queue.topic == topic]
 
     # -- offsets
@@ -382,7 +386,7 @@ class GroupMember(GroupMembership):
                 self.instance.troubles.over(("offsets", self.group))
 
     async def lag(self) -> dict[MessageQueue, int]:
-        """Messages of each queue held that are not consumed. Raises `ResponseError`, `ConnectionLost`."""
+        """Return the number of unconsumed messages of each held queue. Raises `ResponseError`, `ConnectionLost`."""
         held, offsets = dict(self.owned), self.offsets
         ends = await asyncio.gather(*(offsets.end_offset(queue) for queue in held))
         lags = {}
@@ -393,8 +397,9 @@ class GroupMember(GroupMembership):
 
 
 async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
-    """The client ids of a group (GET_CONSUMER_LIST_BY_GROUP), by any of these brokers, since every member tells all of
-    them; none when none of them knows.
+    """Return the client ids of a group (GET_CONSUMER_LIST_BY_GROUP) from any of these brokers, or [].
+
+    Every member registers with all of the brokers.
     """
     failure: BolideError | None = None
     for name in instance.world.random.sample(broker_names, len(broker_names)):

@@ -1,4 +1,4 @@
-"""Which listener gets a message: by its topic, or for a retry by the topic that it was sent to."""
+"""Selects the listener of a message by its topic, or for a retry by its original topic."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class Listeners:
         return self._calls.get(topic)
 
     def remove(self, topic: str, call: ListenerCall | None) -> None:
-        """Remove the listener of a topic, unless `call` is not its listener any more."""
+        """Remove the listener of a topic, unless it is no longer `call`."""
         if call is not None and self._calls.get(topic) is call:
             del self._calls[topic]
 
     def of(self, message: ReceivedMessage) -> ListenerCall:
-        """The listener of a message."""
+        """Return the listener of a message."""
         topic = message.topic
         call = self._calls.get(topic) if message.record.topic == topic else None
-        if call is not None:  # neither a retry, nor read from a light queue, nor in a namespace
+        if call is not None:  # neither a retry, nor from a light queue, nor in a namespace
             return call
         for topic in topics_of(message):
             call = call or self._calls.get(without_namespace(self._namespace, topic))
-        if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java
+        if call is None:  # a retry of a topic that is no longer subscribed: any listener, as in Java
             call = next(iter(self._calls.values()), NOBODY)
         return call
 
     def of_all(self, messages: list[ReceivedMessage]) -> ListenerCall | None:
-        """The listener of all these messages; None where they have several."""
+        """Return the common listener of all these messages, or None if there are several."""
         topic = messages[0].topic
         call = self._calls.get(topic)
         if call is None or [one for one in messages if one.topic != topic or one.record.topic != topic]:

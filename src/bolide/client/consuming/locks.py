@@ -1,7 +1,7 @@
 """Queue locks of orderly groups: a broker lets one client of the group read a queue.
 
-LOCK_BATCH_MQ and UNLOCK_BATCH_MQ, as in RocketMQ's RebalanceImpl.
-A lock expires at the broker after 60 s; it is refreshed every 20 s and trusted here for 30 s.
+LOCK_BATCH_MQ and UNLOCK_BATCH_MQ, as in RocketMQ's RebalanceImpl. A lock expires at the broker after 60 s. The client
+refreshes it every 20 s, and relies on it for 30 s.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LOCK_TIMEOUT: Final = 1.0
 
 
 class HeldLocks:
-    """Takes, refreshes and returns the locks of one consumer's queues; broadcasting needs none."""
+    """Acquires, refreshes and releases the locks of one consumer's queues; broadcasting needs none."""
 
     def __init__(self, member: GroupMember) -> None:
         self._member = member
 
     async def lock(self, process_queue: ProcessQueue) -> bool:
-        """Ask for the lock of one queue; True when it is ours."""
+        """Request the lock of one queue. Return whether this client holds it."""
         if self._member.model == BROADCASTING:
             process_queue.locked, process_queue.locked_at = True, asyncio.get_running_loop().time()
             return True
@@ -41,7 +41,7 @@ class HeldLocks:
         return process_queue.locked
 
     async def refresh(self) -> None:
-        """Ask for the locks of all queues again, one request per broker; failures are logged."""
+        """Request the locks of all queues, one request per broker. Failures are logged."""
         by_broker: dict[str, list[ProcessQueue]] = {}
         for process_queue in self._member.owned.values():
             if process_queue.orderly:
@@ -50,7 +50,7 @@ class HeldLocks:
             await self._lock_at_broker(name, process_queues)
 
     async def refresh_always(self) -> None:
-        """Refresh for as long as the consumer lives."""
+        """Refresh the locks until the task is cancelled."""
         while True:
             await asyncio.sleep(LOCK_REFRESH)
             if self._member.model != BROADCASTING:
@@ -75,7 +75,7 @@ class HeldLocks:
                 process_queue.locked_at = now
 
     async def unlock(self, queue: MessageQueue) -> None:
-        """Give a lock back, so that the next owner need not wait for it to expire."""
+        """Release a lock, so that the next consumer need not wait for it to expire."""
         if self._member.model == BROADCASTING:
             return
         instance = self._member.instance

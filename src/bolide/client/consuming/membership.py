@@ -1,4 +1,4 @@
-"""GroupMembership: what brokers know of a consumer in its group, by its heartbeat (RocketMQ's ConsumerData)."""
+"""GroupMembership: a consumer's data at the brokers, sent by heartbeats (RocketMQ's ConsumerData)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.command import Command
 
 Serve = Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None]
-"""Answers a request of a broker; None for no answer."""
+"""Returns the response to a request of a broker, or None for no response."""
 
 CLUSTERING: Final = "CLUSTERING"
 BROADCASTING: Final = "BROADCASTING"
@@ -28,14 +28,14 @@ ACTIVELY: Final = "CONSUME_ACTIVELY"
 
 
 def model_name(model: str) -> str:
-    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ArgumentError`."""
+    """Return ``CLUSTERING`` or ``BROADCASTING`` for a user's value, ignoring case. Raises `ArgumentError`."""
     if str(model).upper() not in (CLUSTERING, BROADCASTING):
         raise ArgumentError(f'model={model!r} is unknown, give "clustering" or "broadcasting"', "model")
     return model.upper()
 
 
 class GroupMembership:
-    """One consumer of a group: what it subscribes to, and, once it has joined, its client and the group's offsets."""
+    """One consumer of a group: its subscriptions, and once it has joined, its client and the group's offsets."""
 
     def __init__(
         self, group: str, options: ClientOptions, model: str, consume_type: str, start_from: StartFrom, serve: Serve
@@ -78,12 +78,12 @@ class GroupMembership:
 
     @property
     def offsets(self) -> OffsetQueries:
-        """Offsets of the group's queues, by their brokers. Raises as `instance`."""
+        """Queries of the offsets of the group's queues. Raises like `instance`."""
         return OffsetQueries(self.instance, self.store, self.start_from)
 
     @property
     def retry_topic(self) -> str:
-        """Where messages of this group wait for their next try."""
+        """The topic of this group's messages that wait for a retry."""
         return RETRY_PREFIX + self.group
 
     # -- for ClientInstance
@@ -93,7 +93,7 @@ class GroupMembership:
         return set(self.subscriptions)
 
     def heartbeat(self) -> dict[str, Any]:
-        """ConsumerData of the heartbeat."""
+        """Return the ConsumerData of the heartbeat."""
         return {
             "consumeFromWhere": self.from_where,
             "consumeType": self.consume_type,
@@ -104,5 +104,5 @@ class GroupMembership:
         }
 
     def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Answer a broker's request."""
+        """Respond to a broker's request."""
         return self._serve(command)

@@ -1,5 +1,4 @@
-"""Filters of the consumer itself: messages that were pulled and are dropped before delivery (RocketMQ's
-FilterMessageHook)."""
+"""Filters of the consumer itself, which drop pulled messages before delivery (RocketMQ's FilterMessageHook)."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from bolide.errors import ArgumentError
 log = logging.getLogger("bolide.client")
 
 FilterMessageHook = Callable[[ReceivedMessage], bool]
-"""Says whether a message that was pulled is wanted. Called on the event loop; it must not block."""
+"""Returns whether to deliver a pulled message. Called on the event loop; must not block."""
 
 
 def check_filters(filters: tuple[FilterMessageHook, ...]) -> tuple[FilterMessageHook, ...]:
-    """The filters a user gave. Raises `ArgumentError` unless each can be called with a message."""
+    """Return a user's filters. Raises `ArgumentError` unless each can be called with a message."""
     given: object = filters
     if not isinstance(given, Iterable):
         raise ArgumentError(f"filters is {shown(given)}, give a tuple of functions of (message)", "filters")
     filters = tuple(filters)
     for wants in filters:
         check_callable("filters", wants, "message")
-        if inspect.iscoroutinefunction(wants):  # its coroutine would count as True
+        if inspect.iscoroutinefunction(wants):  # its coroutine would be true
             raise ArgumentError(f"filters has {shown(wants)}, which is async: give a plain function", "filters")
     return filters
 
@@ -35,7 +34,7 @@ def check_filters(filters: tuple[FilterMessageHook, ...]) -> tuple[FilterMessage
 def wanted_messages(
     messages: list[ReceivedMessage], filters: Sequence[FilterMessageHook], codec: Codec | None
 ) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
-    """The messages that every filter wants, and those to drop. A filter that raises drops nothing."""
+    """Return the messages that pass every filter, and the dropped ones. A filter that raises drops no message."""
     if not filters:
         return messages, []
     kept: list[ReceivedMessage] = []
@@ -50,7 +49,7 @@ def wanted_messages(
 def _wants(wants: FilterMessageHook, message: ReceivedMessage) -> bool:
     try:
         wanted: object = wants(message)
-        if isinstance(wanted, bool):  # nearly always, and the next look takes longer than the filter
+        if isinstance(wanted, bool):  # the usual case; the next check takes longer than the filter
             return wanted
         if inspect.isawaitable(wanted):
             if inspect.iscoroutine(wanted):

@@ -1,4 +1,4 @@
-"""Offsets of queues, by their brokers: the first, the last, the one of a time, and the one that a group starts at."""
+"""Queries of queue offsets at brokers: the first, the last, by time, and a group's start offset."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bolide.remoting import codes
 
 
 class OffsetQueries:
-    """What the brokers of queues answer. All methods raise `TopicNotFound` without a broker, `ResponseError` and
-    `ConnectionLost`.
-    """
+    """Queries to the brokers of queues. All methods raise `TopicNotFound` if no broker is known, `ResponseError` and
+    `ConnectionLost`."""
 
     def __init__(self, instance: ClientInstance, store: GroupOffsets, start_from: StartFrom) -> None:
-        """`store` has the offsets of the group, `start_from` says where it starts a queue without one."""
+        """Create queries for a group. `store` has its offsets. `start_from` is the start position of queues without
+        one."""
         self._instance = instance
         self._store = store
         self._start_from = start_from
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Where to start a queue: at the stored offset, else by `start_from` (computePullFromWhere)."""
+        """Return the start offset of a queue: the stored offset, or else by `start_from` (computePullFromWhere)."""
         stored = await self._store.load(queue)
         if stored >= 0:
             return stored
@@ -38,24 +38,24 @@ class OffsetQueries:
         return await self.offset_at(queue, moment_ms("start_from", self._start_from))
 
     async def _newest(self, queue: MessageQueue) -> int:
-        """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""
+        """Return the end of a queue whose broker has no offset. A message that arrived since that response is new."""
         end = await self.end_offset(queue)
         if end == 0:
             return 0
-        # It answers 0 instead of "none" for as long as it has the first message of the queue in memory.
+        # The broker returns 0 instead of "not found" while it has the first message of the queue in memory.
         stored = await self._store.load(queue)
         return stored if stored >= 0 else end
 
     async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message will get."""
+        """Return the offset that the next message will get."""
         return await self._ask_offset(queue, codes.GET_MAX_OFFSET, {})
 
     async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept."""
+        """Return the offset of the oldest message."""
         return await self._ask_offset(queue, codes.GET_MIN_OFFSET, {})
 
     async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
+        """Return the offset of the first message stored at `timestamp` (ms since 1970) or later."""
         return await self._ask_offset(queue, codes.SEARCH_OFFSET_BY_TIMESTAMP, {"timestamp": str(timestamp)})
 
     async def _ask_offset(self, queue: MessageQueue, code: int, more: dict[str, str]) -> int:

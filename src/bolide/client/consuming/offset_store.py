@@ -1,7 +1,7 @@
-"""Where a consumer keeps how far it is: on the brokers for a group that shares queues, in a file when each reads all.
+"""Offset stores of consumers: at the brokers for a group that shares queues, in a file for broadcasting.
 
-RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and place, so that a Java
-consumer with the same client id and group can resume from it. Progress stays in memory and is written every
+As in RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and path, so that a Java
+consumer with the same client id and group can resume from it. Progress is cached in memory and written every
 `persist_interval` seconds.
 """
 
@@ -28,41 +28,41 @@ from bolide.world.real import THE_WORLD
 log = logging.getLogger("bolide.client")
 
 Table = tuple[str, str]
-"""Topic and broker: what a broker keeps a table of a group's offsets for."""
+"""Topic and broker: a broker has one table of a group's offsets for each topic."""
 
 PULL_READ: Final = 0.25
-"""Seconds after which a broker has read a pull, and stored the progress it carries."""
+"""Seconds until a broker is assumed to have read a pull and stored its progress."""
 
 
 class GroupOffsets(Protocol):
-    """What a consumer asks of a store of offsets. Offsets are those of the next message to consume."""
+    """Interface of offset stores. Each offset is the offset of the next message to consume."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory."""
+        """Set the progress in memory."""
 
     def get(self, queue: MessageQueue) -> int:
-        """The progress in memory; -1 when there is none."""
+        """Return the progress in memory, or -1 if it is not set."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop a queue that is no longer ours."""
+        """Remove a queue that is no longer held."""
 
     def carry(self, queue: MessageQueue) -> int:
-        """The progress for a pull to carry along, -1 when pulls carry none; `carried` says that it was answered."""
+        """Return the progress to send with a pull, or -1. Call `carried` after the response."""
 
     def carried(self, queue: MessageQueue) -> None:
-        """The pull that carried the progress was answered, so its broker has stored it."""
+        """Called when the pull that carried the progress has a response, so its broker has stored it."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """The stored progress; -1 when there is none. Raises when it cannot be known now."""
+        """Return the stored progress, or -1 if it is not stored. Raises if it is unavailable."""
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
-        """Write the progress of these queues; `wait` asks for certainty instead of speed. Failures are logged."""
+        """Write the progress of these queues; with `wait`, wait for confirmations. Failures are logged."""
 
 
 def group_offsets(
     instance: ClientInstance, group: str, *, broadcasting: bool, folder: Path | None, store: OffsetStore | None
 ) -> GroupOffsets:
-    """Where a consumer keeps the offsets of its group: in a store of the user's, in a file, or at the brokers."""
+    """Return the store for a consumer's offsets: the user's store, a file, or the brokers."""
     if store is not None:
         return CustomOffsets(store, group)
     return (
@@ -73,7 +73,7 @@ def group_offsets(
 
 
 def check_offset_store(store: OffsetStore | None, folder: Path | None) -> OffsetStore | None:
-    """The store a user gave. Raises `ArgumentError` for an object without its methods, and for a folder as well."""
+    """Check a user's store. Raises `ArgumentError` if methods are missing, or if `folder` is also given."""
     if store is None:
         return None
     check_method("offset_store", store, "load", "group, queue")
@@ -84,11 +84,11 @@ def check_offset_store(store: OffsetStore | None, folder: Path | None) -> Offset
 
 
 class BrokerOffsets:
-    """Progress kept by each queue's broker (UPDATE_CONSUMER_OFFSET, QUERY_CONSUMER_OFFSET).
+    """Progress that each queue's broker stores (UPDATE_CONSUMER_OFFSET, QUERY_CONSUMER_OFFSET).
 
-    A Java broker makes the table of a group in a topic with the first commit, and without a lock: of two first commits
-    that arrive together, one may be lost although both are answered. So the first commit to a broker for a topic is
-    sent alone; once it is answered, the others are sent together.
+    A Java broker creates the table of a group and topic at the first commit, without a lock. If two first commits
+    arrive together, one may be lost although both get a response. So the first commit to a broker for a topic is sent
+    alone, and the other commits follow together after its response.
     """
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
@@ -96,38 +96,39 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, tuple[str, int]] = {}
-        """What was answered, and by whom: a master that comes back does not know what its replica was told."""
+        """Confirmed offset, and the address that confirmed it: a returning master may lack commits that its replica
+        stored."""
         self._carried: dict[MessageQueue, tuple[int, float]] = {}
         self._tables: set[Table] = set()
         self._making: dict[Table, asyncio.Lock] = {}
         self._in_vain: dict[Table, int] = {}
-        """How many first commits were not answered."""
+        """Number of first commits without a response."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory."""
+        """Set the progress in memory."""
         self._offsets[queue] = offset
 
     def get(self, queue: MessageQueue) -> int:
-        """The progress in memory; -1 when there is none."""
+        """Return the progress in memory, or -1 if it is not set."""
         return self._offsets.get(queue, -1)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop a queue that is no longer ours."""
+        """Remove a queue that is no longer held."""
         self._offsets.pop(queue, None)
         self._written.pop(queue, None)
         self._carried.pop(queue, None)
 
     def carry(self, queue: MessageQueue) -> int:
-        """The progress for a pull to carry along, so that the broker knows it without a request of its own.
+        """Return the progress to send with a pull, so that the broker needs no separate request for it.
 
-        None before the first commit: pulls of several queues are on their way together.
+        Returns -1 before the first commit, because pulls of several queues are in flight at the same time.
         """
         offset = self.get(queue) if _table(queue) in self._tables else -1
         self._carried[queue] = (offset, asyncio.get_running_loop().time())
         return offset
 
     def carried(self, queue: MessageQueue) -> None:
-        """The pull that carried the progress was answered: it cannot overtake a later commit any more."""
+        """Called when the pull has a response: its progress can no longer overtake a later commit."""
         self._carried.pop(queue, None)
 
     def _ext(self, queue: MessageQueue) -> dict[str, str]:
@@ -139,7 +140,7 @@ class BrokerOffsets:
         }
 
     async def load(self, queue: MessageQueue) -> int:
-        """The stored progress; -1 when the broker has none. Raises `BolideError` when it cannot be asked."""
+        """Return the stored progress, or -1 if it is not stored. Raises `BolideError` if it is unavailable."""
         address = self._instance.any_address(queue.broker_name)
         if address is None:
             raise response_error(codes.TOPIC_NOT_EXIST, "its address is not known", f"for {queue}", queue.broker_name)
@@ -151,12 +152,12 @@ class BrokerOffsets:
             accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND),
         )
         offset = int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
-        if offset > 0:  # a broker says 0, too, where nothing is stored
+        if offset > 0:  # a broker may also return 0 if it has stored no offset
             self._tables.add(_table(queue))
         return offset
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
-        """Tell the brokers, each queue's own; what has not changed since is left out. Failures are logged."""
+        """Send changed progress to the broker of each queue. Failures are logged."""
         changed: dict[Table, dict[MessageQueue, int]] = {}
         for queue in queues:
             offset = self._offsets.get(queue, -1)
@@ -173,7 +174,7 @@ class BrokerOffsets:
                     if table in self._tables or self._in_vain.get(table, 0) != in_vain:
                         break
                     if not await self._write_for_certain(queue, offsets.pop(queue)):
-                        # It cannot be reached: the others are not to wait for that one after the other.
+                        # The broker is unreachable: do not let the other queues wait for it one after the other.
                         self._in_vain[table] = self._in_vain.get(table, 0) + 1
         await asyncio.gather(
             *(
@@ -183,11 +184,11 @@ class BrokerOffsets:
         )
 
     async def _write_for_certain(self, queue: MessageQueue, offset: int) -> bool:
-        """Write, and see that no older progress replaces it; whether the broker has answered.
+        """Write an offset and verify that no older progress replaces it. Return whether the broker has responded.
 
-        A broker serves pulls and commits in threads of their own, so the progress that a pull carried can be stored
-        after that of a commit sent later, and the next owner of the queue would begin there. The pull itself tells
-        nothing: it may be held for long. So it gets a moment to be read, and what is stored then must be ours.
+        A broker processes pulls and commits in separate threads. So it can store the progress of a pull after a later
+        commit, and the next consumer of the queue would start there. The response to the pull may be delayed, because
+        the pull may be held. So wait until the broker must have read it, and then check the stored offset.
         """
         before, sent = self._carried.get(queue, (-1, 0.0))
         unread = sent + PULL_READ - asyncio.get_running_loop().time()
@@ -203,7 +204,7 @@ class BrokerOffsets:
         return answered
 
     async def _write(self, queue: MessageQueue, offset: int, wait: bool) -> bool:
-        """Send one commit; whether the broker has answered it."""
+        """Send one commit. Return whether the broker has responded."""
         address = self._instance.any_address(queue.broker_name)
         if address is None:
             log.warning("offset %d of %s is not stored: no address of its broker is known", offset, queue)
@@ -218,12 +219,12 @@ class BrokerOffsets:
             log.warning("offset %d of %s is not stored: %s", offset, queue, error)
             if isinstance(error, ResponseError):
                 return True
-            self._tables.discard(_table(queue))  # a broker that starts again may have lost it
+            self._tables.discard(_table(queue))  # a restarting broker may have lost it
             return False
         if wait:
             self._written[queue] = (address, offset)
             self._tables.add(_table(queue))
-        else:  # it may be lost, or not: only an answer is reason not to write again
+        else:  # it may be lost: only a response allows to skip the next write
             self._written.pop(queue, None)
         return wait
 
@@ -258,26 +259,26 @@ class FileOffsets:
         self._lock = asyncio.Lock()
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress in memory."""
+        """Set the progress in memory."""
         self._offsets[queue] = offset
 
     def get(self, queue: MessageQueue) -> int:
-        """The progress in memory; -1 when there is none."""
+        """Return the progress in memory, or -1 if it is not set."""
         return self._offsets.get(queue, -1)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Drop a queue that is no longer ours; the file keeps it."""
+        """Remove a queue that is no longer held; the file keeps it."""
         self._offsets.pop(queue, None)
 
     def carry(self, queue: MessageQueue) -> int:
-        """-1: brokers do not know how far one is who reads all queues."""
+        """Return -1: brokers do not store offsets of broadcasting consumers."""
         return -1
 
     def carried(self, queue: MessageQueue) -> None:
-        """Nothing was."""
+        """Do nothing."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """The progress in the file, or in its backup when the file is torn; -1 when there is none."""
+        """Return the progress in the file, or in its backup if the file is torn, or -1 if it is not stored."""
         if self._stored is None:
             self._stored = await self._in_thread(self._read)
         return self._stored.get(queue, -1)
@@ -306,7 +307,7 @@ class FileOffsets:
                 data = self._files.read_file(str(path))
                 if data is None:
                     continue
-                if not data:  # a crash may leave this of a file; Java's client takes the backup, too
+                if not data:  # a crash may leave an empty file; Java's client also uses the backup then
                     raise ValueError("it is empty")
                 table = queue_map(json_body(data).get("offsetTable"))
                 return {queue: int(offset) for queue, offset in table.items()}

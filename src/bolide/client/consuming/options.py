@@ -22,7 +22,7 @@ MAX_PULL_BATCH: Final = 1024
 
 
 def _model(name: str, value: str) -> str:
-    model_name(value)  # accepts upper case, too
+    model_name(value)  # also accepts upper case
     return value
 
 

@@ -1,8 +1,8 @@
 """Orderly consumption: one listener call at a time per queue, in the order of offsets (ConsumeMessageOrderlyService).
 
-A queue may be read only while this client holds its lock at the broker; a message that fails is retried in place, so
-later messages do not overtake it. A message whose body cannot be inflated or decoded becomes a dead letter after 16
-retries, also in a consumer without a limit.
+A queue may be read only while this client holds its lock at the broker. A failed message is retried before later
+messages of its queue, so they do not overtake it. A message whose body cannot be inflated or decoded becomes a dead
+letter after 16 retries, also in a consumer without a limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ log = logging.getLogger("bolide.client")
 
 LOCK_RETRY: Final = 1.0
 RESTART: Final = 1.0
-"""Seconds until a queue whose task was cancelled, or failed, is consumed again."""
+"""Seconds until a queue whose task was cancelled or failed is consumed again."""
 
 
 class OrderlyConsumption:
-    """A task per queue that has messages; at most `concurrency` listeners at once."""
+    """One task per queue with messages; at most `concurrency` listeners at the same time."""
 
     def __init__(self, setup: ConsumeSetup, locks: HeldLocks, suspend: float) -> None:
         self._member = setup.member
@@ -42,7 +42,7 @@ class OrderlyConsumption:
         self._running: dict[ProcessQueue, asyncio.Task[None]] = {}
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        """Messages that were just pulled."""
+        """Add messages that were just pulled."""
         process_queue.waiting.extend(messages)
         if process_queue not in self._running and not self._closing.is_set():
             task = asyncio.get_running_loop().create_task(
@@ -84,7 +84,7 @@ class OrderlyConsumption:
             if failed:
                 await self._pause(self._suspend)
             else:
-                await asyncio.sleep(0)  # other queues take their turn
+                await asyncio.sleep(0)  # let other queues run
 
     async def _hold_lock(self, process_queue: ProcessQueue) -> bool:
         now = asyncio.get_running_loop().time()
@@ -93,7 +93,7 @@ class OrderlyConsumption:
         return await self._locks.lock(process_queue)
 
     async def _consume(self, process_queue: ProcessQueue) -> bool:
-        """Give the next messages to the listener; True when the first of the rest waits for another try."""
+        """Pass the next messages to the listener. Return whether the first remaining message must be retried."""
         waiting = process_queue.waiting
         call = self._call_of(waiting[0])
         messages = [waiting.popleft()]
@@ -104,7 +104,7 @@ class OrderlyConsumption:
             if self._call_of(waiting[0]) is not call:
                 break
             if messages[0].reconsume_times and not waiting[0].readable:
-                break  # it may be why this batch failed: it gets a call for itself
+                break  # it may be the cause of the failure, so it gets its own call
             messages.append(waiting.popleft())
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -119,7 +119,7 @@ class OrderlyConsumption:
             if level is not None and await self._give_up(messages[count], level):
                 ended += 1
                 level = None
-        finally:  # whatever ended this task: the messages that have no end yet go back to their place
+        finally:  # whatever ended this task, unfinished messages return to the front of the queue
             if not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue:
                 offset = process_queue.done(messages[:ended])
                 if offset >= 0:
@@ -128,10 +128,11 @@ class OrderlyConsumption:
         return level is not None and not process_queue.dropped
 
     async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
-        """Count a failed try; True when it was the last and the message went to the retry topic or dead letters."""
+        """Count a failed attempt. Return True if it was the last and the message was sent to the retry topic or dead
+        letters."""
         message.reconsume_times += 1
         limit = self._max_times
-        if limit < 0 and not message.readable:  # no later try can succeed, so the queue would stop
+        if limit < 0 and not message.readable:  # no retry can succeed, so the queue would be stuck
             limit = DEFAULT_MAX_RECONSUME_TIMES
         spent = limit >= 0 and message.reconsume_times > limit
         if not spent and level != DEAD_LETTER:
@@ -151,7 +152,7 @@ class OrderlyConsumption:
             pass
 
     async def close(self) -> None:
-        """Let the listeners that run finish; the rest is left to the next owner."""
+        """Wait for the running listeners. Remaining messages are left to the next assigned consumer."""
         self._closing.set()
         if self._running:
             await asyncio.wait(list(self._running.values()))

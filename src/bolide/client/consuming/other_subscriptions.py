@@ -1,7 +1,7 @@
-"""Warns of members of one group that subscribe to a topic by different expressions.
+"""Warns if members of one group subscribe to a topic by different expressions.
 
-Brokers keep one subscription of a topic for a whole group, the newest one. A member with another expression gets queues
-all the same, and messages in them that the newest expression does not select are lost to the group.
+Brokers store one subscription per topic for a whole group, the newest one. A member with another expression still gets
+queues, and the group loses the messages in them that the newest expression does not select.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ log = logging.getLogger("bolide.client")
 
 
 class OtherSubscriptions:
-    """The expressions of other members of a group that were warned about; each is logged once until it changes."""
+    """Expressions of other members of a group that were logged. Each is logged once until it changes."""
 
     def __init__(self, group: str) -> None:
         self._group = group
         self._warned: dict[str, str] = {}
 
     async def compare(self, instance: ClientInstance, wanted: Subscription | None, broker_names: Sequence[str]) -> None:
-        """Ask one broker for the group's subscription, and warn if it is not `wanted`. Never raises `BolideError`: a
-        broker that does not tell is no reason against a round of rebalance."""
+        """Request the group's subscription from one broker, and warn if it is not `wanted`. Never raises `BolideError`:
+        a broker that does not respond must not stop a rebalance."""
         address = instance.any_address(instance.world.random.choice(broker_names)) if broker_names else None
         if address is None or wanted is None:
             return

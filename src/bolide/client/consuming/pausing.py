@@ -1,4 +1,4 @@
-"""Which queues of a consumer are paused: all of them, or single ones."""
+"""Paused queues of a consumer: all of them, or single ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PausedQueues:
             self._queues.update(check_queues("queues", queues))
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Resume these queues, or everything. A paused consumer does not read queues that are resumed one by one."""
+        """Resume these queues, or all. A paused consumer does not read queues that are resumed one by one."""
         if queues is None:
             self._all = False
             self._queues.clear()

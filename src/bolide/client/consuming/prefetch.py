@@ -1,7 +1,7 @@
-"""What a pull consumer fetches ahead: a pull for each queue in the background, and messages that wait for a poll.
+"""The prefetch of a pull consumer: a background pull for each queue, and a cache of messages for polls.
 
-Queues are polled in turn, so that a full one does not starve the others. What was returned stays noted as delivered
-until the consumer says that it is consumed.
+Polls return messages of the queues in turn, so that a full queue does not starve the others. Returned messages stay
+marked as delivered until the consumer reports that they are consumed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from bolide.world.tasks import end_tasks
 log = logging.getLogger("bolide.client")
 
 POLLS_KEPT: Final = 16
-"""Polls whose messages can be given back: threads that share a consumer have that many at once."""
+"""Number of latest polls whose messages a caller can return: as many threads can share a consumer."""
 PULL_FAILED_PAUSE: Final = 1.0
 
 
 class Prefetch:
-    """The queues of one pull consumer. `limits` are the messages and bytes that may be cached of a queue; `suspend` is
-    the time in seconds a pull may wait at its broker; `assigned` is what to read of queues the caller has chosen."""
+    """The queues of one pull consumer. `limits` are the maximum cached messages and bytes per queue. `suspend` is the
+    time in seconds that a pull may wait at its broker. `assigned` is the filter for queues that the caller assigned."""
 
     assigned: Subscription | None = None
     ended = False
@@ -72,9 +72,11 @@ class Prefetch:
     # -- for polls
 
     async def messages(self, timeout: float, max_messages: int) -> list[ReceivedMessage]:
-        """Up to `max_messages`; [] when none came within `timeout` seconds, or when the consumer has ended.
+        """Return up to `max_messages`, or [] if no message arrives within `timeout` seconds, or the consumer has
+        closed.
 
-        Raises `ResponseError` in place of [] if brokers refuse the group or its expression; at once if all do.
+        Raises `ResponseError` instead of returning [] if brokers reject the group or its expression; immediately if all
+        do.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
@@ -119,9 +121,9 @@ class Prefetch:
         return taken
 
     def give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Put messages that a poll returned, and its caller did not receive, back to their place in the queues held.
+        """Return messages to the front of their held queues, because the caller of the poll did not receive them.
 
-        Only for one of the last polls: nothing remembers all messages that were returned since the last commit.
+        Applies only to the last polls: not all messages returned since the last commit are remembered.
         """
         back = set(map(id, messages))
         for poll in self._polls:
@@ -131,7 +133,7 @@ class Prefetch:
         self._arrived.set()
 
     def consumed(self) -> None:
-        """What was returned so far is consumed."""
+        """Mark the messages returned so far as consumed."""
         self._polls.clear()
         delivered, self._delivered = self._delivered, set()
         for process_queue in delivered:
@@ -139,16 +141,16 @@ class Prefetch:
                 self.member.store.update(process_queue.queue, process_queue.consumed())
 
     def end(self) -> None:
-        """Let a poll that waits return."""
+        """Make a waiting poll return."""
         self.ended = True
         self._arrived.set()
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return nothing of these queues, or of any, until `resume`."""
+        """Stop returning messages of these queues, or of all, until `resume`."""
         self._paused.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return messages of these queues again, or of all."""
+        """Return messages of these queues, or of all, again."""
         self._paused.resume(queues)
         self._arrived.set()
 
@@ -165,13 +167,13 @@ class Prefetch:
     # -- queues come and go
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Take a queue."""
+        """Prepare a queue: set its limits and start offset."""
         process_queue.max_count, process_queue.max_bytes = self._limits
         process_queue.next_offset = await self.member.offsets.start_offset(process_queue.queue)
         return True
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Fetch a queue that was gained, unless a `seek` already does."""
+        """Fetch an assigned queue, unless a `seek` already does."""
         if process_queue not in self._pulls:
             self._start(process_queue)
 
@@ -180,7 +182,7 @@ class Prefetch:
         self._pulls[process_queue] = task
 
     async def lost(self, process_queue: ProcessQueue) -> None:
-        """Stop fetching a queue. Its next owner gets the messages that were returned and not committed."""
+        """Stop fetching a queue. Its next consumer gets the messages that were returned but not committed."""
         await self.member.queue_calls.revoked(process_queue.queue)
         process_queue.drop()
         self._delivered.discard(process_queue)

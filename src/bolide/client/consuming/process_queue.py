@@ -1,7 +1,7 @@
-"""ProcessQueue: the messages of one queue that were pulled and are not done (RocketMQ's class of that name).
+"""ProcessQueue: the pulled and unfinished messages of one queue (RocketMQ's class of that name).
 
-Its one duty: the offset to commit is that of the oldest message not done, so that a crash repeats messages and never
-skips one. Flow control looks at what is cached here.
+Its invariant: the offset to commit is the offset of the oldest unfinished message, so that a crash repeats messages but
+never skips one. Flow control is based on the messages that are cached here.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ MAX_SPAN: Final = 2000
 
 
 class ProcessQueue:
-    """One queue this consumer owns. Offsets are queue offsets; times are of the loop's clock, in seconds."""
+    """One queue assigned to this consumer. Offsets are queue offsets; times are of the loop's clock, in seconds."""
 
     def __init__(self, queue: MessageQueue, orderly: bool = False) -> None:
         self.queue = queue
         self.orderly = orderly
         self.dropped = False
         self.refusal: ResponseError | None = None
-        """Why the last pull was refused, until one is answered."""
+        """The rejection of the last pull; reset by the next successful pull."""
         self.locked = False
         self.locked_at = 0.0
         self.next_offset = -1
         self.last_pull = 0.0
         self.last_stored = 0
-        """When the newest message pulled was stored, in ms since 1970; 0 if none was pulled."""
+        """Store time of the newest pulled message in ms since 1970, or 0."""
         self.last_consume = 0.0
         self.suggested_broker = 0
         self.cached_bytes = 0
         self.waiting: deque[ReceivedMessage] = deque()
-        """Messages not given to a listener yet; used by orderly and pull consumers."""
+        """Messages not passed to a listener yet; used by orderly and pull consumers."""
         self.max_count = MAX_CACHED_COUNT
         self.max_bytes = MAX_CACHED_BYTES
         self.max_span = MAX_SPAN
@@ -58,23 +58,23 @@ class ProcessQueue:
 
     @property
     def cached_count(self) -> int:
-        """Messages pulled and not done."""
+        """Number of pulled and unfinished messages."""
         return len(self._order) - len(self._done)
 
     @property
     def commit_offset(self) -> int:
-        """The offset a successor must start at; -1 when nothing is known yet."""
+        """The offset at which the next assigned consumer must start, or -1 if it is not known yet."""
         if self._returned >= 0:
             return self._returned
         return self._order[0] if self._order else self._last + 1 if self._last >= 0 else -1
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """Offsets of the oldest message not done and of the newest one pulled; (0, 0) when none is cached."""
+        """Offsets of the oldest unfinished message and of the newest pulled one, or (0, 0) if no message is cached."""
         return (self._order[0], self._last) if self._order else (0, 0)
 
     def add(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Take messages in, in the order of their offsets."""
+        """Add messages, in the order of their offsets."""
         records = [message.record for message in messages]
         self._order.extend([record.queue_offset for record in records])
         self.cached_bytes += sum([len(record.body) for record in records])
@@ -85,16 +85,16 @@ class ProcessQueue:
             self._note_room()
 
     def done(self, messages: Sequence[ReceivedMessage]) -> int:
-        """These are consumed, or sent back: forget them, once. Returns the offset to commit."""
+        """Remove messages that were consumed or sent back. Repeated calls are ignored. Return the offset to commit."""
         finished = self._done
         order = self._order
         for message in messages:
             record = message.record
             offset = record.queue_offset
             if offset in finished or not order or offset < order[0]:
-                continue  # a listener came to an end after its message had been sent back for being late
+                continue  # a listener finished after its overdue message had been sent back
             self.cached_bytes -= len(record.body)
-            if offset == order[0]:  # messages mostly end in their order
+            if offset == order[0]:  # messages mostly finish in order
                 order.popleft()
             else:
                 finished.add(offset)
@@ -102,21 +102,21 @@ class ProcessQueue:
             finished.discard(order.popleft())
         if not order:
             self._empty.set()
-        if not self._room.is_set():  # less than before is cached: an open queue stays open
+        if not self._room.is_set():  # fewer messages are cached than before, so an open queue stays open
             self._note_room()
         return self.commit_offset
 
     def give_out(self, messages: Sequence[ReceivedMessage]) -> None:
         """Remove the oldest messages from the cache, because a poll returns them. `commit_offset` stays at the first of
-        them until `consumed`. Flow control does not count them, as in RocketMQ's lite pull consumer: a caller who never
-        commits would never get more than the cache holds."""
+        them until `consumed`. Flow control ignores them, as in RocketMQ's lite pull consumer: otherwise a caller that
+        never commits would stop after one full cache."""
         if messages and self._returned < 0:
             self._returned = messages[0].record.queue_offset
         self.done(messages)
 
     def take_back(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Return messages of one `give_out` to the front of the cache, because nobody received them. Those that were
-        consumed meanwhile, or that `clear` forgot, stay away."""
+        """Return messages of one `give_out` to the front of the cache, because the caller did not receive them. Skips
+        messages that were consumed or cleared since."""
         back = [message for message in messages if 0 <= self._returned <= message.record.queue_offset]
         if not back:
             return
@@ -129,27 +129,28 @@ class ProcessQueue:
         self._note_room()
 
     def consumed(self) -> int:
-        """Mark all messages that polls returned as consumed. Returns the offset to commit."""
+        """Mark all messages that polls returned as consumed. Return the offset to commit."""
         self._returned = -1
         return self.commit_offset
 
     def moved_to(self, offset: int) -> bool:
-        """Nothing was found up to `offset`: with nothing cached that is the offset to commit; True if it is."""
+        """Skip the offsets before `offset`, where the pull found no message. Return False if messages are cached."""
         if self._order or self._returned >= 0:
             return False
         self._last = offset - 1
         return True
 
     def restart_at(self, asked: int, offset: int) -> int:
-        """Where to read on after the broker answered a pull of `asked` with another `offset`. Moved back, that is not
-        beyond the oldest message not done: a new master's log may end before what was pulled of the old one, and what
-        is not done before its end would be passed over. RocketMQ's client passes over it.
+        """Return the offset to resume at, after the broker responded to a pull of `asked` with another `offset`.
+
+        If the offset moved back, resume at the oldest unfinished message at the latest. A new master's log may end
+        earlier than the old one's, and would otherwise skip its unfinished messages. RocketMQ's client skips them.
         """
         left = self.commit_offset
         return left if 0 <= left < offset < asked else offset
 
     def clear(self) -> None:
-        """Forget all messages (a seek, or a queue that was lost)."""
+        """Remove all messages (a seek, or a queue that was lost)."""
         self._order.clear()
         self._done.clear()
         self.waiting.clear()
@@ -159,13 +160,14 @@ class ProcessQueue:
         self._note_room()
 
     def drop(self) -> None:
-        """The queue is no longer assigned: it is no longer pulled or committed, and waiting calls return."""
+        """Mark the queue as no longer assigned: pulls and commits stop, and waiting calls return."""
         self.dropped = True
         self._room.set()
         self._empty.set()
 
     def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
-        """Set the limits of flow control: this queue's own, and those that `queues` queues share (below 0: none)."""
+        """Set the limits of flow control: the limits of this queue, and the limits that `queues` queues share (below 0:
+        off)."""
         share = max(1, queues)
         self.max_count = count if shared_count < 0 else max(1, shared_count // share)
         self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)
@@ -174,20 +176,20 @@ class ProcessQueue:
         self._note_room()
 
     async def wait_for_room(self) -> None:
-        """Wait until little enough is cached to pull again, or the queue is dropped."""
+        """Wait until the cache is below its limits, or the queue is dropped."""
         await self._room.wait()
 
     async def wait_empty(self) -> None:
-        """Wait until everything pulled is done, or the queue is dropped."""
+        """Wait until all pulled messages are finished, or the queue is dropped."""
         await self._empty.wait()
 
     def begin(self) -> None:
-        """A listener got messages of this queue."""
+        """Called when a listener starts with messages of this queue."""
         self._running += 1
         self._idle.clear()
 
     def end(self) -> None:
-        """That listener is through, and its outcome is noted."""
+        """Called when that listener has finished and its outcome is recorded."""
         self._running -= 1
         if not self._running:
             self._idle.set()

@@ -1,4 +1,4 @@
-"""One PULL_MESSAGE or LITE_PULL_MESSAGE: the request, and what its answer means (docs/protocol/behaviour.md 7.3)."""
+"""One PULL_MESSAGE or LITE_PULL_MESSAGE: the request, and its response (docs/protocol/behaviour.md 7.3)."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ SUBSCRIPTION: Final = 0x4
 LITE: Final = 0x10
 
 REPLICA_PAUSE: Final = 1.0
-"""Seconds between two pulls that a replica without a master answers at once with nothing: 5.x does not hold them."""
+"""Seconds between pulls at a replica without a master that returns empty responses immediately: 5.x does not hold
+them."""
 
 SQL_SINCE: Final = 232
-"""Brokers before V4_1_0 know no SQL92 in pulls."""
+"""Brokers before V4_1_0 do not support SQL92 in pulls."""
 LITE_SINCE: Final = 413
-"""Brokers before V5_0_0 know lite pulls by their flag only, not by a code of their own."""
+"""Brokers before V5_0_0 support lite pulls by a flag only; they have no request code for them."""
 
 
 class PullStatus(Enum):
-    """What a pull found, by Java's names."""
+    """Result of a pull, by Java's names."""
 
     def __str__(self) -> str:
         return self.name
 
     FOUND = codes.SUCCESS
-    """There are messages."""
+    """The pull returned messages."""
     NO_NEW_MSG = codes.PULL_NOT_FOUND
-    """The queue has nothing at this offset yet."""
+    """The queue has no message at this offset yet."""
     NO_MATCHED_MSG = codes.PULL_RETRY_IMMEDIATELY
-    """There are messages, and the filter matches none of them: pull again from the next offset."""
+    """The filter matches none of the messages: pull again from the next offset."""
     OFFSET_ILLEGAL = codes.PULL_OFFSET_MOVED
     """The offset is outside the queue: pull again from the next offset, which is inside."""
 
@@ -57,8 +58,8 @@ _STATUS: Final = {status.value: status for status in PullStatus}
 
 @dataclass(slots=True)
 class PullResult:
-    """`next_offset` is where to pull next, whatever the status; `begin_offset` and `end_offset` are the ends of the
-    queue."""
+    """`next_offset` is the offset of the next pull, for every status; `begin_offset` and `end_offset` are the limits of
+    the queue."""
 
     status: PullStatus
     messages: list[ReceivedMessage]
@@ -67,12 +68,12 @@ class PullResult:
     end_offset: int
     suggested_broker: int
     idle_replica: bool = False
-    """True if a replica had nothing, did not wait for more, and would be asked again: its master is gone."""
+    """Whether a replica had no message, did not wait for one, and would be pulled again, because its master is down."""
 
 
 @dataclass(slots=True)
 class PullRequest:
-    """What to pull. `suspend` seconds may pass at the broker until something is there (0: answer at once)."""
+    """Parameters of a pull. The broker waits up to `suspend` seconds for messages (0: responds immediately)."""
 
     group: str
     queue: MessageQueue
@@ -85,11 +86,11 @@ class PullRequest:
     lite: bool = False
     send_subscription: bool = False
     asked: str = ""
-    """The address that was asked last."""
+    """The address of the last request."""
 
 
 async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
-    """Ask the queue's broker. Raises `ResponseError` for a refusal, `NoQueue` when no address is known.
+    """Pull from the queue's broker. Raises `ResponseError` if it rejects, and `NoQueue` if no address is known.
 
     If the message is damaged at the broker, pull it from each other broker of the set once. Raises `DamagedMessage` if
     no broker sends it intact.
@@ -111,7 +112,7 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
 async def _pull_from_others(
     instance: ClientInstance, request: PullRequest, address: str, damage: DamagedMessage
 ) -> PullResult | None:
-    """Return messages of the queue from another broker of the set than `address`, or None. Logs who sent them."""
+    """Return messages of the queue from another broker of the set than `address`, or None. Logs the sender."""
     at_once = replace(request, suspend=0.0)
     for other in list(instance.brokers.get(request.queue.broker_name, {}).values()):
         if other == address:
@@ -182,7 +183,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
                 raise damaged_message(answer.body, end, f"a message of {queue} at or after {request.offset}", address)
             next_offset = messages[-1].queue_offset + 1  # the next pull finds the damaged message first
         tags = wanted.exact_tags
-        if tags is not None:  # a broker compares hashes, and two tags may share one
+        if tags is not None:  # brokers compare hashes, and two tags may share one
             messages = [message for message in messages if message.get_property(TAGS) in tags]
     suggested = int(said.get("suggestWhichBrokerId", "0"))
     at_replica = instance.master_address(queue.broker_name) != address
@@ -201,11 +202,11 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
 
 
 async def pull_or_restart(instance: ClientInstance, request: PullRequest, last_stored: int) -> PullResult:
-    """Like `pull`, but for a topic that was deleted and created again the next offset is that of its first message.
+    """Like `pull`, but if the topic was deleted and created again, the next offset is its first message's.
 
-    A broker answers an offset beyond the end of the queue with the end, so a new queue would be read from its end. The
-    queue is a new one if its first message is younger than the last one pulled, which was stored at `last_stored` (ms
-    since 1970, 0 if none was pulled). A queue that only lost its tail begins with an older message.
+    A broker returns the end of the queue for an offset beyond it, so a new queue would be read from its end. The queue
+    is new if its first message is younger than the last pulled one, which was stored at `last_stored` (ms since 1970, 0
+    before the first). A queue that only lost its tail starts with an older message.
     """
     result = await pull(instance, request)
     moved_back = result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset < request.offset
@@ -221,9 +222,9 @@ async def pull_or_restart(instance: ClientInstance, request: PullRequest, last_s
 
 
 async def moved_after(instance: ClientInstance, request: PullRequest, error: BolideError) -> bool:
-    """After a pull that failed: ask where its queue is now if nobody answered; whether that is another broker.
+    """Look up the route after a failed pull without a response. Return whether the queue has another broker now.
 
-    A broker suggested by an earlier answer is left, too: the next pull goes to the master again.
+    The next pull uses the master again, instead of a broker that an earlier response suggested.
     """
     queue = request.queue
     if error.refresh_route and not isinstance(error, ResponseError):

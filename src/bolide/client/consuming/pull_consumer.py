@@ -1,7 +1,7 @@
-"""PullConsumer: the caller asks for messages when it wants them (RocketMQ's DefaultLitePullConsumer).
+"""PullConsumer: the caller requests messages (RocketMQ's DefaultLitePullConsumer).
 
-Queues come from the group (`subscribe`) or from the caller (`assign`). Messages are fetched ahead in the background;
-what `poll` returned counts as consumed with the next `poll` (or with `commit`, when `auto_commit` is off).
+The group (`subscribe`) or the caller (`assign`) selects the queues. A background task prefetches messages. Messages
+that `poll` returned are treated as consumed at the next `poll` (or at `commit`, if `auto_commit` is off).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from bolide.remoting.command import Command, make_response
 @checked_methods
 @documented
 class PullConsumer(Consumer):
-    """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``"""
+    """Consumes by polling. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``"""
 
     def __init__(
         self,
@@ -92,7 +92,8 @@ class PullConsumer(Consumer):
         queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self.auto_commit = auto_commit
         self._codec = find_codec(codec)
         self._filters = filters
@@ -111,8 +112,10 @@ class PullConsumer(Consumer):
     # -- life
 
     async def start(self) -> Self:
-        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
-        `ResponseError` when brokers refuse an SQL expression or the group.
+        """Join the group. A second call does nothing.
+
+        Raises `ClientStateError` if the consumer is closed or the group is in use, and `ResponseError` if brokers
+        reject an SQL expression or the group.
         """
         async with self._lock:
             if self._closed:
@@ -123,7 +126,7 @@ class PullConsumer(Consumer):
         return self
 
     async def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing.
+        """Store the offsets (with `auto_commit`, of all returned messages) and leave. A second call does nothing.
 
         In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
         background once that call has returned.
@@ -156,7 +159,7 @@ class PullConsumer(Consumer):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After an error the last messages may not be processed completely: they are delivered again.
+        # After an error the last messages may not be processed completely, so they are redelivered.
         await self._close(self.auto_commit and kind is None)
 
     # -- which queues
@@ -172,7 +175,7 @@ class PullConsumer(Consumer):
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
-        """Give the queues of a topic back."""
+        """Release the queues of a topic."""
         self._member.forget(topic)
         if self._member.queue_calls.calling:
             self._member.instance.spawn(self._member.release(topic), f"unsubscribe {self.group}")
@@ -182,9 +185,9 @@ class PullConsumer(Consumer):
     async def assign(
         self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""
     ) -> None:
-        """Read exactly these queues, even if others do, from the group's stored offsets on. Call it after `start`.
+        """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        For light queues (LMQ) `parent` is the topic their messages are sent to.
+        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to.
         """
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
@@ -198,11 +201,11 @@ class PullConsumer(Consumer):
         await self._member.take_exactly(wanted)
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues held now."""
+        """Return the queues held now."""
         return sorted(self._member.owned)
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
-        """All readable queues of a topic; a light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
         check_parent(topic, parent)
         instance, namespace = self._member.instance, self._member.options.namespace
         if parent:
@@ -212,10 +215,10 @@ class PullConsumer(Consumer):
     # -- reading
 
     async def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
-        """Up to `max_messages` messages, [] when none came within `timeout` seconds.
+        """Return up to `max_messages` messages, or [] if no message arrives within `timeout` seconds.
 
-        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues, and
-        `ResponseError` in place of [] while brokers refuse the group or its expression.
+        Raises `ClientStateError` if the consumer is not started, is closed, or has no topic or queues. Raises
+        `ResponseError` instead of returning [] while brokers reject the group or its expression.
         """
         self._check_running()
         check_seconds("timeout", timeout, zero=True)
@@ -232,7 +235,7 @@ class PullConsumer(Consumer):
         return messages
 
     def _give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Messages that `poll` returned did not reach its caller: the next poll returns them."""
+        """Return messages to the cache that the caller of `poll` did not receive; the next poll returns them."""
         self._prefetch.give_back(messages)
 
     async def pull(
@@ -244,10 +247,10 @@ class PullConsumer(Consumer):
         expression: str | Selector = "*",
         wait: Annotated[float, SECONDS_OR_ZERO] = 0.0,
     ) -> PullResult:
-        """One pull of any queue, held or not: up to `max_messages` messages from `offset` on, and where to pull next.
+        """Pull up to `max_messages` messages from any queue, held or not, starting at `offset`.
 
-        Returns at once, or after at most `wait` seconds if there is nothing yet. The group's offsets do not move.
-        Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        Returns immediately, or after at most `wait` seconds if there is no message yet. The result has the next offset.
+        Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
         """
         self._check_running()
         instance = self._member.instance
@@ -263,7 +266,7 @@ class PullConsumer(Consumer):
         return result
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """An endless iterator of messages; with `auto_commit` each is consumed when the next is requested."""
+        """Iterate over messages without end; with `auto_commit` each is consumed when the next is requested."""
         while not self._closed:
             for message in await self.poll(60.0, 1):
                 yield message
@@ -271,13 +274,13 @@ class PullConsumer(Consumer):
     # -- offsets
 
     async def commit(self) -> None:
-        """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""
+        """Mark all returned messages as consumed and store the offsets; return when the brokers have responded."""
         self._check_running()
         self._prefetch.consumed()
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message that `poll` returns of a queue held.
+        """Return the offset of the next message that `poll` returns of a held queue.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
@@ -293,11 +296,11 @@ class PullConsumer(Consumer):
         await self.seek(queue, offset)
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return no messages of these queues, or of any, until `resume`."""
+        """Stop returning messages of these queues, or of all, until `resume`."""
         self._prefetch.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
+        """Resume these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
         self._prefetch.resume(queues)
 
     # -- requests of brokers

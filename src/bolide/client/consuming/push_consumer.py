@@ -1,7 +1,7 @@
-"""PushConsumer: messages come to a listener as they arrive (RocketMQ's DefaultMQPushConsumer).
+"""PushConsumer: a listener receives messages as they arrive (RocketMQ's DefaultMQPushConsumer).
 
-"Push" is a long poll: a task per queue keeps one pull at the broker, which answers when something arrives. What was
-pulled is counted against flow control until a listener is through with it, and only then its offset moves.
+"Push" is a long poll: a task per queue keeps one pull at the broker, which responds when a message arrives. A pulled
+message counts towards flow control until a listener has finished with it; only then the offset moves.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ from bolide.remoting.command import Command, make_response
 log = logging.getLogger("bolide.client")
 
 NO_SUBSCRIPTION_AFTER: Final = 3.0
-"""Seconds after the start at which a consumer that subscribed to nothing says so."""
+"""Seconds after the start at which a consumer without subscriptions logs a warning."""
 
 
 RECONSUME: Final = Allowed("from 0; -1: 16, orderly no limit", partial(check_count, least=0, off=-1))
@@ -137,7 +137,8 @@ class PushConsumer(Consumer):
         queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self.orderly = orderly
         self.concurrency = concurrency
         self._max_times = max_reconsume_times
@@ -189,12 +190,12 @@ class PushConsumer(Consumer):
         batch: Annotated[int, FROM_ZERO] = 0,
         parent: str = "",
     ) -> None:
-        """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+        """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
-        `listener` gets one message at a time, or with `batch` above 0 a list of up to so many of one queue. It may be
-        async, or plain (then it runs in a thread). Returning nothing means consumed; False, `ConsumeResult.RETRY` or an
-        exception means try again; a number says how many at the front of the list were consumed. For a light queue,
-        ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        `listener` is called with one message, or with `batch` above 0 with a list of at most `batch` messages of one
+        queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
+        consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
+        at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
         """
         check_topic(topic)
         check_parent(topic, parent)
@@ -205,9 +206,10 @@ class PushConsumer(Consumer):
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
-        """Drop the subscription of a topic, so that its queues go to the other members.
+        """Remove the subscription of a topic, so that the other members get its queues.
 
-        In a listener of this consumer it returns immediately, and the queues go once that listener has returned.
+        In a listener of this consumer it returns immediately, and the queues are released once that listener has
+        returned.
         """
         self._member.forget(topic)
         releasing = self._release(topic, self._listeners.get(topic))
@@ -221,10 +223,10 @@ class PushConsumer(Consumer):
         self._listeners.remove(topic, listener)  # not before: messages of the topic may still arrive
 
     async def start(self) -> Self:
-        """Join the group; returns with the first share of queues held. A second call does nothing.
+        """Join the group; return when the first queues are assigned. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when
-        brokers refuse an SQL expression or the group.
+        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
+        `ResponseError` if brokers reject an SQL expression or the group.
         """
         async with self._lock:
             if self._closed:
@@ -253,7 +255,7 @@ class PushConsumer(Consumer):
         return ConcurrentConsumption(setup, self._consume_timeout)
 
     async def close(self) -> None:
-        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing.
+        """Wait for the running listeners, store all offsets, and leave the group. A second call does nothing.
 
         In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
         closes in the background once that call has returned.
@@ -288,21 +290,21 @@ class PushConsumer(Consumer):
     # -- looking and steering
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues held now, those of the retry topic left out."""
+        """Return the queues held now, without queues of the retry topic."""
         return sorted(queue for queue in self._member.owned if not queue.topic.startswith(RETRY_PREFIX))
 
     def activity(self) -> Activity:
-        """Return when the consumer last sent a pull and last ended a call of a listener, for a probe of liveness."""
+        """Return the times of the last pull and the last listener call, for a liveness probe."""
         now = asyncio.get_running_loop().time()
         return activity_of(self._member.owned.values(), self._pulls.paused, self._member.stats.listened, now)
 
     @property
     def client_id(self) -> str:
-        """Who we are to the brokers."""
+        """The id of this client at the brokers."""
         return self._member.options.client_id
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message to consume of a queue held: all before it are consumed.
+        """Return the offset of the next message to consume of a held queue: all messages before it are consumed.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
@@ -316,31 +318,32 @@ class PushConsumer(Consumer):
     async def reply_to(
         self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
     ) -> None:
-        """Answer a message that was sent by `Producer.request`.
+        """Reply to a message that was sent by `Producer.request`.
 
-        Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
+        Raises `MessageRefused` if it was not, and `ResponseError` if the requester has disconnected.
         """
         await send_reply(
             self._member.instance, self.group, request, body, self._member.options.world.wall_ms(), timeout
         )
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop pulling these queues, or all of them, until `resume`. What was pulled is still consumed."""
+        """Stop pulling these queues, or all, until `resume`. Pulled messages are still consumed."""
         self._pulls.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Pull these queues again, or all of them. Queues paused by a `pause` of all stay paused until all resume."""
+        """Resume pulling these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
         self._pulls.resume(queues)
 
     async def commit(self) -> None:
-        """Store the offsets now, and return when the brokers have answered."""
+        """Store the offsets now; return when the brokers have responded."""
         self._check_running()
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     async def drain(self, timeout: Annotated[float | None, SECONDS_OR_ZERO] = None) -> bool:
-        """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
-        False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
-        Raises `ClientStateError` in a listener of this consumer.
+        """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
+
+        Returns False after `timeout` seconds, otherwise True. Does not release the queues: `close` does, and `resume`
+        continues. Raises `ClientStateError` in a listener of this consumer.
         """
         self._check_outside_listener("drain")
         drained = True
@@ -354,8 +357,7 @@ class PushConsumer(Consumer):
 
     async def seek(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
         """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
-        the queue is not assigned, or in a listener of this consumer.
-        """
+        the queue is not assigned, or in a listener of this consumer."""
         await self._seek(queue, offset)
 
     async def _seek(self, queue: MessageQueue, offset: int) -> None:

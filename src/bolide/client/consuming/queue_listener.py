@@ -21,14 +21,14 @@ log = logging.getLogger("bolide.client")
 class QueueListener:
     """Base of listeners for the queues of a consumer: override what you need.
 
-    A method is async, or it is not and runs in a thread. Each rebalance may call it several times; retry queues are
-    left out. An exception is logged, and the rebalance continues. In a call, `close` and `unsubscribe` of the consumer
+    A method may be async; otherwise it runs in a thread. Each rebalance may call it several times, but never with retry
+    queues. An exception is logged, and the rebalance continues. In a call, `close` and `unsubscribe` of the consumer
     return immediately and take effect afterwards. `assign`, and `seek` of a push consumer, raise `ClientStateError`,
-    because they wait for the rebalance, which waits for the call.
+    because they would wait for the rebalance, which waits for the call.
     """
 
     def assigned(self, queues: list[MessageQueue]) -> Awaitable[None] | None:
-        """Called when the consumer has got queues, before it fetches their first messages."""
+        """Called when queues have been assigned to the consumer, before it fetches their first messages."""
 
     def revoked(self, queues: list[MessageQueue]) -> Awaitable[None] | None:
         """Called before the consumer stores the offsets of queues for the last time and releases them.
@@ -50,7 +50,7 @@ class QueueCalls:
         self._in_thread = world.in_thread
 
     async def assigned(self, queues: Iterable[MessageQueue]) -> None:
-        """Report queues that were taken."""
+        """Report queues that were assigned."""
         if self._listener is not None:
             await self._call(self._listener.assigned, queues)
 

@@ -1,6 +1,6 @@
 """The queues of a push consumer: assigned, pulled by consecutive long polls, released or restarted.
 
-A task for each queue keeps one pull at its broker; flow control and a pause hold it between two of them.
+One task per queue keeps a pull at its broker; flow control and pauses delay the next pull.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ PULL_FAILED_PAUSE: Final = 3.0
 FLOW_CONTROL_PAUSE: Final = 0.02
 NOT_LOCKED_PAUSE: Final = 3.0
 HAND_OVER: Final = 1.0
-"""Seconds a queue that goes to another member waits for the listeners it is with; an orderly one waits longer."""
+"""Seconds that a released queue waits for its running listeners; an orderly queue waits longer."""
 HAND_OVER_ORDERLY: Final = 20.0
 
 
 class PullSettings(Struct, frozen=True):
-    """How much a pull asks for, how long it may wait at the broker and how long the next one waits after messages came
-    (seconds), and how much of a queue may be cached: messages, bytes, span of offsets; the last two limits are shared
-    by the queues of a topic, -1 is off. `filters` drop messages before delivery."""
+    """`batch` is the maximum number of messages per pull, `suspend` its waiting time at the broker, and `interval` the
+    pause after a pull with messages (seconds). `limits` are the maximum messages, bytes and span of offsets cached per
+    queue, then messages and bytes per topic, -1 for off. `filters` drop messages before delivery."""
 
     batch: int
     suspend: float
@@ -59,9 +59,9 @@ class PullSettings(Struct, frozen=True):
 
 
 class QueuePulls:
-    """The pulls of one group member; `consumption` takes what they bring. A `QueueOwner`.
+    """The pulls of one group member; `consumption` processes their messages. A `QueueOwner`.
 
-    An orderly consumer gives its `locks`: a queue is pulled only while its lock is held.
+    With `locks`, for an orderly consumer, a queue is pulled only while its lock is held.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class QueuePulls:
     # -- steering
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """No further pulls of these queues, or of any, until `resume`; those that are out may still bring messages."""
+        """Stop pulling these queues, or all, until `resume`; pulls in flight may still return messages."""
         self._paused.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Pull these queues again, or all."""
+        """Resume pulling these queues, or all."""
         self._paused.resume(queues)
         for process_queue in self.member.owned.values():
             if process_queue not in self._tasks and not process_queue.dropped:
@@ -89,16 +89,16 @@ class QueuePulls:
 
     @property
     def paused(self) -> bool:
-        """Whether all queues held are paused."""
+        """Whether all held queues are paused."""
         return all(queue in self._paused for queue in self.member.owned)
 
     def stop(self) -> None:
-        """Abandon the pulls in flight: the next owner pulls their messages."""
+        """Abandon the pulls in flight: the next consumer pulls their messages."""
         for task in list(self._tasks.values()):
             task.cancel()
 
     async def drain(self) -> None:
-        """Pause, give up the pulls that are out, and wait until the listeners are through with all that was pulled."""
+        """Pause, abandon the pulls in flight, and wait until the listeners have finished all pulled messages."""
         self.pause()
         self.stop()
         await asyncio.gather(*(process_queue.wait_empty() for process_queue in self.member.owned.values()))
@@ -106,7 +106,7 @@ class QueuePulls:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from `offset`, once the listeners have finished their messages of the queue.
 
-        Raises `ClientStateError` when the queue is not held.
+        Raises `ClientStateError` if the queue is not held.
         """
         process_queue = self.member.owned.get(queue)
         if process_queue is None:
@@ -119,7 +119,7 @@ class QueuePulls:
     # -- queues come and go
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Take a queue; False when another member still has its lock."""
+        """Prepare a queue. Return False if another member still holds its lock."""
         try:
             if self._locks is not None and not await self._locks.lock(process_queue):
                 return False
@@ -131,7 +131,7 @@ class QueuePulls:
         return True
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Pull a queue that was gained, unless a `resume` has done so."""
+        """Pull an assigned queue, unless a `resume` has started to."""
         if process_queue not in self._tasks:
             self._start(process_queue)
 
@@ -145,7 +145,7 @@ class QueuePulls:
             del self._tasks[process_queue]
 
     async def lost(self, process_queue: ProcessQueue) -> None:
-        """Stop pulling a queue that goes to another member. Waits a while for its listeners."""
+        """Stop pulling a released queue. Waits a limited time for its listeners."""
         process_queue.drop()
         task = self._tasks.pop(process_queue, None)
         if task is not None:
@@ -173,7 +173,7 @@ class QueuePulls:
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
                 return
-            if self._locks is not None and not process_queue.locked:  # the broker gave the queue to another member
+            if self._locks is not None and not process_queue.locked:  # another member has the lock
                 await asyncio.sleep(NOT_LOCKED_PAUSE)
                 continue
             process_queue.last_pull = loop.time()

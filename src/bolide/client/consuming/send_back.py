@@ -1,6 +1,6 @@
-"""Messages a listener failed on go back: to the group's retry topic, and after too many tries to its dead letters.
+"""Failed messages are returned to the group's retry topic, and after too many retries to its dead letters.
 
-The broker does it (CONSUMER_SEND_MSG_BACK); when it cannot, the message is sent again as a new one to the retry topic,
+The broker does this (CONSUMER_SEND_MSG_BACK). If it cannot, the client sends a copy of the message to the retry topic,
 as RocketMQ's DefaultMQPushConsumerImpl.sendMessageBack does.
 """
 
@@ -25,12 +25,12 @@ log = logging.getLogger("bolide.client")
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 TIMEOUT: Final = 5.0
 UNSURE: Final = frozenset((codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE))
-"""The copy is stored, and may be gone once another broker is the master. RocketMQ's client counts it as kept."""
+"""The copy is stored, but may be lost if another broker becomes the master. RocketMQ's client treats it as stored."""
 KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
 async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: int, max_times: int) -> bool:
-    """Have `message` redelivered later; False unless a copy of it is kept for certain."""
+    """Return `message` to the broker for redelivery. Return whether a copy of it is certainly stored."""
     instance = member.instance
     address = instance.any_address(message.broker_name) or message.store_host
     ext = {
@@ -60,9 +60,9 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
 
 
 async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max_times: int) -> None:
-    """Send a copy to ``%RETRY%group``; the broker routes it to the dead letters when the tries are used up.
+    """Send a copy to ``%RETRY%group``; the broker sends it to the dead letters when no retries are left.
 
-    Raises `BolideError` when no broker takes it for certain.
+    Raises `BolideError` if no broker confirms that it stored the copy.
     """
     instance = member.instance
     queues = TopicQueues(await instance.route(member.retry_topic), instance.world)

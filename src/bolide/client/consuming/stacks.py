@@ -1,6 +1,6 @@
-"""Where the threads and tasks of this process are, for an operator who asks why a member does not consume.
+"""Stacks of the threads and tasks of this process, for an operator who checks why a member does not consume.
 
-RocketMQ's clients put a thread dump (UtilAll.jstack) into their answer to GET_CONSUMER_RUNNING_INFO.
+RocketMQ's clients put a thread dump (UtilAll.jstack) into the response to GET_CONSUMER_RUNNING_INFO.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MAX_STACKS: Final = 200
 
 
 def stacks() -> str:
-    """Return the stacks of all threads and of the tasks of the running loop, the newest call last. Values are not
-    shown, only files, lines and the names of functions."""
+    """Return the stacks of all threads and of the tasks of the running loop, the newest call last. Contains files,
+    lines and function names, but no values."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     frames = sys._current_frames()
     found = [
@@ -39,7 +39,7 @@ def _lines(frame: FrameType) -> str:
 
 
 def _task_lines(task: asyncio.Task[object]) -> str:
-    """The awaits of a task, from its outermost coroutine to where it waits."""
+    """Return the awaits of a task, from its outermost coroutine to its current line."""
     lines = []
     awaited: object = task.get_coro()
     while awaited is not None:

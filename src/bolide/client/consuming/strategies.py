@@ -1,7 +1,7 @@
-"""Who reads which queue: RocketMQ's rebalance strategies, each a pure function of queues and client ids.
+"""RocketMQ's rebalance strategies, which assign queues to clients; each is a pure function of queues and client ids.
 
-A strategy gets the group, its own client id, all queues and all client ids, both sorted in Java's order: every member
-works the same table out for itself, so a strategy must not depend on anything else. More come in by the entry points
+The arguments of a strategy are the group, its client id, all queues and all client ids, both in Java's order. Every
+member computes the same table, so a strategy must not depend on anything else. Plug-ins add more by the entry points
 `bolide.allocate_strategies` (`bolide.plugins`).
 """
 
@@ -26,7 +26,7 @@ VIRTUAL_NODES: Final = 10
 
 
 def avg(group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
-    """AVG: neighbouring queues together, the first clients take one more (AllocateMessageQueueAveragely)."""
+    """AVG: contiguous queues; the first clients get one more if necessary (AllocateMessageQueueAveragely)."""
     count, index = len(clients), clients.index(client_id)
     rest = len(queues) % count
     size = 1 if len(queues) <= count else len(queues) // count + (1 if index < rest else 0)
@@ -37,14 +37,14 @@ def avg(group: str, client_id: str, queues: Sequence[MessageQueue], clients: Seq
 def avg_by_circle(
     group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: dealt one by one like cards (AllocateMessageQueueAveragelyByCircle)."""
+    """AVG_BY_CIRCLE: round robin (AllocateMessageQueueAveragelyByCircle)."""
     return list(queues[clients.index(client_id) :: len(clients)])
 
 
 def consistent_hash(
     group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue]:
-    """CONSISTENT_HASH: few queues move when a client comes or goes (AllocateMessageQueueConsistentHash, MD5)."""
+    """CONSISTENT_HASH: few queues move if a client joins or leaves (AllocateMessageQueueConsistentHash, MD5)."""
     ring = sorted({_md5(f"{client}-{node}"): client for client in clients for node in range(VIRTUAL_NODES)}.items())
     points = [point for point, _ in ring]
     return [queue for queue in queues if ring[bisect_left(points, _md5(queue.java_text())) % len(ring)][1] == client_id]
@@ -62,7 +62,7 @@ def config(mine: Iterable[MessageQueue]) -> Strategy:
 
 
 def _room(broker_name: str) -> str | None:
-    """The room in ``room@name``; None for any other form, as Java's split sees it."""
+    """Return the room in ``room@name``, or None for any other form, as Java's split parses it."""
     parts = broker_name.rstrip("@").split("@")
     return parts[0] if len(parts) == 2 else None
 
@@ -89,7 +89,7 @@ def machine_room(rooms: Iterable[str]) -> Strategy:
 def machine_room_nearby(
     inner: Strategy, room_of_broker: Callable[[str], str], room_of_client: Callable[[str], str]
 ) -> Strategy:
-    """MACHINE_ROOM_NEARBY: `inner` within each room; rooms without a client are shared by all
+    """MACHINE_ROOM_NEARBY: `inner` within each room; all clients share the rooms without a client
     (AllocateMachineRoomNearby)."""
     check_callable("inner", inner, "group, client_id, queues, client_ids")
     check_callable("room_of_broker", room_of_broker, "broker_name")
@@ -115,7 +115,7 @@ def machine_room_nearby(
 
 
 def find_strategy(name: str | Strategy) -> Strategy:
-    """The strategy of a name, built in or installed; a function is taken as it is. Raises `ArgumentError`."""
+    """Return the strategy of a name, built in or installed, or the given function. Raises `ArgumentError`."""
     if not isinstance(name, str):
         check_callable("strategy", name, "group, client_id, queues, client_ids")
         return name
@@ -129,7 +129,7 @@ def find_strategy(name: str | Strategy) -> Strategy:
 def shared_out(
     strategy: Strategy, group: str, client_id: str, queues: list[MessageQueue], clients: list[str]
 ) -> list[MessageQueue]:
-    """Return the queues of a topic that `client_id` gets. Raises `LocalError` if the strategy raises."""
+    """Return the queues of a topic that are assigned to `client_id`. Raises `LocalError` if the strategy raises."""
     try:
         return list(strategy(group, client_id, queues, clients))
     except BaseException as error:
