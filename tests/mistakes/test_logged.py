@@ -106,7 +106,7 @@ async def test_a_transaction_that_returns_nothing_says_why(
         why = "the listener returned None: return TransactionState.COMMIT, ROLLBACK or UNKNOWN"
         assert str(result.error) == why
         (record,) = said(caplog, logging.WARNING, why)
-        assert record.exc_info is None and "the broker will ask again" in record.getMessage()
+        assert record.exc_info is None and "the broker will check again" in record.getMessage()
 
 
 CLIENTS: list[tuple[Callable[[str], Any], str]] = [

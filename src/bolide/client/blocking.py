@@ -89,7 +89,8 @@ class Producer:
         retry_when_not_safe: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self._loop = loop_thread()
         self._native = producer.Producer(
             group,
@@ -131,19 +132,20 @@ class Producer:
         return self._native.group
 
     def start(self) -> Self:
-        """Join the client of this process. A second call does nothing. Raises `ClientStateError` when closed."""
+        """Join the client of this process. A second call does nothing. Raises `ClientStateError` if the producer is
+        closed."""
         self._loop.run(lambda: self._native.start())
         return self
 
     def close(self) -> None:
-        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing.
+        """Wait for pending responses (at most `timeout` seconds each), then leave. A second call does nothing.
 
         In an interceptor of this producer it returns immediately, and the producer closes in the background.
         """
         self._loop.leave(lambda: self._native.close())
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until every message that was sent before has its result or error, which its future holds.
+        """Wait until every message sent before has a result or error in its future.
 
         Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
         """
@@ -151,15 +153,15 @@ class Producer:
 
     @property
     def in_flight(self) -> int:
-        """Messages sent and not answered yet."""
+        """Number of messages without a response."""
         return self._native.in_flight
 
     def send(self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None) -> SendResult:
-        """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
+        """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
-        to a queue is tried once. Others are tried until `timeout` while a broker is away, busy or not the master any
-        more; a try whose answer was lost may have stored the message, so it can be stored twice. Raises
+        `queue` is a queue or a function that selects one; the message's `sharding_key` selects one as well. A message
+        bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
+        longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         return self._loop.run(lambda: self._native.send(message, queue=queue, timeout=timeout))
@@ -167,22 +169,23 @@ class Producer:
     def submit(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> concurrent.futures.Future[SendResult]:
-        """Send without waiting: the future holds the result.
+        """Send without waiting; return a future of the result.
 
-        Raises `TooFast` when `max_in_flight` are out already (in the blocking client that is in the future, too).
+        Raises `TooFast` if `max_in_flight` messages are in flight (the blocking client sets it in the future instead).
         """
         return self._loop.submit(lambda: self._native.submit(message, queue=queue, timeout=timeout))
 
     def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
     ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
+        """Send all messages, as concurrently as allowed. Return one outcome per message, in order: a result or an
+        error.
 
-        Messages of one topic travel together, in one request for each queue; those of a queue keep their order, unless
-        they have to be sent again. What a batch cannot carry (delays, light queues, bodies to be compressed) goes by
-        itself. A message that cannot be sent does not keep the others from being sent; an error of a request is that of
-        each message in it. When a broker refuses a batch for what is in it, its messages are sent again one by one,
-        after what left meanwhile. Raises `ClientStateError` when the producer is not started, and `ClientForked`.
+        Messages of one topic are sent together, in one request per queue. The messages of a queue stay in order, unless
+        they must be resent. A message that a batch cannot contain (with a delay, light queues, or a body to compress)
+        is sent alone. An invalid message does not affect the others; a failed request fails each message in it. If a
+        broker rejects a batch because of its content, its messages are resent one by one, after messages sent in the
+        meantime. Raises `ClientStateError` if the producer is not started, and `ClientForked`.
         """
         return self._loop.run(lambda: self._native.send_many(messages, queue=queue))
 
@@ -191,19 +194,19 @@ class Producer:
     ) -> SendResult:
         """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
 
-        Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
+        Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
         return self._loop.run(lambda: self._native.send_batch(messages, queue=queue, timeout=timeout))
 
     def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
-        """Send and ask for no answer: fast, and nobody learns when it is lost."""
+        """Send without requesting a response: fast, but a loss is not detected."""
         self._loop.run(lambda: self._native.send_oneway(message, queue=queue))
 
     def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
-        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+        """Recall a delayed message by the `recall_handle` of its result; return its id.
 
-        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
+        The broker records the request (it must have recallMessageEnable). A message that is just due may still be
+        delivered. Raises `MessageRefused` for an invalid handle, and `ResponseError` if the message is already due.
         """
         return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
 
@@ -212,16 +215,16 @@ class Producer:
     ) -> ReceivedMessage:
         """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
-        Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
+        Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
         """
         return self._loop.run(lambda: self._native.request(message, timeout, queue=queue))
 
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
-        """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
+        """Reply to a message that was sent by `request`. Raises `MessageRefused` if it was not, and `ResponseError`."""
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
+        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.queues(topic))
 
 
@@ -252,21 +255,21 @@ class TransactionProducer(Producer):
         concurrency: int = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self._loop = loop_thread()
         self._native = transaction_producer.TransactionProducer(
             group, namesrv, listener, concurrency=concurrency, **options
         )
 
     def start(self) -> Self:
-        """As in `Producer`. All brokers of the cluster then learn of the group, so that they can ask it how
-        transactions of other processes ended.
-        """
+        """Like `Producer.start`. Also registers the group with all brokers of the cluster, so that they can check
+        transactions of other processes."""
         self._loop.run(lambda: self._native.start())
         return self
 
     def close(self) -> None:
-        """As in `Producer`. A transaction that is still open is asked about at another producer of the group.
+        """Like `Producer.close`. Brokers check a pending transaction at another producer of the group.
 
         In the listener of this producer it returns immediately, and the producer closes in the background.
         """
@@ -275,10 +278,10 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: Message, argument: Any = None, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> TransactionResult:
-        """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
+        """Store a message invisibly, run ``listener.execute(message, argument)``, and send its outcome to the broker.
 
-        A message that was stored but not as safe as wished is rolled back without running anything. Raises as
-        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
+        A message that was not stored as safely as required is rolled back without running the transaction. Raises like
+        `Producer.send`, before the transaction runs, and `MessageRefused` for a message with a delay.
         """
         return self._loop.run(lambda: self._native.send_in_transaction(message, argument, queue=queue, timeout=timeout))
 

@@ -1,7 +1,7 @@
-"""run(): a process that consumes until a signal, and ends well.
+"""run(): a process that consumes until a signal, then stops gracefully.
 
-The first SIGTERM or SIGINT stops the pulls, lets the listeners finish what was pulled, stores the offsets and leaves
-the groups. The second ends the process immediately; what was not finished is delivered again.
+The first SIGTERM or SIGINT stops the pulls, lets the listeners finish all pulled messages, stores the offsets and
+leaves the groups. The second ends the process immediately; unfinished messages are redelivered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logging.getLogger("bolide.client")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 START_PATIENCE: Final = 5.0
-"""Seconds that clients which are starting get at a signal."""
+"""Seconds that starting clients get to finish their start after a signal."""
 CLOSE_PATIENCE: Final = 5.0
-"""Seconds that `run` waits for the clients to close once their listeners had their time."""
+"""Seconds that `run` waits for the clients to close after the time of their listeners."""
 
 Client = PushConsumer | Producer
 
@@ -48,16 +48,16 @@ async def run(
 ) -> bool:
     """Start consumers and producers, wait for SIGTERM or SIGINT, and close them: ``asyncio.run(run(kitchen, cashier))``
 
-    Consumers get `drain_timeout` seconds to finish what they have pulled. Returns True if they did; otherwise the rest
-    is delivered again. They close before the producers, which their listeners may use. A second signal ends the process
-    at that moment, with the status 128 + its number.
+    Consumers get `drain_timeout` seconds to finish their pulled messages. Returns True if they did; otherwise the
+    others are redelivered. They close before the producers, which their listeners may use. A second signal ends the
+    process immediately, with the status 128 + its number.
 
-    `health` is a ``host:port`` that serves /healthz and /readyz, "" for none. /healthz answers 503 if the event loop
-    is more than `late_after` seconds late, or if a consumer with queues has neither pulled nor ended a listener call
-    for `silent_after` seconds; choose that above the longest call. /readyz answers 200 from the start to the signal.
+    `health` is a ``host:port`` that serves /healthz and /readyz, or "". /healthz returns 503 if the event loop is more
+    than `late_after` seconds late, or if a consumer with queues has neither pulled nor ended a listener call for
+    `silent_after` seconds; choose a value above the longest call. /readyz returns 200 from the start to the signal.
 
-    Raises `ArgumentError`, `ClientStateError` off the main thread, and what the start of a client raises, after all
-    have been closed.
+    Raises `ArgumentError`, `ClientStateError` outside the main thread, and the errors of a client's start, after all
+    clients have been closed.
     """
     _check(clients)
     check_seconds("drain_timeout", drain_timeout, zero=True)
@@ -87,10 +87,10 @@ async def run(
 
 
 class _Signals:
-    """Handles the signals from `with` to its end: `stopped` is set by the first, and the second ends the process.
+    """Handles the signals inside its `with` block: the first sets `stopped`, the second ends the process.
 
     Handlers of the `signal` module run even if a listener blocks the loop. Resetting them to the default instead would
-    not do: the kernel ignores those of a container's first process.
+    not work: the kernel ignores default handlers in the first process of a container.
     """
 
     def __init__(self) -> None:
@@ -142,9 +142,9 @@ async def _start(clients: Sequence[Client]) -> None:
 
 
 async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do `work`, unless it is stopped before its end. Return whether it was done.
+    """Run `work` unless `stopped` is set before it ends. Return whether it has finished.
 
-    A consumer whose start is cut short leaves its listeners alone, so the work first gets some time to end.
+    A consumer whose start is interrupted does not wait for its listeners, so `work` first gets some time to finish.
     """
     doing = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopped.wait())
@@ -162,7 +162,7 @@ async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:
     results = await asyncio.gather(*(consumer.drain(timeout) for consumer in consumers), return_exceptions=True)
     for consumer, result in zip(consumers, results, strict=True):
         if isinstance(result, ClientStateError):
-            continue  # the signal came before it had started
+            continue  # the signal arrived before it had started
         if isinstance(result, BaseException):
             log.error("consumer %s could not store its offsets: %s", consumer.group, result)
         elif not result:
@@ -173,7 +173,7 @@ async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:
 
 
 async def _close(clients: Sequence[Client]) -> None:
-    """Close consumers, then producers. One that takes too long, or fails, does not keep the others open."""
+    """Close consumers, then producers. A slow or failed one does not keep the others open."""
     for kind in (PushConsumer, Producer):
         await asyncio.gather(*(_close_one(client) for client in clients if isinstance(client, kind)))
 

@@ -1,7 +1,7 @@
-"""Whether the consumers of a worker are alive, as a page for the probes of Kubernetes and the like.
+"""Liveness of a worker's consumers, as a page for the probes of Kubernetes and similar systems.
 
-The page is served on a thread of its own, so it answers while the loop is blocked, and says so. A broker or a name
-server that cannot be reached is no reason to restart a worker: its consumers go on trying, which counts as work.
+A dedicated thread serves the page, so it responds and reports the lateness while the loop is blocked. An unreachable
+broker or name server is no reason to restart a worker: its consumers keep trying, which is treated as activity.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bolide.client.consuming.push_consumer import PushConsumer
 from bolide.monitor.http import PageAnswer, Request
 
 BEAT: Final = 1.0
-"""Seconds between two looks at the consumers, on the loop."""
+"""Interval of the checks of consumers on the loop, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The activity of each consumer at a time, and since when it counts as at work."""
+    """The activity of each consumer at time `at`, and the start of its current silence check."""
 
     seen: Mapping[str, Activity]
     since: Mapping[str, float]
@@ -30,13 +30,13 @@ class Snapshot:
 
 
 class WorkerHealth:
-    """Looks at the consumers on their loop once a second (`beat`), and reports on any thread. Times are seconds."""
+    """Checks the consumers on their loop once a second (`beat`), and reports on any thread. Times are seconds."""
 
     def __init__(
         self, consumers: Sequence[PushConsumer], late_after: float, silent_after: float, monotonic: Callable[[], float]
     ) -> None:
         self.started = False
-        """Whether all clients have started and none is being stopped."""
+        """Whether all clients have started and are not being stopped."""
         self._consumers = consumers
         self._late_after = late_after
         self._silent_after = silent_after
@@ -45,26 +45,26 @@ class WorkerHealth:
         self._looks = Snapshot({}, {}, monotonic())
 
     async def beat(self) -> None:
-        """Look until cancelled."""
+        """Check the consumers until cancelled."""
         while True:
             self.look()
             await asyncio.sleep(BEAT)
 
     def look(self) -> None:
-        """Look at the consumers now."""
+        """Check the consumers now."""
         now = self._monotonic()
         seen: dict[str, Activity] = {}
         for number, consumer in enumerate(self._consumers):
             name = consumer.group if consumer.group not in seen else f"{consumer.group} {number}"
             found = seen[name] = consumer.activity()
-            # A consumer that is paused, or has just got its first queue, is not silent: its time starts again.
+            # Restart the check of a consumer that is paused, or has just got its first queue.
             if found.paused or not self.started or name not in self._since:
                 self._since[name] = now
         self._looks = Snapshot(seen, dict(self._since), now)
 
     def report(self) -> dict[str, Any]:
-        """Return what the page says: `alive`, the reasons if not, the lateness of the loop, and each consumer."""
-        looks = self._looks  # replaced as a whole, by another thread
+        """Return the content of the page: `alive`, the reasons if not, the lateness of the loop, and each consumer."""
+        looks = self._looks  # another thread replaces the whole object
         seen, since, looked = looks.seen, looks.since, looks.at
         ago = self._monotonic() - looked
         late = max(0.0, ago - BEAT)
@@ -82,7 +82,7 @@ class WorkerHealth:
         }
 
     async def alive(self, request: Request) -> PageAnswer:
-        """Serve /healthz: 200, or 503 for a process to be restarted."""
+        """Serve /healthz: 200, or 503 if the process must be restarted."""
         report = self.report()
         return _page(200 if report["alive"] else 503, report)
 

@@ -356,7 +356,7 @@ class GroupMember(GroupMembership):
                 if self.owned.get(queue) is not process_queue:
                     return None
                 offset = choose()
-                log.warning("%s is read again from offset %d", queue, offset)
+                log.warning("%s restarts at offset %d", queue, offset)
                 fresh = ProcessQueue(queue, self._orderly)
                 fresh.locked, fresh.locked_at = process_queue.locked, process_queue.locked_at
                 fresh.next_offset, fresh.last_stored = offset, process_queue.last_stored

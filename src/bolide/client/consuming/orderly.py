@@ -56,7 +56,7 @@ class OrderlyConsumption:
         if task.cancelled():
             pause = RESTART
         elif (error := task.exception()) is not None:
-            log.error("consumption of %s ended with %r and starts again", process_queue.queue, error, exc_info=error)
+            log.error("consumption of %s ended with %r, restarting", process_queue.queue, error, exc_info=error)
             pause = RESTART
         else:
             pause = 0.0
@@ -141,7 +141,7 @@ class OrderlyConsumption:
             await send_to_retry_topic(self._member, message, limit if spent else 0)
             return True
         except BolideError as error:
-            log.warning("%r is out of tries and could not be sent away: %s", message, error)
+            log.warning("%r is out of retries, and could not be sent to the retry topic: %s", message, error)
             return False
 
     async def _pause(self, seconds: float) -> None:

@@ -238,7 +238,7 @@ class Prefetch:
         asked, process_queue.next_offset = process_queue.next_offset, result.next_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             process_queue.next_offset = offset = process_queue.restart_at(asked, result.next_offset)
-            log.warning("%s is read on from offset %d", process_queue.queue, offset)
+            log.warning("%s continues at offset %d", process_queue.queue, offset)
             self._delivered.discard(process_queue)
             process_queue.clear()
             self.member.store.update(process_queue.queue, offset)

@@ -1,4 +1,4 @@
-"""The tasks of a client: they run in the background, and end with it at the latest."""
+"""Background tasks of a client, which end with the client at the latest."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from bolide.world.tasks import end_tasks
 log = logging.getLogger("bolide.client")
 
 RESTART: Final = 1.0
-"""Seconds until a task that failed starts again; doubled with each failure."""
+"""Seconds until a failed task restarts; doubled with each failure."""
 RESTART_MOST: Final = 30.0
 
 
 class BackgroundTasks:
-    """Tasks of one event loop. The loop itself holds its tasks weakly, so they are held here."""
+    """Tasks of one event loop. The loop has only weak references to its tasks, so this object holds them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: dict[asyncio.Task[Any], None] = {}
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task; an error that it raises is logged."""
+        """Run `work` as a task. Its errors are logged."""
         task = self._loop.create_task(work, name=f"bolide {name}")
         self._running[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task that starts again when it fails; each error is logged. It ends when `work` returns."""
+        """Run `work` as a task that restarts after a failure, until `work` returns. Each error is logged."""
         return self.spawn(self._again(work, name), name)
 
     async def _again(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
@@ -46,7 +46,7 @@ class BackgroundTasks:
                 raise_interruption(error)
                 if self._loop.time() - began > RESTART_MOST:
                     pause = RESTART
-                log.error("%s failed with %r, it starts again in %g s", name, error, pause, exc_info=error)
+                log.error("%s failed with %r, restarting in %g s", name, error, pause, exc_info=error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, RESTART_MOST)
 
@@ -56,13 +56,13 @@ class BackgroundTasks:
             log.error("%s ended with %s", task.get_name(), error, exc_info=error)
 
     def hold(self, task: asyncio.Task[Any]) -> None:
-        """Hold a task that its caller has started, and whose errors its caller takes, until `release`."""
+        """Hold a task until `release`. The caller has started it and handles its errors."""
         self._running[task] = None
 
     def release(self, task: asyncio.Task[Any]) -> None:
-        """The task that was given to `hold` has ended."""
+        """Called when a held task has ended."""
         self._running.pop(task, None)
 
     async def cancel(self) -> None:
-        """Cancel all tasks but the current one, and wait until they have ended."""
+        """Cancel all tasks except the current one, and wait until they have ended."""
         await end_tasks(task for task in self._running if task is not asyncio.current_task())

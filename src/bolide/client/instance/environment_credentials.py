@@ -1,4 +1,4 @@
-"""Credentials by the environment, for clients that are given none: a flag of a command shows in process lists."""
+"""Credentials from the environment, for clients without others: process lists show the flags of a command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SECRET_KEY: Final = "BOLIDE_SECRET_KEY"
 
 
 def environment_credentials() -> tuple[str, str]:
-    """Access key and secret key of the variables; two empty texts without them.
+    """Return the access key and secret key of the variables, or two empty strings.
 
-    Raises `ConfigError` for one without the other, which does not quote it.
+    Raises `ConfigError` if only one is set; the error does not quote it.
     """
     access_key, secret_key = os.environ.get(ACCESS_KEY, ""), os.environ.get(SECRET_KEY, "")
     if bool(access_key) != bool(secret_key):

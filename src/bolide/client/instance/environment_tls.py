@@ -1,6 +1,6 @@
-"""TLS by the environment, for clients that are given no `ssl`: the command line, and programs that know nothing of it.
+"""TLS by the environment, for clients without `ssl`: the command line, and programs that do not configure it.
 
-The variables are those of a broker's settings (`tlsEnable`, `tlsClient…`): Java's tls.enable and tls.client.*.
+The variables correspond to a broker's settings (`tlsEnable`, `tlsClient…`): Java's tls.enable and tls.client.*.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FILES: Final = {
     "tlsClientKeyPath": _CLIENT + "KEY_PATH",
     "tlsClientKeyPassword": _CLIENT + "KEY_PASSWORD",
 }
-"""A broker's keys, and the variables for them, in the order that `client_context` takes them."""
+"""A broker's keys, and the variables for them, in the order of `client_context`'s arguments."""
 
 
 def environment_ssl() -> ssl.SSLContext | None:
-    """What `BOLIDE_TLS_ENABLE=true` asks for; None without it. Raises `ConfigError`.
+    """Return the context for `BOLIDE_TLS_ENABLE=true`, or None without it. Raises `ConfigError`.
 
-    The same object for the same variables, so that clients with equal options go on sharing connections.
+    Returns the same object for the same variables, so that clients with equal options share connections.
     """
     if not _flag(ENABLE):
         return None
@@ -36,13 +36,14 @@ def environment_ssl() -> ssl.SSLContext | None:
 
 
 def environment_settings() -> dict[str, str]:
-    """The same with a broker's keys, for users other than clients that take settings as text. Raises `ConfigError`."""
+    """Like `environment_ssl`, but return a broker's settings, for code that reads settings as text. Raises
+    `ConfigError`."""
     if not _flag(ENABLE):
         return {}
     checked = _flag(AUTH_SERVER)
     given = {key: os.environ[variable] for key, variable in FILES.items() if os.environ.get(variable)}
     if not checked:
-        given.pop("tlsClientTrustCertPath", None)  # nobody is looked at
+        given.pop("tlsClientTrustCertPath", None)  # peers are not verified
     return {"tlsEnable": "true", "tlsClientAuthServer": str(checked).lower(), **given}
 
 

@@ -1,7 +1,7 @@
-"""The one heartbeat of a client: tells every broker which producer and consumer groups live here (HEART_BEAT).
+"""The heartbeat of a client: registers its producer and consumer groups at every broker (HEART_BEAT).
 
-A broker knows a client by its TCP connection and forgets it when that closes, so a new connection to a broker begins
-with a heartbeat before anyone may use it.
+A broker identifies a client by its TCP connection and drops it when that closes. So the client sends a heartbeat on
+each new connection to a broker before any other request.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ log = logging.getLogger("bolide.client")
 
 
 class Heartbeats:
-    """Sends heartbeats for the members of one instance, and remembers each broker's version from the answers."""
+    """Sends heartbeats for the members of one instance, and stores each broker's version from the responses."""
 
     def __init__(
         self, client: RoutedClient, producers: Mapping[str, ProducerMember], consumers: Mapping[str, ConsumerMember]
     ) -> None:
-        """`producers` and `consumers` are the members of now, by group."""
+        """Create the heartbeats of `producers` and `consumers`, live mappings of the members by group."""
         self._client = client
         self._producers = producers
         self._consumers = consumers
         self._versions: dict[str, int] = {}
         self.refusals: dict[str, ResponseError] = {}
-        """By broker address: why the last heartbeat was refused."""
+        """Reason for the rejection of the last heartbeat, by broker address."""
         self._lock = asyncio.Lock()
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """The version each broker address answered with."""
+        """Version in the last response, by broker address."""
         return self._versions
 
     def body(self) -> bytes:
-        """HeartbeatData of all members; b"" when there are none."""
+        """Return the HeartbeatData of all members, or b"" without members."""
         if not self._producers and not self._consumers:
             return b""
         return json_text(
@@ -57,9 +57,9 @@ class Heartbeats:
         )
 
     async def send(self) -> None:
-        """Tell every broker who is here; one that cannot be reached is logged and tried again at the next round.
+        """Send a heartbeat to every broker. Failures are logged; the next round retries them.
 
-        Producers alone are of no interest to slaves.
+        Slaves get heartbeats only if there are consumers.
         """
         async with self._lock:
             if not self.body():
@@ -81,7 +81,7 @@ class Heartbeats:
         try:
             connection = pool.live(address)
             if connection is None:
-                await pool.get(address)  # which greets it with a heartbeat
+                await pool.get(address)  # which sends a heartbeat on the new connection
             else:
                 await self._beat(connection)
         except BolideError as error:
@@ -90,7 +90,7 @@ class Heartbeats:
             troubles.over(key)
 
     async def greet(self, connection: ClientConnection) -> None:
-        """The first words on a new connection; nothing to a name server."""
+        """Send the first heartbeat on a new connection to a broker. Does nothing for a name server."""
         if connection.address not in self._client.broker_addresses():
             return
         try:
@@ -111,4 +111,4 @@ class Heartbeats:
             self.refusals[connection.address] = response_error(
                 answer.code, answer.remark, "a heartbeat", connection.address
             )
-            log.warning("%s refused the heartbeat (%d): %s", connection.address, answer.code, answer.remark)
+            log.warning("%s rejected the heartbeat (%d): %s", connection.address, answer.code, answer.remark)

@@ -1,7 +1,7 @@
-"""ClientInstance: what the producers and consumers of one client id share (RocketMQ's MQClientInstance).
+"""ClientInstance: shared by the producers and consumers of one client id (RocketMQ's MQClientInstance).
 
-Connections, routes, one heartbeat, and the requests brokers make of clients. It lives from the first member that
-starts to the last that closes; a group can be a member only once.
+It has the connections, routes, one heartbeat, and the handlers of brokers' requests. It exists from the first member's
+start to the last one's close. A group can have only one member in it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger("bolide.client")
 Instances = WeakValueDictionary[ClientOptions, "ClientInstance"]
 
 _instances: WeakKeyDictionary[asyncio.AbstractEventLoop, Instances] = WeakKeyDictionary()
-"""Weak at both ends: members and tasks hold an instance, and an instance holds its loop."""
+"""Weak keys and values: members and tasks hold an instance, and an instance holds its loop."""
 
 
 class ClientInstance(RoutedClient):
@@ -52,7 +52,7 @@ class ClientInstance(RoutedClient):
 
     @classmethod
     def acquire(cls, options: ClientOptions) -> ClientInstance:
-        """The instance for these options on the running loop, made and started for the first who asks."""
+        """Return the instance for these options on the running loop. Creates and starts it at the first call."""
         known = _instances.setdefault(asyncio.get_running_loop(), Instances())
         instance = known.get(options)
         if instance is None:
@@ -65,7 +65,7 @@ class ClientInstance(RoutedClient):
         return instance
 
     async def release(self) -> None:
-        """Give the instance back; the last member closes connections and ends its tasks."""
+        """Release the instance. The last member closes the connections and stops the tasks."""
         self._members -= 1
         if self._members > 0:
             return
@@ -76,11 +76,11 @@ class ClientInstance(RoutedClient):
         await self.pool.close()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task that ends with the instance at the latest."""
+        """Run `work` as a task. Cancelled when the instance is released by its last member."""
         return self._tasks.spawn(work, name)
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task that starts again when it fails, and ends with the instance at the latest."""
+        """Run `work` as a task that restarts after a failure. Cancelled when the last member releases the instance."""
         return self._tasks.keep(work, name)
 
     def check_process(self) -> None:
@@ -92,7 +92,7 @@ class ClientInstance(RoutedClient):
             )
 
     def check_loop(self) -> None:
-        """Raise `ClientStateError` on any other event loop than the one this client was started on."""
+        """Raise `ClientStateError` on an event loop other than the one this client was started on."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -104,16 +104,16 @@ class ClientInstance(RoutedClient):
             )
 
     def add_producer(self, member: ProducerMember) -> None:
-        """Enter a producer. Raises `ClientStateError` when its group is here already."""
+        """Add a producer. Raises `ClientStateError` if its group is already a member."""
         if member.group in self.producers:
             raise ClientStateError(f"producer group {member.group} is started already in client {self.client_id}")
         self.producers[member.group] = member
 
     def add_consumer(self, member: ConsumerMember) -> None:
-        """Enter a consumer. Raises `ClientStateError` when its group is here already.
+        """Add a consumer. Raises `ClientStateError` if its group is already a member.
 
-        So it does when the group is in an instance with the same client id and other options: a broker takes the two
-        for one member, and both would read all its queues.
+        Also raises it if the group is in an instance with the same client id and other options. A broker would treat
+        both as one member, and both would read all its queues.
         """
         twins = [
             other
@@ -128,12 +128,12 @@ class ClientInstance(RoutedClient):
         self.consumers[member.group] = member
 
     async def remove_producer(self, group: str) -> None:
-        """Take a producer out and tell the brokers."""
+        """Remove a producer and unregister it at the brokers."""
         if self.producers.pop(group, None) is not None:
             await self._unregister({"clientID": self.client_id, "producerGroup": group})
 
     async def remove_consumer(self, group: str) -> None:
-        """Take a consumer out and tell the brokers, which then share its queues out at once."""
+        """Remove a consumer and unregister it at the brokers, which then start a rebalance immediately."""
         if self.consumers.pop(group, None) is not None:
             await self._unregister({"clientID": self.client_id, "consumerGroup": group})
 
@@ -141,7 +141,7 @@ class ClientInstance(RoutedClient):
         asked = [
             self.call(address, codes.UNREGISTER_CLIENT, dict(ext))
             for address in self.broker_addresses()
-            if self.pool.live(address) is not None  # one that is gone has forgotten us already
+            if self.pool.live(address) is not None  # a broker unregisters clients whose connection closed
         ]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, Exception):
@@ -158,7 +158,7 @@ class ClientInstance(RoutedClient):
                 self.troubles.over(work)
 
     async def refresh_routes(self) -> None:
-        """Ask again for the routes of all topics of all members, and forget brokers nobody routes to."""
+        """Refresh the routes of all topics of all members, and drop brokers without a route."""
         topics: set[str] = set()
         topics.update(*(producer.topics() for producer in self.producers.values()))
         topics.update(*(consumer.topics() for consumer in self.consumers.values()))
@@ -182,8 +182,10 @@ class ClientInstance(RoutedClient):
                 self.pool.drop(address)
 
     async def find_brokers(self, routed: Set[str] = frozenset()) -> Set[str]:
-        """Learn the addresses of the cluster's brokers, except those of `routed`, whose routes are newer: heartbeats
-        reach them, too. Returns their names, or all known ones if no name server tells them.
+        """Fetch the addresses of the cluster's brokers, so that heartbeats reach them. Skips `routed`, whose routes are
+        newer.
+
+        Returns their names, or all known names if no name server responds.
         """
         try:
             answer = await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)
@@ -216,7 +218,7 @@ class ClientInstance(RoutedClient):
             self._answer(
                 connection,
                 command,
-                make_response(command, codes.SYSTEM_ERROR, f"no consumer of group {group} lives in {self.client_id}"),
+                make_response(command, codes.SYSTEM_ERROR, f"no consumer of group {group} in {self.client_id}"),
             )
             return
         answer = consumer.serve(command)
@@ -244,4 +246,4 @@ class ClientInstance(RoutedClient):
             check = getattr(producer, "check_transaction", None)
             if check is not None and check(connection.address, command):
                 return
-        log.warning("%s asks about a transaction of no producer here", connection.address)
+        log.warning("%s checks a transaction of an unknown producer group", connection.address)

@@ -1,7 +1,7 @@
-"""The private event loop on which the blocking façade runs the native client.
+"""The private event loop on which the blocking client runs the native client.
 
-One daemon thread per process, started when first needed: heartbeats, rebalance and offset commits run there while the
-caller computes. A child made by fork has the objects but not the thread: every call in it says so.
+One daemon thread per process, started at its first use. Heartbeats, rebalance and offset commits run there while the
+caller computes. A forked child has the objects but not the thread, so every call in it raises `ClientForked`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 EXIT_PATIENCE: Final = 5.0
 LOOK_S: Final = 0.5
-"""How often a blocked call lets Python run the handlers of signals that did not wake it."""
+"""Interval at which a blocked call lets Python run signal handlers that did not wake it, in seconds."""
 
 
 class LoopThread:
-    """An event loop on a thread of its own. Its methods may be called from any other thread."""
+    """An event loop on a dedicated thread. Call its methods from any other thread."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -54,7 +54,7 @@ class LoopThread:
         self._loop.close()
 
     def stop(self) -> None:
-        """End the loop and what still runs on it; called when the interpreter exits."""
+        """Stop the loop and its tasks; called when the interpreter exits."""
         if os.getpid() == self.pid and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop)
             self._thread.join(EXIT_PATIENCE)
@@ -73,12 +73,12 @@ class LoopThread:
             raise ClientStateError("a blocking call was made on the client's own loop: use the native client there")
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]], undo: Callable[[T], object] | None = None) -> T:
-        """Run a coroutine to its end and return its result. An interrupt of the caller (Ctrl-C) cancels it.
+        """Run a coroutine and return its result. An interrupt of the caller (Ctrl-C) cancels the coroutine.
 
-        `undo` gets a result that the interrupted caller did not receive, on the loop's thread.
+        `undo` is called on the loop's thread with a result that the interrupted caller did not receive.
         """
         self._check()
-        tasks: list[asyncio.Task[Any]] = []  # the loop's thread alone uses these from here on
+        tasks: list[asyncio.Task[Any]] = []  # used only by the loop's thread after this
         results: list[T] = []
         interrupted = asyncio.Event()
 
@@ -102,7 +102,7 @@ class LoopThread:
                 undo(results[0])
 
         try:
-            # An interrupt may come before there is a future: the task is cancelled by the loop's thread.
+            # An interrupt may arrive before the future exists: then the loop's thread cancels the task.
             return received(asyncio.run_coroutine_threadsafe(running(), self._loop))
         except BaseException:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and its clients are closed
@@ -110,7 +110,7 @@ class LoopThread:
             raise
 
     def leave(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine that closes a client. A forked child returns at once, because the client is its
+        """Run a coroutine that closes a client. Returns immediately in a forked child, because the client is its
         parent's: an error would replace the exception that ends the child, such as SystemExit in a `with` block."""
         if os.getpid() == self.pid:
             self.run(work)
@@ -132,7 +132,7 @@ class LoopThread:
         return received(future)
 
     def submit(self, work: Callable[[], asyncio.Future[T]]) -> concurrent.futures.Future[T]:
-        """Start something on the loop without waiting; what it raises at once is in the future as well."""
+        """Call `work` on the loop without waiting. The future also contains exceptions of the call itself."""
         self._check()
 
         async def wait() -> T:
@@ -141,7 +141,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(wait(), self._loop)
 
     def iterate(self, make: Callable[[], AsyncIterator[T]], undo: Callable[[T], object] | None = None) -> Iterator[T]:
-        """The items of an async iterator, each waited for when it is asked for. `undo` as in `run`."""
+        """Iterate over an async iterator from a blocking thread. `undo` as in `run`."""
         iterator = self.call(make)
 
         async def following() -> T:
@@ -156,7 +156,7 @@ class LoopThread:
 
 
 def received(future: concurrent.futures.Future[T]) -> T:
-    """Wait for a future and return its result. A signal that comes just before the thread sleeps does not wake it, so
+    """Wait for a future and return its result. A signal that arrives just before the thread sleeps does not wake it, so
     its handler, such as Ctrl-C's, runs up to `LOOK_S` later."""
     while True:
         try:
@@ -169,7 +169,7 @@ def received(future: concurrent.futures.Future[T]) -> T:
 def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # Windows has none
+    except ImportError:  # not available on Windows
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
@@ -179,7 +179,7 @@ _threads: list[LoopThread] = []
 
 
 def loop_thread() -> LoopThread:
-    """The loop thread of this process; a forked child gets one of its own."""
+    """Return the loop thread of this process; a forked child gets a new one."""
     with _lock:
         if not _threads or _threads[-1].pid != os.getpid():
             _threads.append(LoopThread())
@@ -187,7 +187,7 @@ def loop_thread() -> LoopThread:
 
 
 def _reset_lock() -> None:
-    """The parent may have held the lock at the moment of the fork."""
+    """Replace the lock, which the parent may have held during the fork."""
     global _lock
     _lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""What a client instance needs of the producers and consumers that share it."""
+"""Interfaces of the producers and consumers that share a client instance."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from bolide.remoting.command import Command
 
 
 class ProducerMember(Protocol):
-    """What the instance needs of a producer."""
+    """Interface of a producer for the client instance."""
 
     group: str
     asked_by_brokers: bool
-    """Whether any broker may have a question to the group, such as how a transaction ended."""
+    """Whether brokers may send requests to the group, such as a check of a transaction."""
 
     def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
+        """Return the topics whose routes must be refreshed."""
 
     def topic_missing(self, topic: str) -> None:
-        """No name server knows one of them now."""
+        """Called when no name server has the route of one of the topics."""
 
 
 class ConsumerMember(Protocol):
-    """What the instance needs of a consumer."""
+    """Interface of a consumer for the client instance."""
 
     group: str
 
     def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
+        """Return the topics whose routes must be refreshed."""
 
     def heartbeat(self) -> dict[str, Any]:
-        """This consumer's part of the heartbeat (ConsumerData)."""
+        """Return this consumer's part of the heartbeat (ConsumerData)."""
 
     def rebalance_soon(self) -> None:
-        """The group has changed: share the queues out again now."""
+        """Called when the group has changed: run a rebalance now."""
 
     def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Answer a request a broker makes of this group's consumer; None for no answer."""
+        """Process a broker's request to this group's consumer. Return the response, or None for no response."""

@@ -1,7 +1,7 @@
-"""Where the name servers are: a list of addresses, or an address server asked over HTTP (RocketMQ's TopAddressing).
+"""Addresses of the name servers: a list, or an address server that is queried over HTTP (RocketMQ's TopAddressing).
 
-The address server answers a GET with ``host:port;host:port`` in its first line. It is asked before the first request
-and every two minutes. While it cannot be reached, or its answer cannot be read, its last answer counts.
+The address server responds to a GET with ``host:port;host:port`` in the first line. The client queries it before the
+first request and every two minutes. While it is unreachable or sends an invalid response, its last response is used.
 Java's system properties are environment variables here: `rocketmq.namesrv.addr` is ROCKETMQ_NAMESRV_ADDR, and so on.
 """
 
@@ -23,7 +23,7 @@ log = logging.getLogger("bolide.client")
 
 LOCAL_NAMESRV: Final = "127.0.0.1:9876"
 ENVIRONMENT: Final = ("BOLIDE_NAMESRV_ADDR", *NAMESRV_VARIABLES)
-"""Variables that hold addresses; the first that is set counts. Ours is a broker's setting, too."""
+"""Variables that hold addresses; the first one set is used. BOLIDE_NAMESRV_ADDR is also a broker's setting."""
 DOMAIN: Final = "ROCKETMQ_NAMESRV_DOMAIN"
 SUBGROUP: Final = "ROCKETMQ_NAMESRV_DOMAIN_SUBGROUP"
 DEFAULT_SUBGROUP: Final = "nsaddr"
@@ -32,7 +32,7 @@ SCHEMES: Final = ("http://", "https://")
 REFRESH_INTERVAL: Final = 120.0
 HTTP_TIMEOUT: Final = 3.0
 MAX_ANSWER: Final = 64 * 1024
-"""Bytes of an answer that are read at most: some three thousand addresses."""
+"""Maximum size of a response in bytes: some three thousand addresses."""
 
 
 def configured_namesrv(given: str | Sequence[str], unit: str = "") -> tuple[str, ...]:
@@ -40,10 +40,10 @@ def configured_namesrv(given: str | Sequence[str], unit: str = "") -> tuple[str,
 
     Raises `ArgumentError`, and `ConfigError` if the environment is wrong.
 
-    A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
-    For "" the environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
-    argument, else ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and
-    without any it is this machine. Which of them it was is logged.
+    A URL without a path is not queried: as in Java, ``http://host:port`` is another form of ``host:port``. For "" the
+    environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` has the form of the
+    argument. Otherwise ``ROCKETMQ_NAMESRV_DOMAIN`` is the host of an address server, which is queried for `unit`. The
+    default is this machine. The source is logged.
     """
     text = _joined(given)
     if not text:
@@ -79,7 +79,7 @@ def _addresses_in(text: str) -> tuple[str, ...]:
 
 
 def _from_environment(unit: str) -> tuple[str, str]:
-    """The addresses to use when none is given, and where they come from."""
+    """Return the addresses to use by default, and their source."""
     for variable in ENVIRONMENT:
         if os.environ.get(variable):
             return os.environ[variable], f"from {variable}"
@@ -88,7 +88,7 @@ def _from_environment(unit: str) -> tuple[str, str]:
 
 
 def _domain_url(unit: str) -> str:
-    """The address server's URL, as Java's getWSAddr and TopAddressing put it together; "" without a domain."""
+    """Return the address server's URL, as Java's getWSAddr and TopAddressing build it, or "" without a domain."""
     domain = os.environ.get(DOMAIN, "").strip()
     if not domain:
         return ""
@@ -98,7 +98,7 @@ def _domain_url(unit: str) -> str:
 
 
 class NameServers:
-    """The addresses known now."""
+    """The current addresses of the name servers."""
 
     def __init__(self, configured: tuple[str, ...], world: World = THE_WORLD) -> None:
         self._in_thread = world.in_thread
@@ -107,7 +107,7 @@ class NameServers:
         self._asking = asyncio.Lock()
 
     async def known(self) -> tuple[str, ...]:
-        """The addresses, asked for if none are known yet. Raises `ConnectionLost` when nobody tells them."""
+        """Return the addresses; query them first if they are unknown. Raises `ConnectionLost` if that fails."""
         if not self.addresses:
             async with self._asking:
                 if not self.addresses:
@@ -115,26 +115,26 @@ class NameServers:
         return self.addresses
 
     async def refresh(self) -> None:
-        """Ask the address server again. Raises `ConnectionLost`, and keeps the addresses known."""
+        """Query the address server. Raises `ConnectionLost`, and keeps the previous addresses then."""
         try:
-            async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that drips its answer
+            async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that sends its response slowly
                 text = await self._in_thread(_fetch, self.url)
             self.addresses = split_addresses(text)
         except (OSError, ValueError, ConfigError) as error:
-            raise ConnectionLost(f"the address server {self.url} names no name servers: {error}") from error
+            raise ConnectionLost(f"the address server {self.url} sent no valid list: {error}") from error
 
 
 def _fetch(url: str) -> str:
-    """The first line of the answer. The timeout is for each step of the conversation."""
-    # Few clients have an address server, and HTTP is a tenth of what importing the client costs.
+    """Return the first line of the response. The timeout applies to each operation of the socket."""
+    # Few clients have an address server, and importing HTTP costs a tenth of importing the client.
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 
     try:
-        with urlopen(Request(url), timeout=HTTP_TIMEOUT) as answer:  # configured_namesrv lets only http through
+        with urlopen(Request(url), timeout=HTTP_TIMEOUT) as answer:  # configured_namesrv allows only http and https
             body: bytes = answer.read(MAX_ANSWER + 1)
     except HTTPException as error:
         raise ValueError(str(error) or repr(error)) from error
     if len(body) > MAX_ANSWER:
-        raise ValueError(f"its answer has more than {MAX_ANSWER} bytes")
+        raise ValueError(f"its response has more than {MAX_ANSWER} bytes")
     return body.decode("ascii").strip().partition("\n")[0].strip()

@@ -1,4 +1,4 @@
-"""What producers, consumers and the admin object of one process share: where the name servers are and who we are."""
+"""Options shared by producers, consumers and admin objects: name servers, client id and connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
 DEFAULT_NAMESRV: Final = ""
-"""Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
+"""The name servers of the environment (NAMESRV_ADDR), or 127.0.0.1:9876 without them."""
 
 NAMESRV: Final = Allowed("`host:port`, several in a list or separated by `;`, or an `http://` address")
 NAMESPACE: Final = Allowed("letters, digits, `-` and `_`", lambda name, value: check_namespace(value))
@@ -138,13 +138,13 @@ class ClientOptions:
         call_timeout: float = 3.0,
         world: World = THE_WORLD,
     ) -> ClientOptions:
-        """Return the options that a user gives: name servers, and any of `ConnectionOptions`.
+        """Return the options for a user's arguments: name servers, and any of `ConnectionOptions`.
 
-        The constructors of the clients have checked types and ranges. Raises `ArgumentError` for the rest, and
+        The constructors of the clients have checked types and ranges. Raises `ArgumentError` for other errors, and
         `ConfigError` if the environment is wrong.
 
-        `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
-        of offsets again after a restart, as Java's does.
+        `fixed_name` puts DEFAULT into the client id instead of the process, so that a broadcasting consumer finds its
+        file of offsets after a restart, as Java's does.
         """
         for hook in hooks:
             check_method("hooks", hook, "before", "call")

@@ -1,4 +1,4 @@
-"""The id of this process without a system call: it changes by a fork alone, and a fork says so."""
+"""The process id without a system call: it changes only in a fork, which calls a hook."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ _pid = os.getpid()
 
 
 def process_id() -> int:
-    """What `os.getpid` returns, cheap enough to be asked for each message."""
+    """Return the process id like `os.getpid`, but fast enough to call for each message."""
     return _pid
 
 
 def is_parents(pid: int) -> bool:
-    """Whether a client that was started in process `pid` is the parent's, seen from a forked child; 0: not started."""
+    """Return whether a client that was started in process `pid` (0: not started) belongs to the parent of a forked
+    child."""
     return pid not in (0, _pid)
 
 

@@ -18,7 +18,7 @@ from bolide.transport.client import ClientConnection, OnRequest
 from bolide.transport.pool import ConnectionPool
 
 Greet = Callable[[ClientConnection], Awaitable[None]]
-"""Speaks first on a new connection, before anyone else may use it."""
+"""Called with a new connection before any other request uses it."""
 
 
 class RemotingClient:
@@ -44,7 +44,7 @@ class RemotingClient:
         timeout: float | None = None,
         accept: tuple[int, ...] = (codes.SUCCESS,),
     ) -> Command:
-        """Ask `address` and return its answer. Raises `ResponseError` when the code is not among `accept`."""
+        """Send a request and return the response. Raises `ResponseError` if its code is not in `accept`."""
         timeout = self.options.call_timeout if timeout is None else timeout
         connection = self.pool.live(address) or await self.pool.get(address)
         answer = await self.call_on(connection, code, ext, body, timeout)
@@ -55,7 +55,7 @@ class RemotingClient:
     async def call_on(
         self, connection: ClientConnection, code: int, ext: dict[str, str] | None, body: bytes, timeout: float
     ) -> Command:
-        """The answer, whatever its code, with the hooks around."""
+        """Return the response with any code. Calls the hooks before and after."""
         hooks = self.options.hooks
         if not hooks:
             return await connection.request(self._request(code, ext, body), timeout)
@@ -68,7 +68,7 @@ class RemotingClient:
         return answer
 
     async def oneway(self, address: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> None:
-        """Tell `address` something that gets no answer. Raises `ConnectionLost`."""
+        """Send a request without a response. Raises `ConnectionLost`."""
         connection = self.pool.live(address) or await self.pool.get(address)
         call = RpcCall(address, code, dict(ext or {}), body, True)
         for hook in self.options.hooks:
@@ -88,11 +88,12 @@ class RemotingClient:
         accept: tuple[int, ...] = (codes.SUCCESS,),
         timeout: float | None = None,
     ) -> Command:
-        """Ask one name server, the next one when it cannot be reached. Raises the last server's error."""
+        """Send a request to one name server, or to the next one if it is unreachable. Raises the last server's
+        error."""
         servers = await self.name_servers.known()
         failure: BolideError | None = None
         first = self._namesrv
-        for number in range(first, first + len(servers)):  # each once, whatever other calls do to the shared place
+        for number in range(first, first + len(servers)):  # each once, even if other calls change the shared position
             address = servers[number % len(servers)]
             try:
                 answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)

@@ -1,7 +1,7 @@
-"""Request-reply: a message that its consumer answers, and the answer (RocketMQ's request API).
+"""Request-reply: a message to which its consumer replies, and the reply (RocketMQ's request API).
 
-The request is an ordinary message with a correlation id and the client id of its sender. The answer goes to the broker
-the request came by, which pushes it to the client with that id (PUSH_REPLY_MESSAGE_TO_CLIENT).
+The request is an ordinary message with a correlation id and the client id of its sender. The reply is sent to the
+broker of the request, which pushes it to the client with that id (PUSH_REPLY_MESSAGE_TO_CLIENT).
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 log = logging.getLogger("bolide.client")
 
 REPLY = "reply"
-"""Value of MSG_TYPE by which an answer is known."""
+"""Value of MSG_TYPE that marks a reply."""
 
 
 class Replies:
-    """The requests of one client that wait for their answers, by correlation id."""
+    """Pending requests of one client, by correlation id."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, asyncio.Future[ReceivedMessage]] = {}
 
     def arrived(self, command: Command) -> Command:
-        """An answer a broker pushes; what nobody waits for any more is dropped."""
+        """Process a reply that a broker pushes; late and unknown replies are dropped."""
         try:
             message = received_reply(command)
         except (PeerError, RecordError) as error:
-            log.warning("a pushed answer cannot be read: %s", error)
+            log.warning("a pushed reply cannot be read: %s", error)
             return make_response(command, codes.SYSTEM_ERROR, "process reply message fail")
         future = self.waiting.get(message.get_property(names.CORRELATION_ID) or "")
         if future is None:
-            log.warning("an answer came that nobody waits for: %r", message)
+            log.warning("discarding a late or unknown reply: %r", message)
         elif not future.done():
             future.set_result(message)
         return make_response(command, codes.SUCCESS)
 
 
 def received_reply(command: Command) -> ReceivedMessage:
-    """The message inside a pushed answer. Raises `HeaderError`, `MessageIdError`, `RecordError`."""
+    """Decode the message in a pushed reply. Raises `HeaderError`, `MessageIdError`, `RecordError`."""
     header = decode_header(command, ReplyMessageRequestHeader)
     properties = MessageProperties(header.properties or "")
     message = BrokerMessage(
@@ -78,7 +78,7 @@ def received_reply(command: Command) -> ReceivedMessage:
 
 
 def _host(text: str) -> bytes:
-    """Java writes `ip:port`, with a slash before it in some releases."""
+    """Parse Java's `ip:port`, which some releases precede with a slash."""
     ip, _, port = text.lstrip("/").rpartition(":")
     return encode_host(ip.strip("[]"), int(port)) if ip and port.isdecimal() else encode_host("0.0.0.0", 0)
 
@@ -86,11 +86,12 @@ def _host(text: str) -> bytes:
 async def send_reply(
     client: RoutedClient, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
 ) -> None:
-    """Answer a request. Raises `MessageRefused` for another message, `ResponseError` if its sender is gone."""
+    """Reply to a request. Raises `MessageRefused` for other messages, and `ResponseError` if the requester
+    disconnected."""
     asker = request.get_property(names.REPLY_TO_CLIENT)
     cluster = request.get_property(names.CLUSTER)
     if asker is None or cluster is None:
-        raise MessageRefused(f"{request!r} is not a request: only what request() sent can be answered", "request")
+        raise MessageRefused(f"{request!r} is not a request: only a message of request() has a reply", "request")
     properties = {
         names.MSG_TYPE: REPLY,
         names.CORRELATION_ID: request.get_property(names.CORRELATION_ID) or "",
@@ -100,7 +101,7 @@ async def send_reply(
     }
     address = client.master_address(request.broker_name)
     if address is None:
-        raise ConnectionLost(f"broker {request.broker_name} has no master now: the answer cannot reach {asker}")
+        raise ConnectionLost(f"broker {request.broker_name} has no master now: the reply cannot be sent to {asker}")
     queue = MessageQueue(cluster + REPLY_TOPIC_SUFFIX, request.broker_name, 0)
     header = send_header(group, queue, 1)
     header.born_timestamp, header.properties = now, format_properties(properties)

@@ -1,4 +1,4 @@
-"""How often name servers are asked where a topic is now, while brokers of it cannot be reached or refuse."""
+"""Limits how often a client requests the route of a topic while its brokers are unreachable or reject requests."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Final
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 QUIET: Final = 10.0
-"""After so many seconds without a question the pauses begin again with the first. All are in seconds."""
+"""Idle time until the pauses start again with the first. All are in seconds."""
 
 
 class RouteLooks:
-    """Of one client. A master that was replaced is known within a moment, so the first questions come soon after each
-    other; a broker that is busy for long leads to one a second."""
+    """Pauses of one client. A new master is registered quickly, so the first requests follow each other closely. For a
+    broker that is busy for longer they slow down to one per second."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, float]] = {}
-        """By topic: when it was asked for, and for how long it is not asked for again."""
+        """Time of the last request and the pause after it, by topic."""
 
     def may(self, topic: str, now: float) -> bool:
-        """True when the topic may be asked for."""
+        """Return whether the route may be requested."""
         last = self._last.get(topic)
         return last is None or now - last[0] >= last[1]
 
     def looked(self, topic: str, now: float) -> None:
-        """It is being asked for."""
+        """Called when the route is requested."""
         at, pause = self._last.get(topic, (now - QUIET, 0.0))
         self._last[topic] = now, FIRST_PAUSE if now - at >= QUIET else min(2 * pause, LONGEST_PAUSE)

@@ -1,4 +1,4 @@
-"""RoutedClient: where topics are, as the name servers say, and the addresses of their brokers."""
+"""RoutedClient: caches the routes of topics from the name servers, and the addresses of their brokers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ class RoutedClient(RemotingClient):
         self.routes: dict[str, TopicRoute] = {}
         self.brokers: dict[str, dict[int, str]] = {}
         self.parents: dict[str, str] = {}
-        """Of light queues (LMQ), which are in no route: the topic whose brokers have them."""
+        """Parent topics of light queues (LMQ), which are not in any route. The parent's brokers have the queue."""
         self._loop = asyncio.get_running_loop()
         self._tasks = BackgroundTasks(self._loop)
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
         self._looks = RouteLooks()
 
     async def route(self, topic: str) -> TopicRoute:
-        """The route of a topic, asked for if it is not known. Raises `TopicNotFound`."""
+        """Return the route of a topic; request it if it is not cached. Raises `TopicNotFound`."""
         return self.routes.get(topic) or await self.fetch_route(topic)
 
     async def fetch_route(self, topic: str) -> TopicRoute:
-        """The route of a topic from a name server; two who ask at once share one request. Raises `TopicNotFound`."""
+        """Request the route of a topic from a name server. Simultaneous calls share one request. Raises
+        `TopicNotFound`."""
         task = self._fetching.get(topic)
         if task is None:
             task = self._loop.create_task(self._fetch_route(topic), name=f"bolide route {topic}")
@@ -50,7 +51,7 @@ class RoutedClient(RemotingClient):
         self._fetching.pop(topic, None)
         self._tasks.release(task)
         if not task.cancelled():
-            task.exception()  # taken by those who asked, or wanted by nobody any more
+            task.exception()  # the callers have it, or have stopped waiting
 
     async def _fetch_route(self, topic: str) -> TopicRoute:
         parent = self.parents.get(topic)
@@ -68,13 +69,13 @@ class RoutedClient(RemotingClient):
         return route
 
     def may_look(self, topic: str) -> bool:
-        """True when `look_again` would wait: it may ask again, or the question is on its way."""
+        """Return whether `look_again` would wait: a request is allowed, or in progress."""
         return topic in self._fetching or self._looks.may(topic, self._loop.time())
 
     async def look_again(self, topic: str) -> None:
-        """Ask where a topic is now, because a broker of it cannot be reached or refuses; not too often (`RouteLooks`).
+        """Refresh the route of a topic because a broker is unreachable or rejects requests. Limited by `RouteLooks`.
 
-        Without an answer the route stays as it is.
+        Without a response the route stays unchanged.
         """
         if not self.may_look(topic):
             return
@@ -86,16 +87,16 @@ class RoutedClient(RemotingClient):
             log.debug("the route of topic %s is not known now: %s", topic, error)
 
     def master_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master, if its route is known and it has one."""
+        """Return the address of a broker's master, or None if it is unknown."""
         return self.brokers.get(broker_name, {}).get(MASTER_ID)
 
     def any_address(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """The address of a broker under `broker_id`, else its master's, else that of the smallest id."""
+        """Return the address of a broker with `broker_id`, or else of its master, or else of the smallest id."""
         known = self.brokers.get(broker_name)
         if not known:
             return None
         return known.get(broker_id) or known[min(known)]
 
     def broker_addresses(self) -> list[str]:
-        """Every broker address known by route."""
+        """Return every broker address of the cached routes."""
         return [address for addresses in self.brokers.values() for address in addresses.values()]

@@ -1,4 +1,4 @@
-"""Where the queues of a topic are: RocketMQ's TopicRouteData, and what producers and consumers read from it."""
+"""Routes of topics: RocketMQ's TopicRouteData, and the queues that producers and consumers use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bolide.remoting.errors import BodyError
 
 
 class QueueInfo(Struct, frozen=True):
-    """What one broker offers of a topic."""
+    """The queues and permissions of a topic on one broker."""
 
     broker_name: str
     read_queues: int
@@ -34,7 +34,7 @@ class TopicRoute(Struct, frozen=True):
     order_conf: str = ""
 
     def write_queues(self) -> list[MessageQueue]:
-        """Queues a producer may send to: writable, on a broker whose master is known, or those of the order conf."""
+        """Return the queues for sends: writable, on a broker with a known master, or as the order conf lists them."""
         if self.order_conf:
             found = []
             for part in self.order_conf.split(";"):
@@ -50,7 +50,7 @@ class TopicRoute(Struct, frozen=True):
         ]
 
     def read_queues(self) -> list[MessageQueue]:
-        """Queues a consumer may read."""
+        """Return the queues that consumers may read."""
         return [
             MessageQueue(self.topic, info.broker_name, queue_id)
             for info in sorted(self.queues, key=lambda info: info.broker_name)
@@ -59,13 +59,13 @@ class TopicRoute(Struct, frozen=True):
         ]
 
     def of_light_queue(self, topic: str) -> TopicRoute:
-        """The route of a light queue (LMQ) whose messages are sent to this topic: one queue on each of its brokers."""
+        """Return the route of a light queue (LMQ) whose parent is this topic: one queue on each of its brokers."""
         names = sorted({info.broker_name for info in self.queues})
         queues = tuple(QueueInfo(name, 1, 1, PERM_READ_WRITE) for name in names)
         return TopicRoute(topic, queues, self.brokers, self.clusters)
 
     def from_template(self, topic: str, queue_count: int) -> TopicRoute:
-        """This template's route for a topic that does not exist yet, with at most `queue_count` queues a broker."""
+        """Return the route of a topic that does not exist yet, with at most `queue_count` queues per broker."""
         queues = tuple(
             QueueInfo(
                 info.broker_name,
@@ -79,7 +79,7 @@ class TopicRoute(Struct, frozen=True):
 
 
 def decode_route(topic: str, body: bytes) -> TopicRoute:
-    """The route in a GET_ROUTEINFO_BY_TOPIC answer. Raises `ProtocolError` when it is not one."""
+    """Decode the route in a GET_ROUTEINFO_BY_TOPIC response. Raises `ProtocolError` if it is invalid."""
     try:
         data = decode_answer(body, TopicRouteData)
     except BodyError as error:

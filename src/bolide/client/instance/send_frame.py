@@ -1,6 +1,6 @@
 """SEND_MESSAGE_V2 requests, as a mapping for hooks and as a ready frame for speed (docs/protocol/remoting.md 1, 2, 6).
 
-The frame is put together from bytes worked out once per queue; only what differs from message to message is formatted.
+A frame consists of bytes that are computed once per queue, and the formatted fields that differ between messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _cache: dict[tuple[str, MessageQueue, int, bool], bytes] = {}
 
 
 def send_header(group: str, queue: MessageQueue, queue_count: int, sys_flag: int = 0) -> SendMessageRequestHeaderV2:
-    """The header of a send to this queue; born timestamp, flag and properties are set by the caller."""
+    """Return the header of a send to this queue; the caller sets born timestamp, flag and properties."""
     return SendMessageRequestHeaderV2(
         producer_group=group,
         topic=queue.topic,
@@ -62,11 +62,11 @@ def send_frame(
     body: bytes,
     batch: bool,
 ) -> bytes:
-    """A whole request frame; equal in meaning to `send_header` in a JSON header."""
+    """Return a complete request frame, equal in meaning to `send_header` in a JSON header."""
     key = (group, queue, queue_count, batch)
     head = _cache.get(key)
     if head is None:
-        if len(_cache) > 50_000:  # topics come and go; what is still in use is worked out again
+        if len(_cache) > 50_000:  # drops old topics, and recomputes others
             _cache.clear()
         head = _cache[key] = _head(group, queue, queue_count, batch)
     header = (

@@ -1,4 +1,4 @@
-"""Faults that last: each is logged when it begins and when it is over, not at each attempt in between."""
+"""Lasting faults: logged when they start and when they end, not at each attempt."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from bolide.errors import BolideError, ConnectionLost
 log = logging.getLogger("bolide.client")
 
 MAX_OPEN: Final = 10_000
-"""Faults remembered; beyond that they are logged each time."""
+"""Maximum number of stored faults; further faults are logged each time."""
 _NAME_SERVERS: Final = "name servers"
 
 
 class NoNameServer(ConnectionLost):
-    """No name server can be reached: the one cause of whatever needs a route."""
+    """No name server is reachable: the one cause of every failure that needs a route."""
 
 
 class Troubles:
-    """The faults of one client. A fault is known by a key of its caller; its text is logged again when it changes."""
+    """The faults of one client. The caller's key identifies a fault; its text is logged again if it changes."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, str] = {}
 
     @property
     def open(self) -> bool:
-        """Whether any fault is known: asked before `over`, where that is called for every answer."""
+        """Whether any fault is stored. Check it before `over` if that is called for every response."""
         return bool(self._open)
 
     def begin(self, key: Hashable, what: str, error: BolideError) -> None:
-        """Log that something failed; the same fault again goes to the debug log. `what` says what failed."""
+        """Log a failure. If the same fault is already stored, log it at debug level. `what` names the failed action."""
         text = f"{what}: {error}"
         if isinstance(error, NoNameServer):
             key, text = _NAME_SERVERS, str(error)
@@ -41,12 +41,12 @@ class Troubles:
         log.log(level, "%s; it is tried again, and this is logged once", text)
 
     def over(self, key: Hashable) -> None:
-        """Log that what failed before works, if it failed."""
+        """Log that a failure has ended, if it was logged."""
         text = self._open.pop(key, None)
         if text is not None:
             log.info("over: %s", text)
 
     def name_servers_answer(self) -> None:
-        """A name server has answered."""
+        """Called when a name server has responded."""
         if self._open:
             self.over(_NAME_SERVERS)

@@ -1,4 +1,4 @@
-"""Base of clients: a warning if one was started and never closed, and a `close` that does not wait for itself."""
+"""Base of clients: warns if a started client was not closed, and `close` does not wait for itself."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bolide.client.messages.user_code import is_within
 
 
 class Closeable:
-    """Base of clients that must be closed; one that is not gives a `ResourceWarning`, as an unclosed file does. Its
+    """Base of clients that must be closed. An unclosed client issues a `ResourceWarning`, as an unclosed file does. Its
     last sends and offsets may be lost."""
 
     _open_in = 0
-    """The process in which it was started, 0 while it is not open. A child of that process has nothing to close."""
+    """The process that started it, or 0 while it is not open. A child of that process has nothing to close."""
     _open_as = ""
     _closed = False
     """Whether its user has closed it; code that `start` calls may have done so."""
@@ -28,19 +28,19 @@ class Closeable:
         self._open_as = name
 
     def _closing(self) -> None:
-        """Its user closes it."""
+        """Called when the user closes the client."""
         self._open_in = 0
 
     async def _close_outside(self, close: Callable[[], Coroutine[Any, Any, None]], *callers: object) -> None:
-        """Run `close`; in the background if the user's code that closes was called by one of `callers`, for which
-        `close` waits."""
+        """Run `close`. Run it in the background if one of `callers` is calling the user's code, because `close` waits
+        for that call."""
         if not any(is_within(caller) for caller in callers):
             await close()
         elif self._leaving is None:
             self._leaving = asyncio.get_running_loop().create_task(close(), name=f"bolide close {self._open_as}")
 
     def _state(self) -> str:
-        """The part of `repr` between the class and the state."""
+        """Return the part of `repr` between the class and the state."""
         return ""
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class Closeable:
         return f"<{type(self).__name__} {self._state()}, {life}>"
 
     def _warn_unclosed(self) -> None:
-        """Warn once if it is still open."""
+        """Warn once if the client is still open."""
         pid, self._open_in = self._open_in, 0
         if pid and pid == os.getpid():
             text = f"Unclosed {self._open_as}: close it, or use it in a `with` or `async with` block"

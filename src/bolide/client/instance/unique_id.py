@@ -1,6 +1,6 @@
-"""UNIQ_KEY, the message id a producer gives (RocketMQ's MessageClientIDSetter): address, pid, hash, time, counter.
+"""UNIQ_KEY, the message id of a producer (RocketMQ's MessageClientIDSetter): address, pid, hash, time, counter.
 
-Only length and uniqueness matter to brokers. A forked child gets a prefix of its own.
+Only length and uniqueness matter to brokers. A forked child gets a different prefix.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bolide.world.real import THE_WORLD
 
 
 def _month_start_ms(now: float) -> tuple[int, int]:
-    """Milliseconds of the first of this month and of the next, local time."""
+    """Return the start of this month and of the next, local time, in ms."""
     today = time.localtime(now)
     start = (today.tm_year, today.tm_mon, 1, 0, 0, 0, 0, 0, -1)
     after = (today.tm_year, today.tm_mon + 1, 1, 0, 0, 0, 0, 0, -1)  # mktime takes month 13 as the next January
@@ -22,7 +22,7 @@ def _month_start_ms(now: float) -> tuple[int, int]:
 
 
 class UniqueIds:
-    """Makes ids of 32 hexadecimal digits, unique over machines, processes and restarts."""
+    """Generates ids of 32 hexadecimal digits, unique across machines, processes and restarts."""
 
     def __init__(self, world: World = THE_WORLD, ip: str | None = None) -> None:
         self._world = world
@@ -35,7 +35,7 @@ class UniqueIds:
         self._start = self._after = 0
 
     def next_id(self) -> str:
-        """A new id."""
+        """Return a new id."""
         if self._process_id() != self._pid:
             self._begin()
         now = self._wall_ms()
@@ -46,14 +46,14 @@ class UniqueIds:
 
     def _begin(self) -> None:
         self._pid = self._world.process_id()
-        # Java takes the hash of its class loader: any number of this process will do.
+        # Java uses the hash of its class loader: any number of this process will do.
         random = self._world.random.randbytes(4)
         ip = ipaddress.IPv4Address(self._ip).packed
         self._prefix = (ip + (self._pid & 0xFFFF).to_bytes(2, "big") + random).hex().upper()
 
 
 def default_client_id(instance: str = "DEFAULT", world: World = THE_WORLD) -> str:
-    """``ip@instance`` as Java builds it; DEFAULT becomes ``pid#nanoseconds``, one value for the whole process."""
+    """Return ``ip@instance`` as in Java; DEFAULT becomes ``pid#nanoseconds``, one value for the whole process."""
     if instance == "DEFAULT":
         instance = _process_name(world)
     return f"{world.own_ip()}@{instance}"

@@ -1,8 +1,8 @@
-"""`send_many`: messages of one call that go together travel as batches, one request for each queue.
+"""`send_many`: messages of one call are combined into batches, one request per queue.
 
-Each message gets the queue it would get alone, and the messages of a queue keep their order. What a batch cannot carry
-goes by itself, after what was gathered for its queue. A batch that a broker refuses for what is in it is sent again one
-by one, so that only the message at fault fails.
+Each message gets the same queue as if sent alone, and the messages of a queue stay in order. A message that a batch
+cannot contain is sent alone, after the messages collected for its queue. If a broker rejects a batch because of its
+content, its messages are resent one by one, so that only the invalid message fails.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 
 CHUNK: Final = 1024
-"""Most messages that are taken from the caller before the first of them is sent."""
+"""Maximum number of messages taken from the caller before the first of them is sent."""
 MOST: Final = 256
-"""Messages of one batch."""
+"""Maximum number of messages per batch."""
 MOST_BYTES: Final = 256 * 1024
 REFUSED: Final = frozenset({codes.MESSAGE_ILLEGAL, codes.REQUEST_CODE_NOT_SUPPORTED})
-"""Codes that say that nothing of a batch was stored, and that its messages may fare better alone."""
+"""Codes that mean that no message of a batch was stored, and that its messages may succeed alone."""
 
 
 class Part:
-    """Messages of one queue that will be one request; each with its place among the outcomes."""
+    """Messages of one queue for one request, with the index of each among the outcomes."""
 
     __slots__ = ("bound", "calls", "elements", "ids", "messages", "places", "queue", "size")
 
     def __init__(self, queue: MessageQueue, bound: bool) -> None:
         self.queue = queue
         self.bound = bound
-        """True if its messages may go to this queue only."""
+        """Whether its messages are bound to this queue."""
         self.places: list[int] = []
         self.messages: list[Message] = []
         self.calls: list[SendCall] = []
@@ -54,7 +54,7 @@ class Part:
         self.size = 0
 
     def add(self, place: int, message: Message, message_id: str, element: BatchMessage, call: SendCall | None) -> None:
-        """Take one more message."""
+        """Add a message."""
         self.places.append(place)
         self.messages.append(message)
         self.ids.append(message_id)
@@ -65,7 +65,7 @@ class Part:
 
 
 class ManySends:
-    """One call of `send_many`: what is gathered for each queue, what is out, and the outcomes so far."""
+    """One call of `send_many`: collected messages by queue, sends in flight, and the outcomes so far."""
 
     def __init__(self, producer: MessageSender, choice: QueueChoice | None) -> None:
         self._producer = producer
@@ -75,14 +75,14 @@ class ManySends:
         self._parts: dict[MessageQueue, Part] = {}
         self._sendings: set[Sending] = set()
         self._begun: dict[int, SendCall] = {}
-        """What interceptors have seen of messages that no request holds yet, by their places."""
+        """Calls of interceptors for messages that are not in a request yet, by index."""
         self._given_up = False
-        """True once the caller waits no more."""
+        """Whether the caller no longer waits."""
         self._all_there = asyncio.Event()
         self._most_bytes = min(MOST_BYTES, producer.max_body)
 
     async def send(self, messages: Iterable[Message]) -> list[SendResult | BaseException]:
-        """Send them and return one outcome for each."""
+        """Send the messages and return one outcome for each."""
         chunk: list[Message] = []
         size = min(CHUNK, self._producer.max_in_flight)
         try:
@@ -95,7 +95,7 @@ class ManySends:
             while self._open:
                 self._all_there.clear()
                 await self._all_there.wait()
-        except BaseException as error:  # cancelled, or what the iterable of the caller raised
+        except BaseException as error:  # cancelled, or raised by the caller's iterator
             self._given_up = True
             for sending in list(self._sendings):
                 sending.future.cancel()
@@ -144,10 +144,10 @@ class ManySends:
                 self._refused([place], error)
         while self._parts:
             await self._send_part(next(iter(self._parts)))
-        await asyncio.sleep(0)  # what is written leaves before more is made
+        await asyncio.sleep(0)  # let the written requests leave before more are made
 
     async def _routes(self, topics: set[str]) -> dict[str, TopicQueues]:
-        """The queues of the topics that are known, or can be; a send by itself finds out what is wrong with others."""
+        """Return the queues of the topics that have a route. For other topics, a send alone reports the error."""
         found: dict[str, TopicQueues] = {}
         for topic in sorted(topics):
             known = self._producer.routes.known(self._producer.instance, topic)
@@ -171,7 +171,7 @@ class ManySends:
         )
 
     def _pick(self, message: Message, queues: TopicQueues) -> tuple[MessageQueue, bool]:
-        """The queue of a message, and whether it may go to no other."""
+        """Return the queue of a message, and whether the message is bound to it."""
         producer = self._producer
         if self._choice is not None:
             namespace = producer.options.namespace
@@ -205,7 +205,7 @@ class ManySends:
         self._go(sending, [place], [sending.message_id], [] if call is None else [call], [message])
 
     async def _send_part(self, queue: MessageQueue) -> None:
-        """Send what is gathered for a queue; never raises an error of it."""
+        """Send the messages collected for a queue. Never raises errors of the send."""
         part = self._parts.pop(queue)
         producer = self._producer
         choice = queue if part.bound else None
@@ -264,7 +264,7 @@ class ManySends:
             self._ended(place, outcome)
 
     def _goes_alone(self, sending: Sending, error: BaseException) -> bool:
-        """True for a batch whose messages may fare better alone."""
+        """Return whether the messages of a failed batch may succeed alone."""
         refused = isinstance(error, ResponseError) and error.code in REFUSED
         return refused and sending.batch and not self._given_up
 
@@ -276,7 +276,7 @@ class ManySends:
         messages: list[Message],
         refusal: BaseException,
     ) -> None:
-        """A broker stored nothing of a batch: its messages once more, each by itself."""
+        """Resend the messages of a rejected batch one by one. The broker has stored none of them."""
         producer = self._producer
         for number, message in enumerate(messages):
             call = calls[number : number + 1]
@@ -292,7 +292,7 @@ class ManySends:
             self._go(sending, [places[number]], [sending.message_id], call, [message])
 
     def _refused(self, places: list[int], error: BaseException) -> None:
-        """These never became a request."""
+        """Fail messages that could not be put into a request."""
         calls = [self._begun.pop(place) for place in places if place in self._begun]
         refuse_sends(calls, error, self._producer.interceptors)
         for place in places:
@@ -306,9 +306,9 @@ class ManySends:
 
 
 def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
-    """What a broker says of a batch, message by message: ids of its own in their order, and places that follow."""
+    """Split the result of a batch into results of its messages: each has its id and a consecutive queue offset."""
     stored = result.offset_message_id.split(",")
-    if len(stored) != len(ids):  # a queue that keeps batches whole has one id for all
+    if len(stored) != len(ids):  # a queue that stores batches as one record has one id for all
         stored = [result.offset_message_id] * len(ids)
     status, queue, first = result.status, result.queue, result.queue_offset
     transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on

@@ -1,4 +1,4 @@
-"""MessageSender: encodes and checks a user's message, gives it an id and properties, and sends it."""
+"""MessageSender: checks and encodes a user's message, adds an id and properties, and sends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
 
 
 class MessageSender(SendContext):
-    """Accepts messages of users. Subclasses set the attributes that are declared here. Sizes are bytes."""
+    """Accepts messages from users. Subclasses set the attributes declared here. Sizes are in bytes."""
 
     codec: Codec | None
     interceptors: tuple[Interceptor, ...]
@@ -38,7 +38,7 @@ class MessageSender(SendContext):
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """Send a message; `marks` are properties of the protocol that no user may set, as text."""
+        """Send a message. `marks` are encoded properties of the protocol that users cannot set."""
         self._check_room()
         message, call = self.ready(message, oneway)
         calls = [] if call is None else [call]
@@ -51,9 +51,9 @@ class MessageSender(SendContext):
         return self._go(sending, calls)
 
     def ready(self, message: Message, oneway: bool = False) -> tuple[Message, SendCall | None]:
-        """A message as it is sent, with a body and in the namespace, and what the interceptors know of it.
+        """Prepare a message: encode its body, add the namespace, call the interceptors, and check it.
 
-        Raises `MessageRefused`, and what an interceptor raises to refuse it.
+        Raises `MessageRefused`, and the exception of an interceptor that rejects it.
         """
         call: SendCall | None = None
         try:
@@ -79,7 +79,8 @@ class MessageSender(SendContext):
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """A message that is `ready`, with its id and the rest of what travels. Raises `MessageRefused`."""
+        """Create the send of a message that is `ready`, with its id, properties and compression. Raises
+        `MessageRefused`."""
         message_id = self.next_id()
         properties = properties_text(message, message_id)
         if marks:
@@ -123,7 +124,7 @@ class MessageSender(SendContext):
 
 
 def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
-    """Why messages were not accepted: `error`, unless one of them is not a message at all."""
+    """Return `error`, or a `MessageRefused` if one of the messages is not a `Message`."""
     for message in messages:
         if not isinstance(message, Message):
             return MessageRefused(f"the message is {shown(message)}, give a Message", "message")
@@ -131,9 +132,9 @@ def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
 
 
 def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[], str]) -> tuple[list[str], bytes]:
-    """The ids given to the messages, and the body, with the checks of RocketMQ's MessageBatch.
+    """Return the ids of the messages, and the body, with the checks of RocketMQ's MessageBatch.
 
-    Raises `MessageRefused` for messages that cannot go together.
+    Raises `MessageRefused` for messages that cannot be in one batch.
     """
     if not messages:
         raise MessageRefused("a batch needs at least one message", "messages")

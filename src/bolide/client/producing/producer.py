@@ -1,7 +1,7 @@
-"""Producer: sends messages, many at a time, and tries another broker when one fails (RocketMQ's DefaultMQProducer).
+"""Producer: sends messages concurrently, and tries another broker if one fails (RocketMQ's DefaultMQProducer).
 
-Defaults are those of 5.5.0: 3 s for all tries together, two more tries on other brokers, bodies of 4,096 bytes and more
-compressed with zlib, topics unknown to the name server created through the template topic TBW102.
+Defaults as in 5.5.0: 3 s for all tries together, two more tries on other brokers, and zlib for bodies of 4,096 bytes
+and more. Topics unknown to the name server are created through the template topic TBW102.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from bolide.remoting.recall_handle import decode_recall_handle
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 SEND_TIMEOUT: Final = 3.0
-"""Seconds for one message, all its tries together."""
+"""Seconds for one message, with all its tries."""
 MAX_IN_FLIGHT: Final = 4096
 
 
@@ -114,7 +114,8 @@ class Producer(MessageSender, Closeable):
         ] = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self.compress_above = compress_above
         self.max_body = max_body
         routes = PublishRoutes(queue_count)
@@ -143,7 +144,8 @@ class Producer(MessageSender, Closeable):
     # -- life
 
     async def start(self) -> Self:
-        """Join the client of this process. A second call does nothing. Raises `ClientStateError` when closed."""
+        """Join the client of this process. A second call does nothing. Raises `ClientStateError` if the producer is
+        closed."""
         async with self._lock:
             if self._closed:
                 raise ClientStateError(f"producer {self.group} is closed, make a new one")
@@ -164,12 +166,12 @@ class Producer(MessageSender, Closeable):
         return self
 
     async def close(self) -> None:
-        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing.
+        """Wait for pending responses (at most `timeout` seconds each), then leave. A second call does nothing.
 
         In an interceptor of this producer it returns immediately, and the producer closes in the background.
         """
         if is_parents(self._pid):
-            return  # what a forked child sends here would leave by the connections of its parent
+            return  # a forked child would send over the connections of its parent
         self._closed = True
         self._closing()
         await self._close_outside(self._close, self.interceptors, self)
@@ -182,7 +184,7 @@ class Producer(MessageSender, Closeable):
             try:
                 await self.wait_for_slots(self.max_in_flight)
             finally:
-                await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
+                await asyncio.sleep(0)  # let the interceptors get the latest outcomes first
                 await asyncio.shield(self._leave(instance))
 
     async def _leave(self, instance: ClientInstance) -> None:
@@ -192,7 +194,7 @@ class Producer(MessageSender, Closeable):
         await instance.release()
 
     async def flush(self, timeout: Annotated[float | None, SECONDS] = None) -> None:
-        """Wait until every message that was sent before has its result or error, which its future holds.
+        """Wait until every message sent before has a result or error in its future.
 
         Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
         """
@@ -218,7 +220,7 @@ class Producer(MessageSender, Closeable):
 
     @property
     def in_flight(self) -> int:
-        """Messages sent and not answered yet."""
+        """Number of messages without a response."""
         return self._out
 
     # -- sending
@@ -226,11 +228,11 @@ class Producer(MessageSender, Closeable):
     async def send(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
+        """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
-        to a queue is tried once. Others are tried until `timeout` while a broker is away, busy or not the master any
-        more; a try whose answer was lost may have stored the message, so it can be stored twice. Raises
+        `queue` is a queue or a function that selects one; the message's `sharding_key` selects one as well. A message
+        bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
+        longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         if self._out >= self.max_in_flight:
@@ -240,22 +242,23 @@ class Producer(MessageSender, Closeable):
     def submit(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> asyncio.Future[SendResult]:
-        """Send without waiting: the future holds the result.
+        """Send without waiting; return a future of the result.
 
-        Raises `TooFast` when `max_in_flight` are out already (in the blocking client that is in the future, too).
+        Raises `TooFast` if `max_in_flight` messages are in flight (the blocking client sets it in the future instead).
         """
         return self._accept(message, queue, timeout, False).future
 
     async def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
     ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
+        """Send all messages, as concurrently as allowed. Return one outcome per message, in order: a result or an
+        error.
 
-        Messages of one topic travel together, in one request for each queue; those of a queue keep their order, unless
-        they have to be sent again. What a batch cannot carry (delays, light queues, bodies to be compressed) goes by
-        itself. A message that cannot be sent does not keep the others from being sent; an error of a request is that of
-        each message in it. When a broker refuses a batch for what is in it, its messages are sent again one by one,
-        after what left meanwhile. Raises `ClientStateError` when the producer is not started, and `ClientForked`.
+        Messages of one topic are sent together, in one request per queue. The messages of a queue stay in order, unless
+        they must be resent. A message that a batch cannot contain (with a delay, light queues, or a body to compress)
+        is sent alone. An invalid message does not affect the others; a failed request fails each message in it. If a
+        broker rejects a batch because of its content, its messages are resent one by one, after messages sent in the
+        meantime. Raises `ClientStateError` if the producer is not started, and `ClientForked`.
         """
         self.check_usable()
         return await ManySends(self, queue).send(check_several("messages", messages))
@@ -265,21 +268,21 @@ class Producer(MessageSender, Closeable):
     ) -> SendResult:
         """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
 
-        Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
+        Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
         await self._wait_for_slot()
         return await self._accept_batch(list(check_several("messages", messages)), queue, timeout).future
 
     async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
-        """Send and ask for no answer: fast, and nobody learns when it is lost."""
+        """Send without requesting a response: fast, but a loss is not detected."""
         await self._wait_for_slot()
         await self._accept(message, queue, None, True).future
 
     async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
-        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+        """Recall a delayed message by the `recall_handle` of its result; return its id.
 
-        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
+        The broker records the request (it must have recallMessageEnable). A message that is just due may still be
+        delivered. Raises `MessageRefused` for an invalid handle, and `ResponseError` if the message is already due.
         """
         return await _recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
 
@@ -288,7 +291,7 @@ class Producer(MessageSender, Closeable):
     ) -> ReceivedMessage:
         """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
-        Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
+        Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
         """
         await self._wait_for_slot()
         deadline = self.loop.time() + timeout
@@ -310,30 +313,30 @@ class Producer(MessageSender, Closeable):
         except RequestTimeout:
             raise
         except TimeoutError:
-            raise RequestTimeout(f"no answer to a request to {message.topic} came within {timeout} s") from None
+            raise RequestTimeout(f"no response to a request to {message.topic} within {timeout} s") from None
         finally:
             del instance.replies.waiting[correlation_id]
 
     async def reply_to(
         self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
     ) -> None:
-        """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
+        """Reply to a message that was sent by `request`. Raises `MessageRefused` if it was not, and `ResponseError`."""
         await send_reply(self.instance, self.group, request, body, self.options.world.wall_ms(), timeout)
 
     async def _announce(self, topic: str) -> None:
-        """Before the first request to a topic: its brokers find the asker among the producers they know."""
+        """Register with the brokers of a topic before the first request to it, so that they can push the reply."""
         if topic not in self._announced:
             await self.routes.load(self.instance, topic)
             await self.instance.heartbeats.send()
             self._announced.add(topic)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
+        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`."""
         return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
 
 
 async def _recall(instance: ClientInstance, group: str, topic: str, handle: str, timeout: float | None) -> str:
-    """Ask the broker that keeps a message to drop it (RECALL_MESSAGE, 370); the message's id."""
+    """Request that the broker of a message drop it (RECALL_MESSAGE, 370); return the message's id."""
     try:
         broker_name = decode_recall_handle(handle).broker_name
     except BodyError as error:
@@ -342,7 +345,7 @@ async def _recall(instance: ClientInstance, group: str, topic: str, handle: str,
         await instance.fetch_route(topic)
     address = instance.master_address(broker_name)
     if address is None:
-        raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be taken back")
+        raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be recalled")
     header = RecallMessageRequestHeader(topic=topic, recall_handle=handle, producer_group=group)
     ext = {**header.to_ext(), "bname": broker_name}
     answer = await instance.call(address, codes.RECALL_MESSAGE, ext, timeout=timeout)
@@ -350,12 +353,12 @@ async def _recall(instance: ClientInstance, group: str, topic: str, handle: str,
 
 
 def tracer(name: str, options: ClientOptions) -> Tracer:
-    """A tracer for a client with these options, which sends by a producer of its own."""
+    """Return a tracer for a client with these options. It has a separate producer."""
     return Tracer(TraceProducer(f"{TRACE_GROUP}-{name}", options), world=options.world)
 
 
 class TraceProducer(Producer):
-    """Sends the traces of another client, by that client's options."""
+    """Sends the traces of another client, with that client's options."""
 
     def __init__(self, group: str, options: ClientOptions) -> None:
         self._given = options

@@ -1,7 +1,7 @@
-"""Which queue a message goes to: round robin, or by a key, over the writable queues of a topic's route.
+"""Selects the queue of a message: round robin, or by a key, among the writable queues of a topic's route.
 
-State apart from I/O: `TopicQueues` is a decision over a `TopicRoute`, `PublishRoutes` asks for those. A retry prefers
-another broker than the one that failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
+State is separate from I/O: `TopicQueues` selects queues of a `TopicRoute`, and `PublishRoutes` requests routes. A retry
+prefers another broker than the failed one (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from bolide.client.instance.instance import ClientInstance
 
 QueueChoice = MessageQueue | Callable[[list[MessageQueue], Message], MessageQueue]
-"""A queue, or a function that picks one of those it is given."""
+"""A queue, or a function that selects one of the given queues."""
 
 KNOWN_KEYS: Final = 100_000
 
 
 class TopicQueues:
-    """The writable queues of one topic, with the place of its round robin."""
+    """The writable queues of one topic, with the position of the round robin."""
 
     def __init__(self, route: TopicRoute, world: World = THE_WORLD) -> None:
         self.route = route
@@ -38,12 +38,12 @@ class TopicQueues:
         self._next = world.random.randrange(len(self.queues)) if self.queues else 0
         self._by_key: dict[str, MessageQueue] = {}
         self.used = True
-        """True if it was sent to since its route was last missing."""
+        """Whether a message was sent to the topic since its route was last missing."""
 
     def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
-        """The next queue, on another broker than `avoid_broker` and `faulty` if there is one. Raises `NoQueue`.
+        """Return the next queue, on another broker than `avoid_broker` and `faulty` if possible. Raises `NoQueue`.
 
-        When all others are faulty, another than `avoid_broker` is still better than that.
+        If all other brokers are faulty, still avoid `avoid_broker`.
         """
         queues = self.queues
         count = len(queues)
@@ -61,7 +61,7 @@ class TopicQueues:
         return queues[start % count]
 
     def queue_for(self, sharding_key: str) -> MessageQueue:
-        """The queue of a key, as Java's SelectMessageQueueByHash picks it. Raises `NoQueue`."""
+        """Return the queue of a key, as Java's SelectMessageQueueByHash does. Raises `NoQueue`."""
         queue = self._by_key.get(sharding_key)
         if queue is None:
             if not self.queues:
@@ -74,20 +74,20 @@ class TopicQueues:
 
 
 class PublishRoutes:
-    """The topics a producer has sent to; one that does not exist yet gets the queues of the template topic."""
+    """The topics of a producer. A topic that does not exist yet gets the queues of the template topic."""
 
     def __init__(self, queue_count: int) -> None:
         self.queue_count = queue_count
-        """Queues of a topic that is created by sending to it."""
+        """Number of queues of a topic that is created by sending to it."""
         self._topics: dict[str, TopicQueues] = {}
         self._seen: set[str] = set()
 
     def topics(self) -> set[str]:
-        """Topics sent to so far."""
+        """Return the topics sent to so far."""
         return set(self._topics)
 
     def known(self, instance: ClientInstance, topic: str) -> TopicQueues | None:
-        """The queues of a topic by the route known now; None when it must be loaded first."""
+        """Return the queues of a topic by its cached route, or None if the route must be loaded first."""
         known = self._topics.get(topic)
         route = instance.routes.get(topic)
         if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
@@ -98,7 +98,7 @@ class PublishRoutes:
         return self._entered(instance, topic, route)
 
     def seen(self, topic: str) -> bool:
-        """Return True if the topic had a route, so that having none now may pass."""
+        """Return whether the topic had a route before, so that a missing route may be temporary."""
         return topic in self._seen
 
     def _entered(self, instance: ClientInstance, topic: str, route: TopicRoute) -> TopicQueues:
@@ -109,14 +109,15 @@ class PublishRoutes:
         return known
 
     def forget(self, instance: ClientInstance, topic: str) -> None:
-        """The brokers say that the route of a topic is out of date: the next try asks a name server."""
+        """Discard an outdated route: the next try requests it from a name server."""
         self._topics.pop(topic, None)
         instance.routes.pop(topic, None)
 
     def missing(self, topic: str) -> None:
-        """No name server knows the topic now. A topic that nobody sends to either is asked about no more: else a
-        producer would always ask about each topic it has ever sent to. One in use is kept: a name server that has
-        just started knows nothing yet.
+        """Called when no name server has the topic. Discard it if it was not used since the last call.
+
+        Otherwise a producer would always request each topic it has ever sent to. A used topic is not discarded, because
+        a name server that has just started has no routes yet.
         """
         known = self._topics.get(topic)
         if known is not None and not known.used:
@@ -126,7 +127,7 @@ class PublishRoutes:
             known.used = False
 
     async def load(self, instance: ClientInstance, topic: str) -> TopicQueues:
-        """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
+        """Request the route of a topic, or the template's if the topic does not exist yet. Raises `TopicNotFound`."""
         known = self.known(instance, topic)
         if known is not None:
             return known
@@ -137,6 +138,6 @@ class PublishRoutes:
                 template = await instance.fetch_route(AUTO_CREATE_TOPIC)
             except TopicNotFound:
                 raise missing from None
-            # A light queue (LMQ) is a topic that is in no route, with one queue.
+            # A light queue (LMQ) is a topic without a route, with one queue.
             route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
         return self._entered(instance, topic, route)

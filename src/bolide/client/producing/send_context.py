@@ -1,4 +1,4 @@
-"""SendContext: what the sends of one producer share: the client, the routes, the limit of messages in flight."""
+"""SendContext: shared by the sends of one producer: the client, the routes, the limit of messages in flight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bolide.client.producing.publish import PublishRoutes
 
 
 class InFlight(Protocol):
-    """A message, or a batch of `count` messages, that was sent and is not answered yet."""
+    """A message, or a batch of `count` messages, without a response."""
 
     count: int
     future: asyncio.Future[SendResult]
@@ -28,7 +28,7 @@ class InFlight(Protocol):
 
 
 class SendContext:
-    """The part of a producer that each `Sending` uses. `timeout` is seconds."""
+    """The part of a producer that each `Sending` uses. `timeout` is in seconds."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class SendContext:
         self._slot_free = asyncio.Event()
 
     def _started_on(self, instance: ClientInstance) -> None:
-        """Send by this client, on the running loop and in this thread."""
+        """Use this client, the running loop and the current thread."""
         self._loop = asyncio.get_running_loop()
         self._pid = process_id()
         self._thread = get_ident()
@@ -84,26 +84,27 @@ class SendContext:
         return self._loop
 
     def topics(self) -> set[str]:
-        """Topics sent to so far."""
+        """Return the topics sent to so far."""
         return self.routes.topics()
 
     def topic_missing(self, topic: str) -> None:
-        """The client found no route of a topic sent to."""
+        """Called when the client cannot find the route of a topic sent to."""
         self.routes.missing(topic)
 
     def check_usable(self) -> None:
-        """Raise `ClientStateError` unless it is started, open and used where it was started; `ClientForked`."""
+        """Raise `ClientStateError` unless the producer is started, open and used on its loop, and `ClientForked` in a
+        child."""
         instance = self.instance
         if self._closed:
             raise ClientStateError(f"producer {self.group} is closing")
         if self._pid != process_id():
             instance.check_process()
-        # Asking for the running loop is a system call, so it is left to calls that show by other signs to be wrong.
+        # Getting the running loop is a system call, so it is done only if there are other signs of an error.
         if self._thread != get_ident() or self.loop.is_closed():
             instance.check_loop()
 
     def deadline(self, timeout: float | None = None) -> float:
-        """When a message sent now is late, by the loop's clock. Raises `ArgumentError`."""
+        """Return the deadline of a message sent now, by the loop's clock. Raises `ArgumentError`."""
         if timeout is not None:
             check_seconds("timeout", timeout)
         return self.loop.time() + (self.timeout if timeout is None else timeout)
@@ -130,13 +131,13 @@ class SendContext:
             )
 
     def go(self, sending: InFlight) -> None:
-        """Count a message as out, and send it."""
+        """Add a message to the messages in flight, and send it."""
         self._in_flight.add(sending)
         self._out += sending.count
         sending.start()
 
     def finished(self, sending: InFlight) -> None:
-        """A message has its outcome: its place in flight is free."""
+        """Called when a message has its outcome: removes it from the messages in flight."""
         if sending in self._in_flight:
             self._in_flight.remove(sending)
             self._out -= sending.count

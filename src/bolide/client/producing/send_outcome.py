@@ -1,4 +1,4 @@
-"""The outcome of a send, as interceptors see it."""
+"""Reports the outcome of a send to interceptors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bolide.client.tracing.interceptor import Interceptor, SendCall, after_send
 
 
 def end_send(calls: Sequence[SendCall], sending: Sending, interceptors: Sequence[Interceptor]) -> None:
-    """Have the interceptors called with the outcome of `sending`; a batch has a call for each of its messages."""
+    """Call the interceptors with the outcome of `sending`; a batch has a call for each of its messages."""
     sending.future.add_done_callback(partial(_sent, calls, sending, sending.producer.instance, interceptors))
 
 
@@ -29,7 +29,7 @@ def _sent(
 
 
 def outcome_of(future: Future[SendResult]) -> SendResult | BaseException:
-    """How a send ended. That of a caller who gave up is a cancellation: the message may be stored."""
+    """Return the outcome of a send. If the caller stopped waiting, it is a cancellation: the message may be stored."""
     return CancelledError() if future.cancelled() else future.exception() or future.result()
 
 
@@ -41,7 +41,7 @@ def show_outcomes(
     instance: ClientInstance,
     interceptors: Sequence[Interceptor],
 ) -> None:
-    """Have the interceptors called with the outcome of each message of `sending`."""
+    """Call the interceptors with the outcome of each message of `sending`."""
     queue = sending.queue
     address = instance.master_address(queue.broker_name) if queue is not None else None
     for call, message_id, outcome in zip(calls, ids, outcomes, strict=True):

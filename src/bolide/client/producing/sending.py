@@ -1,7 +1,7 @@
-"""One message on its way: tries, the next broker after a failure, and the result in a future.
+"""The send of one message: tries, the next broker after a failure, and the result in a future.
 
-No task per message: the connection calls `Sending.done`, and only what must wait (a connection to be made, a route to
-be asked for) becomes a task.
+There is no task per message: the connection calls `Sending.done`. Only waits (for a new connection, or a route request)
+become tasks.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
 
 LOOK_PATIENCE: Final = 1.0
-"""Seconds that the next try waits for the answer who the master is."""
+"""Seconds that the next try waits for a new route, to find the current master."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
-"""Seconds between tries once every broker had its try; doubled with each, give or take a quarter."""
+"""Seconds between tries once every broker has been tried; doubled each time, with 25 % jitter."""
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
-"""Answers of a broker that is too busy for a moment, starts, stops, or is no master any more."""
+"""Responses of a broker that is briefly overloaded, starts, stops, or is no longer the master."""
 PASSING_REMARK: Final = "in-sync replicas not enough"
-"""The remark of a SYSTEM_ERROR with which a master refuses sends while a replica is away, without storing them."""
+"""The remark of a SYSTEM_ERROR if a master rejects a send because too few replicas are in sync. The message is not
+stored."""
 
 
 class Sending:
-    """A message that was accepted and is not answered yet."""
+    """An accepted message without a response."""
 
     __slots__ = (
         "batch",
@@ -101,21 +102,21 @@ class Sending:
         self.oneway = oneway
         self.count = 1
         self.first: MessageQueue | None = None
-        """The queue of the first try, where that was chosen before; unlike `choice` it binds no other."""
-        # A message bound to a queue is never moved to another by a retry: its order would be lost.
+        """The queue of the first try, if it was chosen before. Unlike `choice`, it does not bind retries."""
+        # A retry never moves a message that is bound to a queue: its order would be lost.
         self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
         self.tries = 0
         self.pause = FIRST_PAUSE if self.tries_left else math.inf
-        """Seconds before the next try once no tries are left at once; infinite if the message is tried once."""
+        """Seconds before the next try once no immediate tries are left; infinite if the message is tried once."""
         self.began = 0.0
         self.queue: MessageQueue | None = None
         self.weak: SendResult | None = None
-        """The result of an earlier try that was stored, but not as safe as wished."""
+        """The result of an earlier try that stored the message, but not as safely as required."""
         self.call: RpcCall | None = None
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
     def start(self) -> None:
-        """Send at once when route and connection are there, else as soon as they are."""
+        """Send immediately if route and connection are available, otherwise when they are."""
         producer = self.producer
         instance = producer.instance
         self.tries += 1
@@ -158,11 +159,11 @@ class Sending:
             async with asyncio.timeout_at(self.deadline):
                 await routes.load(self.producer.instance, self.topic)
         except TopicNotFound as error:
-            self.tries_left = 0  # every name server gives the same answer
+            self.tries_left = 0  # every name server returns the same response
             self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
         except BolideError as error:
             if not routes.seen(self.topic):
-                self.pause = math.inf  # the first send to a topic shows a wrong address without a delay
+                self.pause = math.inf  # the first send to a topic reports a wrong address without a delay
             self._failed(error)
         except TimeoutError:
             late = f"the route of topic {self.topic} was not found within the time allowed"
@@ -171,11 +172,11 @@ class Sending:
         except BaseException as error:
             self._ended_by(error)
         else:
-            self.tries -= 1  # the try that found no route was none
+            self.tries -= 1  # a try without a route does not count
             self.start()
 
     async def _look_and_start(self) -> None:
-        """The next try, once it was asked who the master is; a name server that is slow keeps it only for a moment."""
+        """Look up the current master, then start the next try. Waits at most `LOOK_PATIENCE` for a slow name server."""
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_PATIENCE):
@@ -186,7 +187,8 @@ class Sending:
             self.start()
 
     async def _pause_and_start(self, left: float) -> None:
-        """The next try after a pause. The last pauses are halves of the time left, so that all of it is used."""
+        """Start the next try after a pause. The last pauses are halves of the remaining time, so that all of it is
+        used."""
         pause = min(self.pause * self.producer.options.world.random.uniform(0.75, 1.25), left / 2)
         self.pause = min(2 * self.pause, LONGEST_PAUSE)
         try:
@@ -252,17 +254,17 @@ class Sending:
         return encode(make_request(code, opaque, call.ext, call.body, self.oneway, kind))
 
     def done(self, answer: Command | None, error: BolideError | None) -> None:
-        """Called by the connection with the answer or the error."""
+        """Called by the connection with the response or the error."""
         if answer is None:
             self._failed(error or SendFailed(f"the send to {self.queue} ended without an answer"))
             return
         try:
             self._answered(answer)
-        except BaseException as failure:  # a hook's, or an answer that says nothing
+        except BaseException as failure:  # raised by a hook, or an invalid response
             self._ended_by(failure)
 
     def _ended_by(self, error: BaseException) -> None:
-        """End this try with an error: this code's own, a peer's, or one of a hook or selector of the user."""
+        """Finish this try with an error: the client's, a peer's, or one from a hook or selector of the user."""
         try:
             raise_interruption(error)
         except BaseException:
@@ -294,7 +296,7 @@ class Sending:
         producer.finished(self)
 
     def _sends_again(self) -> bool:
-        """Whether a message that was stored, but not as safe as wished, is sent to another broker as well."""
+        """Return whether to send a stored message to another broker as well, because it is not as safe as required."""
         producer = self.producer
         if not producer.retry_when_not_safe or self.tries_left <= 0 or producer.loop.time() >= self.deadline:
             return False
@@ -302,12 +304,12 @@ class Sending:
         return True
 
     def _shown(self) -> str:
-        """The topic as the user knows it."""
+        """Return the topic without the namespace."""
         namespace = self.producer.options.namespace
         return without_namespace(namespace, self.topic) if namespace else self.topic
 
     def _failed(self, error: BaseException) -> None:
-        """This try failed: another one, or the outcome. Any error but a broker's is the outcome at once."""
+        """Handle the failure of a try: start the next try, or set the outcome. Only a `BolideError` is retried."""
         producer = self.producer
         if isinstance(error, BolideError):
             if worth_retry(error):
@@ -337,7 +339,7 @@ class Sending:
                     f"a message to topic {self.topic} failed {self.tries} times, the last time: {error}"
                 )
                 failure.__cause__ = error
-            elif not isinstance(error, Exception):  # it would end the task that awaits the result
+            elif not isinstance(error, Exception):  # otherwise it would end the task that awaits the result
                 failure = SendFailed(f"a message to topic {self.topic} failed: {reason(error)} from code of the user")
                 failure.__cause__ = error
             else:
@@ -346,7 +348,7 @@ class Sending:
         producer.finished(self)
 
     def _note_latency(self, failed: bool) -> None:
-        """A broker that answered a try, or failed it, is chosen by how it did."""
+        """Record the latency or failure of the last try for the choice of brokers."""
         producer = self.producer
         if producer.faults is not None and self.queue is not None:
             now = producer.loop.time()
@@ -354,24 +356,25 @@ class Sending:
 
 
 def is_busy(error: BolideError) -> bool:
-    """A broker that became a slave answers as one that has too much to do: only a name server tells them apart."""
+    """Return whether a broker is overloaded, or became a slave: the code is the same, and only a name server can
+    tell."""
     return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
 
 
 def no_broker(topic: str, error: TopicNotFound) -> NoQueue:
-    """The error for a topic that had a route and has none now: its brokers are away, or it was deleted."""
+    """Return the error for a topic that has lost its route: its brokers are down, or it was deleted."""
     return NoQueue(f"no broker serves topic {topic} now, it had a route before: {reason(error)}")
 
 
 def is_passing(error: BolideError) -> bool:
-    """Whether the same send may succeed in a moment: a broker is away, busy, or not the master any more."""
+    """Return whether the same send may soon succeed: a broker is down, busy, or no longer the master."""
     if isinstance(error, ResponseError):
         return error.code in PASSING_CODES or error.remark.startswith(PASSING_REMARK)
     return isinstance(error, ConnectionLost | NoQueue)
 
 
 def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
-    """The queue the user fixed, or the one the user's function picks. Raises `MessageRefused`."""
+    """Return the queue that the user gave, or that the user's function selects. Raises `MessageRefused`."""
     picked: object = choice
     if callable(choice):
         try:
@@ -389,14 +392,14 @@ def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topi
     if picked.topic == topic:
         return picked
     if with_namespace(namespace, picked.topic) != topic:
-        raise MessageRefused(f"a message to {topic} cannot go to {picked}: give a queue of its own topic", "queue")
+        raise MessageRefused(f"a message to {topic} cannot be sent to {picked}: give a queue of its topic", "queue")
     return MessageQueue(topic, picked.broker_name, picked.queue_id)
 
 
 def batch_sending(
     producer: SendContext, first: Message, ids: list[str], body: bytes, deadline: float, choice: QueueChoice | None
 ) -> Sending:
-    """Several messages as one request; `first` is one of them, `body` all of them encoded."""
+    """Create the send of several messages in one request. `first` is one of them, `body` contains all of them."""
     envelope = Message(first.topic, body, sharding_key=first.sharding_key)
     properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
     return Sending(producer, envelope, ",".join(ids), properties, body, 0, deadline, choice, batch=True)

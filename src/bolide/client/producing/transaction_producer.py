@@ -1,8 +1,10 @@
-"""TransactionProducer: messages that appear when a local transaction commits (RocketMQ's TransactionMQProducer).
+"""TransactionProducer: messages that become visible when a local transaction commits (RocketMQ's
+TransactionMQProducer).
 
-The message is stored where no consumer sees it, then the local transaction runs, then the broker is told how it ended
-(END_TRANSACTION, oneway). A broker that is not told asks (CHECK_TRANSACTION_STATE), any producer of the group that
-lives: so `check` must find the outcome where it is kept, not in the memory of the process that sent the message.
+The message is stored where no consumer sees it. Then the local transaction runs, and the producer sends its outcome to
+the broker (END_TRANSACTION, oneway). If the outcome is missing, the broker requests it from any running producer of the
+group (CHECK_TRANSACTION_STATE). So `check` must read the outcome from storage, not from the memory of the process that
+sent the message.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class TransactionProducer(Producer):
         ] = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         super().__init__(group, namesrv, **options)
         if listener is None:
             raise ArgumentError(f"producer {group} sends in transactions and needs a listener: give it one", "listener")
@@ -77,9 +80,8 @@ class TransactionProducer(Producer):
         self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
-        """As in `Producer`. All brokers of the cluster then learn of the group, so that they can ask it how
-        transactions of other processes ended.
-        """
+        """Like `Producer.start`. Also registers the group with all brokers of the cluster, so that they can check
+        transactions of other processes."""
         await super().start()
         await self.instance.heartbeats.send()
         self.instance.spawn(self._introduce(), "bolide introduction to brokers")
@@ -91,7 +93,7 @@ class TransactionProducer(Producer):
         await instance.heartbeats.send()
 
     async def close(self) -> None:
-        """As in `Producer`. A transaction that is still open is asked about at another producer of the group.
+        """Like `Producer.close`. Brokers check a pending transaction at another producer of the group.
 
         In the listener of this producer it returns immediately, and the producer closes in the background.
         """
@@ -106,13 +108,13 @@ class TransactionProducer(Producer):
         queue: QueueChoice | None = None,
         timeout: Annotated[float | None, SECONDS] = None,
     ) -> TransactionResult:
-        """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
+        """Store a message invisibly, run ``listener.execute(message, argument)``, and send its outcome to the broker.
 
-        A message that was stored but not as safe as wished is rolled back without running anything. Raises as
-        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
+        A message that was not stored as safely as required is rolled back without running the transaction. Raises like
+        `Producer.send`, before the transaction runs, and `MessageRefused` for a message with a delay.
         """
         if message.delayed:
-            raise MessageRefused("a message in a transaction takes no delay: it appears when it commits", "message")
+            raise MessageRefused("a message in a transaction cannot have a delay: it appears at the commit", "message")
         await self._wait_for_slot()
         marks = f"TRAN_MSG\x01true\x02PGROUP\x01{self.group}\x02"
         sent = await self._accept(message, queue, timeout, False, marks, TRANSACTION_PREPARED).future
@@ -125,14 +127,14 @@ class TransactionProducer(Producer):
         return result
 
     def check_transaction(self, address: str, command: Command) -> bool:
-        """A broker asks how a transaction ended; False when it is not one of this group."""
+        """Handle a broker's check of a transaction. Return False if the transaction is not of this group."""
         try:
             message = intact_message(command.body, "")
         except RecordError as error:
-            log.warning("%s asks about a transaction with a body that is not a message: %s", address, error)
+            log.warning("%s checks a transaction with a body that is not a message: %s", address, error)
             return False
-        except DamagedMessage as error:  # without an answer the broker asks again, perhaps at another producer
-            log.error("%s asks about a transaction, but not with the message that was sent: %s", address, error)
+        except DamagedMessage as error:  # without a response the broker checks again, perhaps at another producer
+            log.error("%s checks a transaction, but its message is damaged: %s", address, error)
             return True
         message.codec = self.codec
         if message.get_property(names.PGROUP) != self.group or self._instance is None:
@@ -170,7 +172,7 @@ class TransactionProducer(Producer):
         sent = result.sent
         address = self.instance.master_address(sent.queue.broker_name)
         if address is None:
-            log.warning("broker %s has no master now: it will ask about %s", sent.queue.broker_name, sent.message_id)
+            log.warning("broker %s has no master now: it will check %s", sent.queue.broker_name, sent.message_id)
             return
         call = EndTransactionCall(
             self.group,
@@ -203,12 +205,12 @@ class TransactionProducer(Producer):
         try:
             await self.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
         except BolideError as error:
-            log.warning("%s is not told that %s ended (%s): it will ask", call.broker_address, call.message_id, error)
+            log.warning("%s did not receive the end of %s (%s)", call.broker_address, call.message_id, error)
 
     async def _ask_listener(
         self, method: Callable[..., Any], message_id: str, *arguments: Any
     ) -> tuple[TransactionState, BaseException | None]:
-        """How the transaction ended; UNKNOWN with the error when the listener fails, or returns no state."""
+        """Return the listener's outcome, or UNKNOWN and the error if it raises or returns no state."""
         name = getattr(method, "__name__", "the listener")
         token = enter(self)
         try:
@@ -222,7 +224,7 @@ class TransactionProducer(Producer):
         try:
             return state_of(outcome), None
         except TypeError as error:
-            log.warning("%s of transaction %s: %s; the broker will ask again", name, message_id, error)
+            log.warning("%s of transaction %s: %s; the broker will check again", name, message_id, error)
             return TransactionState.UNKNOWN, error
 
     async def _call(self, function: Any, *arguments: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Interceptors: called around each send and each call of a listener (RocketMQ's SendMessageHook, ConsumeMessageHook).
+"""Interceptors: called around each send and each listener call (RocketMQ's SendMessageHook, ConsumeMessageHook).
 
-Unlike an `RpcHook` they see messages, not requests: a send is one, however many tries it takes.
+Unlike an `RpcHook` they see messages instead of requests: a send with several tries is one call.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ log = logging.getLogger("bolide.client")
 
 @dataclass(slots=True)
 class SendCall:
-    """One send. `began` is ms since 1970; `result` or `error` is there for `after_send`; `state` is the interceptors'
-    own. `broker_address`, `body_length` (bytes as they travelled) and `sys_flag` are those of the last try."""
+    """One send. `began` is ms since 1970. `after_send` gets `result` or `error`. `state` is free for interceptors.
+    `broker_address`, `body_length` (bytes as sent) and `sys_flag` describe the last try."""
 
     group: str
     message: Message
@@ -46,8 +46,8 @@ class SendCall:
 
 @dataclass(slots=True)
 class ConsumeCall:
-    """One call of a listener. `success` is False if a message has to be redelivered, `error` is what was raised;
-    `polled` says that there is no listener: a poll returns these messages."""
+    """One call of a listener. `success` is False if a message must be redelivered; `error` is the exception of the
+    listener. `polled` is True if a poll returns these messages and there is no listener."""
 
     group: str
     messages: Sequence[ReceivedMessage]
@@ -60,7 +60,8 @@ class ConsumeCall:
 
 @dataclass(slots=True)
 class EndTransactionCall:
-    """A broker is told how a transaction ended; `from_check` when it had asked. `began` is ms since 1970."""
+    """The end of a transaction, as sent to a broker; `from_check` if the broker requested it. `began` is ms since
+    1970."""
 
     group: str
     topic: str
@@ -76,54 +77,54 @@ class EndTransactionCall:
 
 
 class ConsumerCache(Protocol):
-    """The messages that a push consumer has pulled and not consumed, by topic. Thread-safe."""
+    """Pulled and unconsumed messages of a push consumer, by topic. Thread-safe."""
 
     def __call__(self) -> Mapping[str, tuple[int, int]]:
         """Return the messages of each topic, and the bytes of their bodies."""
 
     def paused(self) -> Mapping[str, int]:
-        """Return the number of queues of each topic that flow control keeps from being pulled now."""
+        """Return the number of queues of each topic that flow control pauses now."""
 
 
 class Interceptor:
-    """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
+    """Base of interceptors: override what you need. They run in the given order, the `after` methods in reverse.
 
-    An ``after`` is called whenever its own ``before`` returned, also when another interceptor refused. Sends are seen
-    on the event loop; a call of a plain listener in its thread. Nothing here may block for long.
+    An ``after`` method is called if the same interceptor's ``before`` returned, even if another interceptor rejected
+    the send. Sends are seen on the event loop, a call of a synchronous listener in its thread. Do not block for long.
     """
 
     async def start(self) -> None:
-        """The producer or consumer starts."""
+        """Called when the producer or consumer starts."""
 
     async def close(self) -> None:
-        """It is closed; nothing comes any more."""
+        """Called when it is closed, after all other calls."""
 
     def joined(self, group: str, cached: ConsumerCache) -> None:
-        """A push consumer is in its group. By topic, `cached()` gives how many messages it has pulled that are not
-        done, and the bytes of their bodies, and `cached.paused()` how many queues it does not pull because a limit of
-        its cache is reached. Any thread may call both. What this raises is logged."""
+        """Called when a push consumer has joined its group. `cached()` returns the number and bytes of its pulled and
+        unconsumed messages by topic. `cached.paused()` returns the number of queues that are not pulled because a limit
+        of the cache is reached. Both are thread-safe. Exceptions are logged."""
 
     def left(self, group: str, cached: ConsumerCache) -> None:
-        """The push consumer that came with this `cached` leaves its group. What this raises is logged."""
+        """Called when the push consumer with this `cached` leaves its group. Exceptions are logged."""
 
     def before_send(self, call: SendCall) -> None:
-        """Before a message is checked and sent: may replace `call.message`, or raise to refuse the send."""
+        """Called before a message is checked and sent: may replace `call.message`, or raise to reject the send."""
 
     def after_send(self, call: SendCall) -> None:
-        """The send has its outcome. What this raises is logged."""
+        """Called with the outcome of a send. Exceptions are logged."""
 
     def after_end_transaction(self, call: EndTransactionCall) -> None:
-        """A transaction has its end, which its broker is being told. What this raises is logged."""
+        """Called when the end of a transaction is sent to its broker. Exceptions are logged."""
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """Before a listener is called; raising fails its messages, as if the listener had."""
+        """Called before a listener; an exception fails its messages, like an exception of the listener."""
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """The listener is through. What this raises is logged."""
+        """Called when the listener has finished. Exceptions are logged."""
 
 
 async def start_all(interceptors: Sequence[Interceptor]) -> None:
-    """Start them in their order."""
+    """Start the interceptors in order."""
     token = enter(interceptors)
     try:
         for interceptor in interceptors:
@@ -133,7 +134,7 @@ async def start_all(interceptors: Sequence[Interceptor]) -> None:
 
 
 async def close_all(interceptors: Sequence[Interceptor]) -> None:
-    """Close them in their order; one that fails keeps no other from being closed."""
+    """Close the interceptors in order. A failure does not prevent the others from being closed."""
     token = enter(interceptors)
     try:
         for interceptor in interceptors:
@@ -147,12 +148,12 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
 
 
 def tell_joined(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
-    """A push consumer is in its group."""
+    """Notify the interceptors that a push consumer has joined its group."""
     _tell(interceptors, group, lambda each: each.joined(group, cached))
 
 
 def tell_left(interceptors: Sequence[Interceptor], group: str, cached: ConsumerCache) -> None:
-    """A push consumer leaves its group."""
+    """Notify the interceptors that a push consumer leaves its group."""
     _tell(interceptors, group, lambda each: each.left(group, cached))
 
 
@@ -168,7 +169,7 @@ def _tell(interceptors: Sequence[Interceptor], group: str, call: Callable[[Inter
 def begin_send(
     group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False, world: World = THE_WORLD
 ) -> SendCall:
-    """Let the interceptors see a message; what is to be sent is the call's `message`. Raises what they raise."""
+    """Call the interceptors before a send; the message to send is the call's `message`. Raises their exceptions."""
     call = SendCall(group, message, world.wall_ms(), oneway)
     for count, interceptor in enumerate(interceptors):
         try:
@@ -180,19 +181,19 @@ def begin_send(
 
 
 def refuse_sends(calls: Sequence[SendCall], error: BaseException, interceptors: Sequence[Interceptor]) -> None:
-    """These sends ended before they began: the message, or another of its batch, cannot be sent."""
+    """Report sends that failed before a request: the message, or another message of its batch, is invalid."""
     for call in calls:
         call.error = error
         after_send(call, interceptors)
 
 
 def after_send(call: SendCall, interceptors: Sequence[Interceptor]) -> None:
-    """Have the interceptors see the outcome of a send."""
+    """Call the interceptors with the outcome of a send."""
     _after(interceptors, lambda interceptor: interceptor.after_send(call))
 
 
 def _after(interceptors: Sequence[Interceptor], call: Callable[[Interceptor], None]) -> None:
-    """Call them in the reverse order; what one raises is logged, and keeps no other from being called."""
+    """Call the interceptors in reverse order. Exceptions are logged, and the others are still called."""
     for interceptor in reversed(interceptors):
         try:
             call(interceptor)
@@ -202,14 +203,14 @@ def _after(interceptors: Sequence[Interceptor], call: Callable[[Interceptor], No
 
 
 def end_transaction(call: EndTransactionCall, interceptors: Sequence[Interceptor]) -> None:
-    """Have the interceptors see the end of a transaction."""
+    """Call the interceptors with the end of a transaction."""
     _after(interceptors, lambda interceptor: interceptor.after_end_transaction(call))
 
 
 def see_polled(
     group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor], world: World = THE_WORLD
 ) -> None:
-    """Have the interceptors see messages that a poll returns: as in Java they count as consumed well, at once."""
+    """Call the interceptors with messages that a poll returns. As in Java they are treated as consumed immediately."""
     call = ConsumeCall(group, messages, world.wall_ms(), polled=True)
     try:
         begin_consume(call, interceptors)
@@ -221,7 +222,7 @@ def see_polled(
 
 
 def begin_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> None:
-    """Have the interceptors see a call of a listener. Raises what they raise."""
+    """Call the interceptors before a listener. Raises their exceptions."""
     for count, interceptor in enumerate(interceptors):
         try:
             interceptor.before_consume(call)
@@ -232,7 +233,7 @@ def begin_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> Non
 
 
 def end_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> None:
-    """Have the interceptors see how a call of a listener went."""
+    """Call the interceptors with the outcome of a listener call."""
     _after(interceptors, lambda interceptor: interceptor.after_consume(call))
 
 
@@ -244,7 +245,7 @@ def around(
     codec: Codec | None = None,
     world: World = THE_WORLD,
 ) -> Callable[[Any], Any]:
-    """The listener with the interceptors around it, plain or async as it was; its messages are read by `codec`."""
+    """Wrap a listener with the interceptors. The result is async if the listener is. `codec` decodes its messages."""
 
     def begin(given: Any) -> ConsumeCall:
         call = ConsumeCall(group, given if batch else [given], world.wall_ms())

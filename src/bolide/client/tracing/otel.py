@@ -1,8 +1,8 @@
-"""OpenTelemetry: a span for each send and each call of a listener, in one trace (extra ``bolide[otel]``).
+"""OpenTelemetry: a span for each send and each listener call, in one trace (extra ``bolide[otel]``).
 
-Names and attributes are those of OpenTelemetry's semantic conventions for messaging, with RocketMQ's own. The context
-travels in the message's properties (`traceparent`, `tracestate`, `baggage` by default: what the global propagator
-writes), so that consumers in any language that look there join the trace.
+Names and attributes follow OpenTelemetry's semantic conventions for messaging, including RocketMQ's. The message's
+properties contain the context (`traceparent`, `tracestate`, `baggage` by default, as the global propagator writes
+them), so that consumers in any language that read them join the trace.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _STATE: Final = "otel"
 class OpenTelemetry(Interceptor):
     """Makes spans: ``Producer("orders", interceptors=(OpenTelemetry(),))``, and the same for consumers.
 
-    A send is a PRODUCER span, a listener's call a CONSUMER span that is current while the listener runs: the child of
-    the send for a single message, linked to every send for a batch. A poll is a short CLIENT span with links. Without
-    `provider` the global one counts. Raises `ImportError` at import without opentelemetry-api.
+    A send is a PRODUCER span. A listener call is a CONSUMER span, which is current while the listener runs: for a
+    single message the child of the send, for a batch linked to every send. A poll is a short CLIENT span with links.
+    The default `provider` is the global one. Raises `ImportError` at import without opentelemetry-api.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         self._tracer: Tracer = trace.get_tracer(SCOPE, VERSION, provider)
 
     def before_send(self, call: SendCall) -> None:
-        """Begin a span, a child of the caller's, and put its context into the message."""
+        """Start a span, a child of the caller's, and put its context into the message."""
         message = call.message
         span = self._tracer.start_span(
             f"{SEND} {message.topic}", kind=SpanKind.PRODUCER, attributes=_send_attributes(call.group, message)
@@ -53,7 +53,7 @@ class OpenTelemetry(Interceptor):
         call.state[_STATE] = span
 
     def after_send(self, call: SendCall) -> None:
-        """End the span with what the broker said."""
+        """End the span with the broker's response."""
         span: Span = call.state.pop(_STATE)
         if call.message_id:
             span.set_attribute("messaging.message.id", call.message_id)
@@ -68,7 +68,7 @@ class OpenTelemetry(Interceptor):
         _end(span, call.error)
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """Begin a span and make it current for the listener."""
+        """Start a span and make it current for the listener."""
         operation, kind = (RECEIVE, SpanKind.CLIENT) if call.polled else (PROCESS, SpanKind.CONSUMER)
         topics = {message.topic for message in call.messages}
         contexts = [propagate.extract(message.properties) for message in call.messages]
@@ -85,7 +85,7 @@ class OpenTelemetry(Interceptor):
         call.state[_STATE] = (span, token)
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """End the span; a listener that wants a message again has failed."""
+        """End the span; it has failed if the listener requests a retry."""
         span, token = call.state.pop(_STATE)
         if token is not None:
             context.detach(token)

@@ -1,7 +1,7 @@
-"""Figures of producers and consumers for Prometheus, by its client library (extra ``bolide[metrics]``).
+"""Metrics of producers and consumers for Prometheus, by its client library (extra ``bolide[metrics]``).
 
-Names, labels, units and bounds are those of RocketMQ's own clients, with ``consumer_group`` or ``producer_group`` in
-place of their ``client_id``, which is another one for each process.
+Names, labels, units and bounds follow RocketMQ's clients, but ``consumer_group`` or ``producer_group`` replaces their
+``client_id``, which differs between processes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _BEGAN: Final = "prometheus"
 
 
 class PrometheusMetrics(Interceptor):
-    """Counts and times sends and calls of listeners: ``Producer("orders", interceptors=(PrometheusMetrics(),))``.
+    """Counts and times sends and listener calls: ``Producer("orders", interceptors=(PrometheusMetrics(),))``.
 
-    One object serves all producers and consumers of a process, which share its figures; without `registry` they are in
-    the library's own. Raises `ValueError` for a second one in a registry, and `ImportError` at import without
+    One object serves all producers and consumers of a process, which share its metrics. The default `registry` is the
+    library's. Raises `ValueError` for a second object in a registry, and `ImportError` at import without
     prometheus-client.
     """
 
@@ -59,31 +59,31 @@ class PrometheusMetrics(Interceptor):
         registry.register(_CachedMessages(self._caches))
 
     def joined(self, group: str, cached: ConsumerCache) -> None:
-        """Its cached messages are counted whenever the registry is asked."""
+        """Count the consumer's cached messages whenever the registry is collected."""
         self._caches.append((group, cached))
 
     def left(self, group: str, cached: ConsumerCache) -> None:
-        """They are not shown any more."""
+        """Stop counting the consumer's cached messages."""
         self._caches.remove((group, cached))
 
     def before_send(self, call: SendCall) -> None:
-        """The time of a send begins."""
+        """Start the time of a send."""
         call.state[_BEGAN] = self._world.monotonic()
 
     def after_send(self, call: SendCall) -> None:
-        """Its outcome is known; of a oneway send only that it was written."""
+        """Record the outcome; for a oneway send, success means that it was written."""
         status = SUCCESS if call.error is None else FAILURE
         self._sends.labels(call.message.topic, call.group, status).observe(self._since(call.state.pop(_BEGAN)))
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """A listener is called, or a poll returns: the time that its messages waited has ended."""
+        """Called before a listener call or at the end of a poll: records the waiting time of the messages."""
         call.state[_BEGAN] = self._world.monotonic()
         for message in call.messages:
-            waited = max(call.began - message.store_timestamp, 0)  # two machines, two clocks
+            waited = max(call.began - message.store_timestamp, 0)  # two hosts, two clocks
             self._await.labels(message.topic, call.group).observe(waited)
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """The listener is through; a poll has none whose time counts."""
+        """Record the outcome, and the time of the listener. A poll has no listener."""
         took = self._since(call.state.pop(_BEGAN))
         status = SUCCESS if call.success else FAILURE
         if not call.polled:
@@ -96,13 +96,13 @@ class PrometheusMetrics(Interceptor):
 
 
 class _CachedMessages(Collector):
-    """What push consumers have pulled and not done; counted when it is asked for, so that a message costs nothing."""
+    """Pulled and unconsumed messages of push consumers. Counted at collection, so that messages add no cost."""
 
     def __init__(self, caches: Sequence[tuple[str, ConsumerCache]]) -> None:
         self._caches = caches
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """The names, without asking anybody."""
+        """Return the names of the metrics without calling the consumers."""
         labels = ("topic", "consumer_group")
         return [
             GaugeMetricFamily("rocketmq_consumer_cached_messages", "Messages pulled and not done.", labels=labels),
@@ -113,7 +113,7 @@ class _CachedMessages(Collector):
         ]
 
     def collect(self) -> list[GaugeMetricFamily]:
-        """The consumers of one group in this process are one sum."""
+        """Return the metrics; consumers of one group in this process are summed."""
         found: dict[tuple[str, str], tuple[int, int, int]] = {}
         for group, cached in list(self._caches):
             paused = cached.paused()

@@ -1,7 +1,7 @@
-"""Lines of a message trace: what was sent, when its consumption began and how it ended (RocketMQ's TraceDataEncoder).
+"""Lines of a message trace: sends, and the start and end of consumption (RocketMQ's TraceDataEncoder).
 
-One line a step, fields separated by 0x01, lines ended by 0x02. Where Java has null it writes the word ``null``, and so
-does this: an empty last field would be lost by Java's ``split`` and fail its decoder.
+One line per step, fields separated by 0x01, lines ended by 0x02. Like Java, this writes the word ``null`` for null: an
+empty last field would be lost by Java's ``split`` and fail its decoder.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL, FAILED = range(5)
 
 @dataclass(frozen=True, slots=True)
 class TraceBean:
-    """One message of a step; each kind of step uses some of the fields. `keys` are separated by blanks.
+    """One message of a step; each kind of step uses some of the fields. `keys` are separated by spaces.
 
-    `transaction_state` is one of Java's names: COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW; `from_check` says that the
-    broker had asked for it.
+    `transaction_state` is one of Java's names: COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW. `from_check` is True if the
+    broker requested it.
     """
 
     message_id: str
@@ -46,10 +46,10 @@ class TraceBean:
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """One step: `kind` is ``Pub``, ``SubBefore``, ``SubAfter`` or ``EndTransaction``, `timestamp` ms since 1970,
+    """One step. `kind` is ``Pub``, ``SubBefore``, ``SubAfter`` or ``EndTransaction``, `timestamp` ms since 1970,
     `cost_ms` its duration.
 
-    `request_id` joins the beginning and the end of one call of a listener.
+    `request_id` joins the start and the end of one listener call.
     """
 
     kind: str
@@ -64,12 +64,12 @@ class TraceContext:
 
 
 def encode_trace(context: TraceContext) -> str:
-    """The lines of a step: one for each message."""
+    """Return the lines of a step, one per message."""
     return "".join(FIELD.join(_fields(context, bean)) + LINE for bean in context.beans)
 
 
 def trace_keys(context: TraceContext) -> set[str]:
-    """What the trace of a step is found by: the ids of its messages and their keys."""
+    """Return the search keys of a step's trace: the ids of its messages and their keys."""
     return {key for bean in context.beans for key in (bean.message_id, *split_keys(bean.keys)) if key}
 
 
@@ -100,10 +100,10 @@ def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:
 
 
 def decode_trace(text: str) -> list[TraceContext]:
-    """The steps in the body of a trace message, one for each line; kinds that are not known here are left out.
+    """Return the steps in the body of a trace message, one per line. Skips unknown kinds.
 
-    Takes what 4.x wrote, too: no offset id and no host in a Pub line, no code, time or group in a SubAfter line.
-    Raises `ProtocolError` for a line that cannot be read.
+    Also accepts lines of 4.x: no offset id and no host in a Pub line, no code, time or group in a SubAfter line. Raises
+    `ProtocolError` for a line that cannot be read.
     """
     found = []
     for line in text.split(LINE):

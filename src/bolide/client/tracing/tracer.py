@@ -1,7 +1,7 @@
 """Tracer: an interceptor that sends the trace of messages to a topic (RocketMQ's AsyncTraceDispatcher and trace hooks).
 
-Up to 20 steps travel in one message, 5 s after the last one at the latest; a full buffer drops steps rather than slow
-the traffic it watches. The message's keys are the ids and keys of the messages it tells of, so that a search by
+One message contains up to 20 steps, and is sent at most 5 s after the last one. A full buffer drops steps instead of
+slowing down the traced traffic. The message's keys are the ids and keys of the traced messages, so that a search by
 message id finds the trace.
 """
 
@@ -51,7 +51,7 @@ FLUSH_INTERVAL: Final = 5.0
 MAX_WAITING: Final = 2048
 MAX_BODY: Final = 128_000
 MAX_KEYS: Final = 20_000
-"""Bytes of keys in one trace message, which all together may have 32,767 of properties."""
+"""Maximum bytes of keys in one trace message; all properties together may have 32,767."""
 STATE_NAMES: Final = {
     TransactionState.COMMIT: "COMMIT_MESSAGE",
     TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
@@ -61,21 +61,21 @@ STATE_NAMES: Final = {
 
 
 class TraceSender(Protocol):
-    """What a tracer needs of a producer."""
+    """Interface of a producer for a tracer."""
 
     async def start(self) -> Any:
         """Join the client."""
 
     async def close(self) -> None:
-        """Wait for what is out, and leave."""
+        """Wait for pending sends, and leave."""
 
     def submit(self, message: Message) -> asyncio.Future[SendResult]:
         """Send without waiting."""
 
 
 class Tracer(Interceptor):
-    """Traces the sends of a producer or the calls of a consumer's listeners; `dropped` counts steps lost to a full
-    buffer. Messages whose broker has tracing off (TRACE_ON false) are left out, and so is the trace topic itself."""
+    """Traces the sends of a producer or the listener calls of a consumer. `dropped` is the number of steps lost because
+    the buffer was full. Skips messages whose broker has tracing off (TRACE_ON false), and the trace topic itself."""
 
     def __init__(self, sender: TraceSender, topic: str = TRACE_TOPIC, world: World = THE_WORLD) -> None:
         self.dropped = 0
@@ -92,8 +92,8 @@ class Tracer(Interceptor):
         await self._sender.start()
 
     async def close(self) -> None:
-        """Send what waits, and wait until it is sent."""
-        await asyncio.sleep(0)  # steps that a listener's thread has just handed over
+        """Send the buffered steps, and wait for the result."""
+        await asyncio.sleep(0)  # steps that a listener's thread has just added
         self._flush()
         self._loop = None
         await self._sender.close()
@@ -101,7 +101,7 @@ class Tracer(Interceptor):
     # -- what is seen
 
     def after_send(self, call: SendCall) -> None:
-        """A message is stored: one Pub line. A failed send leaves no trace, as in Java."""
+        """Add a Pub line for a stored message. A failed send leaves no trace, as in Java."""
         result = call.result
         message = call.message
         if result is None or call.oneway or not result.trace_on or message.topic.startswith(self._topic):
@@ -122,7 +122,7 @@ class Tracer(Interceptor):
         self._append(TraceContext(SENT, call.began, call.group, (bean,), result.region_id, cost, success))
 
     def after_end_transaction(self, call: EndTransactionCall) -> None:
-        """A transaction ends: one EndTransaction line."""
+        """Add an EndTransaction line."""
         if call.topic.startswith(self._topic):
             return
         bean = TraceBean(
@@ -139,7 +139,7 @@ class Tracer(Interceptor):
         self._append(TraceContext(TRANSACTION_ENDS, call.began, call.group, (bean,), call.region_id))
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """A listener gets messages: a SubBefore line for each."""
+        """Add a SubBefore line for each message of a listener call."""
         traced = [message for message in call.messages if message.get_property(names.TRACE_ON) != "false"]
         if not traced:
             return
@@ -159,7 +159,7 @@ class Tracer(Interceptor):
         self._append(begun)
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """The listener is through: a SubAfter line for each message."""
+        """Add a SubAfter line for each message of a finished listener call."""
         begun: TraceContext | None = call.state.get("trace")
         if begun is None:
             return
@@ -185,10 +185,10 @@ class Tracer(Interceptor):
     # -- what is sent
 
     def _append(self, context: TraceContext) -> None:
-        """From any thread."""
+        """Thread-safe."""
         loop = self._loop
         if loop is None:
-            return  # closed: what is seen now is not sent any more
+            return  # closed: later steps are not sent
         if loop is running_loop():
             self._take(context)
         else:
@@ -217,7 +217,7 @@ class Tracer(Interceptor):
                 self._send(contexts)
 
     def _send(self, contexts: list[TraceContext]) -> None:
-        """One message for the steps of one topic, more when they are long."""
+        """Send the steps of one topic in one message, or in several if they are long."""
         text: list[str] = []
         keys: set[str] = set()
         size = key_size = 0
@@ -245,7 +245,7 @@ class Tracer(Interceptor):
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop of this thread; None in a thread without one."""
+    """Return the event loop of this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
