@@ -89,9 +89,9 @@ async def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) 
             await admin.switch_master("broker-a", 7)
         assert await admin.switch_master("broker-a", 2, of.controller.address) == 2
         await of.leads(second)
-        with pytest.raises(NoQueue, match="knows no set broker-b"):
+        with pytest.raises(NoQueue, match="has no set broker-b"):
             await admin.members("broker-b", of.controller.address)
-        with pytest.raises(NoQueue, match="no broker of broker-b names a controller"):
+        with pytest.raises(NoQueue, match="no broker of broker-b has controllerAddr set"):
             await admin.members("broker-b")
 
 

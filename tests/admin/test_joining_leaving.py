@@ -43,7 +43,7 @@ def test_loss_is_what_the_set_confirmed_and_no_other_log_reaches() -> None:
 def test_loss_is_unknown_without_the_confirmed_offset_or_another_log() -> None:
     said = may_leave("broker-a", [gone(1, confirmed=-1), member(2, confirmed=-1)], 1)
     assert said.endswith("what only its log has is lost")
-    assert may_leave("broker-a", [gone(1), gone(2)], 1).endswith("and no other replica lives")
+    assert may_leave("broker-a", [gone(1), gone(2)], 1).endswith("and no other replica is alive")
 
 
 def test_only_replica_in_sync_leaves_the_choice_of_a_master_to_the_operator() -> None:
@@ -53,6 +53,6 @@ def test_only_replica_in_sync_leaves_the_choice_of_a_master_to_the_operator() ->
 
 def test_master_living_and_unknown_replicas_may_not_leave() -> None:
     members = [member(1, master=True), member(2)]
-    for number, kind, why in ((1, NotJoined, "is the master"), (2, NotJoined, "lives"), (3, NoQueue, "has 1, 2")):
+    for number, kind, why in ((1, NotJoined, "is the master"), (2, NotJoined, "is alive"), (3, NoQueue, "has 1, 2")):
         with pytest.raises(kind, match=why):
             may_leave("broker-a", members, number)

@@ -84,7 +84,7 @@ async def test_a_set_that_is_not_whole_is_not_restarted(tmp_path: Path) -> None:
         await of.all_in_sync(1, 2)
         await of.stop("b")
         async with Admin(of.names.address) as admin:
-            with pytest.raises(StepFailed, match="broker-a is not whole: 2 "):
+            with pytest.raises(StepFailed, match="broker-a is degraded: 2 "):
                 await restart_plan(admin)
             with pytest.raises(NoQueue, match="no broker of elsewhere"):
                 await restart_plan(admin, ["elsewhere"])
@@ -208,7 +208,7 @@ async def test_broker_that_is_down_is_not_restarted(tmp_path: Path) -> None:
 
         step = RollingStep("broker-a", StepKind.RESTART, running["broker-a"].address, 0)
         await running.pop("broker-a").stop()
-        with pytest.raises(StepFailed, match="does not answer: start it first"):
+        with pytest.raises(StepFailed, match="does not respond: start it first"):
             await Rolling(admin, never, PROCESS_PATIENCE, 0.0, lambda text: None).take([step])
 
 

@@ -1,6 +1,7 @@
 """Users and policies of access control (mqadmin's createUser, listUser, createAcl, listAcl and their siblings).
 
-Every broker keeps its own: a change goes to the masters, one after the other, and is signed like any other request.
+Each broker stores its users and policies separately. A change is sent to the masters one after the other, and signed
+like any other request.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from bolide.remoting.bodies.base import decode_answer, encode_body
 
 @checked_methods
 class AccessCalls(AdminCalls):
-    """Calls on users and on what each may do."""
+    """Calls on users and their policies."""
 
     async def users(self, *, cluster: str | None = None) -> dict[str, UserInfo]:
-        """All users by name, as the first broker that has each tells it: with the password, as RocketMQ does."""
+        """Return all users by name, each from the first broker that has it: with the password, as in RocketMQ."""
         found: dict[str, UserInfo] = {}
         for address in (await self.masters(cluster)).values():
             answer = await self.ask(address, codes.AUTH_LIST_USER)
@@ -29,7 +30,7 @@ class AccessCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def user(self, name: str, *, broker: str | None = None) -> UserInfo | None:
-        """One user; None where no broker knows the name. Raises `ResponseError` where access control is off."""
+        """Return a user, or None if no broker has the name. Raises `ResponseError` if access control is off."""
         for address in (await self.masters(broker=broker)).values():
             answer = await self.ask(address, codes.AUTH_GET_USER, ext_of(username=name))
             if answer.body:
@@ -39,7 +40,7 @@ class AccessCalls(AdminCalls):
     async def create_user(
         self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
     ) -> list[str]:
-        """Make a user, ``Super`` or ``Normal``, on all masters (of a cluster); returns the broker names."""
+        """Create a user, ``Super`` or ``Normal``, on all masters (of a cluster). Return the broker names."""
         info = UserInfo(name, password, user_type)
         return await self._tell_masters(codes.AUTH_CREATE_USER, {"username": name}, encode_body(info), cluster)
 
@@ -52,16 +53,17 @@ class AccessCalls(AdminCalls):
         user_status: str | None = None,
         cluster: str | None = None,
     ) -> list[str]:
-        """Change what is given of a user: `user_status` is ``enable`` or ``disable``. Returns the broker names."""
+        """Change a user's password, type or status (``enable`` or ``disable``) if given. Return the broker names."""
         info = UserInfo(name, password, user_type, user_status)
         return await self._tell_masters(codes.AUTH_UPDATE_USER, {"username": name}, encode_body(info), cluster)
 
     async def delete_user(self, name: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a user with all policies; returns the broker names."""
+        """Delete a user with all policies. Return the broker names."""
         return await self._tell_masters(codes.AUTH_DELETE_USER, {"username": name}, b"", cluster)
 
     async def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
-        """The policies of all users whose name contains `user`, by user, as the first broker that has them tells."""
+        """Return the policies of all users whose name contains `user`, by user, each from the first broker that has
+        them."""
         found: dict[str, AclInfo] = {}
         ext = ext_of(subjectFilter=user or None)
         for address in (await self.masters(cluster)).values():
@@ -80,10 +82,10 @@ class AccessCalls(AdminCalls):
         source_ips: Sequence[str] = (),
         cluster: str | None = None,
     ) -> list[str]:
-        """Let a user do `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) with a
-        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``), or deny them; returns the broker names.
+        """Allow or deny a user `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) on a
+        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``). Return the broker names.
 
-        An entry for the same resource is replaced.
+        Replaces the user's entry for the resource.
         """
         decision = "Allow" if allow else "Deny"
         entry = EntryInfo(resource, list(actions), list(source_ips) or None, decision)
@@ -95,7 +97,7 @@ class AccessCalls(AdminCalls):
     async def delete_policy(
         self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
     ) -> list[str]:
-        """Delete a user's entry for a resource, or without one all of them; returns the broker names."""
+        """Delete a user's entry for a resource, or all entries without one. Return the broker names."""
         ext = ext_of(subject=USER_PREFIX + user, policyType=policy_type, resource=resource)
         return await self._tell_masters(codes.AUTH_DELETE_ACL, ext, b"", cluster)
 

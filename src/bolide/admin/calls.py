@@ -1,6 +1,6 @@
-"""What every administrative call builds on: one client without groups, the cluster's brokers, typed answers.
+"""Base of all administrative calls: one client without groups, the cluster's brokers, decoded responses.
 
-Each noun's file has a class that extends this one; `bolide.admin.client.Admin` combines them.
+Each noun's file has a subclass; `bolide.admin.client.Admin` combines them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ class AdminCalls(Closeable):
         ] = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
+        invalid."""
         self.timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
 
     async def start(self) -> Self:
-        """Ready for calls; connections are made when needed. A second call does nothing."""
+        """Prepare for calls. Connections are opened at their first use. A second call does nothing."""
         if self._instance is None:
             self._instance = ClientInstance.acquire(self._options)
             self._opened("Admin")
@@ -72,7 +73,7 @@ class AdminCalls(Closeable):
 
     @property
     def instance(self) -> ClientInstance:
-        """The client underneath. Raises `ClientStateError` before `start` and after `close`."""
+        """The underlying client. Raises `ClientStateError` before `start` and after `close`."""
         if self._instance is None:
             raise ClientStateError("the admin object is not started: use `async with` or await start()")
         self._instance.check_process()
@@ -88,67 +89,68 @@ class AdminCalls(Closeable):
         body: bytes = b"",
         accept: tuple[int, ...] = (codes.SUCCESS,),
     ) -> Command:
-        """Ask a broker. Raises `ResponseError`, `RequestTimeout` or `ConnectionLost`."""
+        """Send a request to a broker. Raises `ResponseError`, `RequestTimeout` or `ConnectionLost`."""
         return await self.instance.call(address, code, ext, body, timeout=self.timeout, accept=accept)
 
     async def ask_namesrv(
         self, code: int, ext: dict[str, str] | None = None, accept: tuple[int, ...] = (codes.SUCCESS,)
     ) -> Command:
-        """Ask a name server, or the next one if it cannot be reached."""
+        """Send a request to a name server, or to the next one if it is unreachable."""
         return await self.instance.ask_namesrv(code, ext, accept=accept, timeout=self.timeout)
 
     async def tell_every_namesrv(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b""
     ) -> dict[str, Command]:
-        """Send a request to all name servers, which do not talk to each other. Returns the answers by address."""
+        """Send a request to all name servers, because they do not replicate to each other. Return the responses by
+        address."""
         return {
             address: await self.ask(address, code, ext, body) for address in await self.instance.name_servers.known()
         }
 
     async def cluster_info(self) -> ClusterInfo:
-        """All clusters, brokers and their addresses."""
+        """Return all clusters, brokers and their addresses."""
         return decode_answer((await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)).body, ClusterInfo)
 
     async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
-        """Addresses of masters by broker name: of one cluster, of one broker (a name or an address), or all.
+        """Return the masters' addresses by broker name, optionally for one cluster or one broker (a name or an
+        address).
 
-        Raises `NoQueue` if none matches.
+        Raises `NoQueue` if no master matches.
         """
         return masters_of(await self.cluster_info(), cluster, broker)
 
     async def topic_masters(self, topic: str) -> dict[str, str]:
-        """Addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
+        """Return the addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
         route = await self.instance.fetch_route(topic)
         return {name: known[MASTER_ID] for name, known in route.brokers.items() if MASTER_ID in known}
 
     async def topic_readers(self, topic: str) -> dict[str, str]:
-        """Who to ask about what brokers have stored of a topic, by broker name: the master, or while it is gone the
-        replica with the smallest id. Raises `TopicNotFound`.
-        """
+        """Return the brokers to query about a topic's messages, by broker name: the master's address, or without a
+        master the address of the replica with the smallest id. Raises `TopicNotFound`."""
         route = await self.instance.fetch_route(topic)
         return {name: known[min(known)] for name, known in route.brokers.items() if known}
 
     async def reader_of(self, queue: MessageQueue) -> str:
-        """The same for one queue. Raises `NoQueue` or `TopicNotFound`."""
+        """Return the address to query about one queue, as `topic_readers` does. Raises `NoQueue` or `TopicNotFound`."""
         readers = await self.topic_readers(queue.topic)
         if queue.broker_name not in readers:
             raise NoQueue(f"{queue} has no broker now; topic {queue.topic} is on {', '.join(readers) or 'no broker'}")
         return readers[queue.broker_name]
 
     async def master_of(self, queue: MessageQueue) -> str:
-        """The address of a queue's broker. Raises `NoQueue` or `TopicNotFound`."""
+        """Return the address of a queue's master. Raises `NoQueue` or `TopicNotFound`."""
         masters = await self.topic_masters(queue.topic)
         if queue.broker_name not in masters:
             raise NoQueue(f"{queue} has no master now; topic {queue.topic} is on {', '.join(masters) or 'no broker'}")
         return masters[queue.broker_name]
 
     async def decoded(self, kind: type[T], address: str, code: int, ext: dict[str, str] | None = None) -> T:
-        """Ask a broker and decode the answer's body."""
+        """Send a request to a broker and decode the response's body."""
         return decode_answer((await self.ask(address, code, ext)).body, kind)
 
 
 def masters_of(info: ClusterInfo, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
-    """Return the addresses of masters as `AdminCalls.masters` does. Raises `NoQueue` if none matches."""
+    """Return the masters' addresses as `AdminCalls.masters` does. Raises `NoQueue` if no master matches."""
     found = {}
     for name, data in info.broker_addr_table.items():
         address = data.broker_addrs.get(MASTER_ID)
@@ -164,12 +166,12 @@ def masters_of(info: ClusterInfo, cluster: str | None = None, broker: str | None
 
 
 def queue_from(queue: base.MessageQueue) -> MessageQueue:
-    """A queue of a decoded body."""
+    """Convert a queue of a decoded body."""
     return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
 
 
 def ext_of(**fields: Any) -> dict[str, str]:
-    """Header fields by their names on the wire; None is left out, booleans are lower case."""
+    """Return header fields by their wire names. Omits None; booleans are lower case."""
     return {
         name: ("true" if value else "false") if isinstance(value, bool) else str(value)
         for name, value in fields.items()

@@ -15,6 +15,6 @@ from bolide.client.messages.checked import documented
 class Admin(TopicCalls, GroupCalls, OffsetCalls, WaitingCalls, ClusterCalls, AccessCalls):
     """Administers clusters through their name servers. ``async with Admin("127.0.0.1:9876") as admin: ...``
 
-    Failures are those of the client: `ResponseError` (with the broker's code and remark), `TopicNotFound`,
-    `ConnectionLost`, `RequestTimeout`.
+    Raises the client's errors: `ResponseError` (with the broker's code and remark), `TopicNotFound`, `ConnectionLost`,
+    `RequestTimeout`.
     """

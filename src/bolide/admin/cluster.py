@@ -1,5 +1,5 @@
-"""Clusters, brokers and name servers: which exist, their state and settings (mqadmin's clusterList, brokerStatus,
-getBrokerConfig, updateBrokerConfig, wipeWritePerm)."""
+"""Clusters, brokers and name servers: list them, and query and change their state and settings (mqadmin's clusterList,
+brokerStatus, getBrokerConfig, updateBrokerConfig, wipeWritePerm)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from bolide.transport.address import split_addresses
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker process: `broker_id` 0 is the master. Without an answer `runtime` is empty and `error` says why."""
+    """One broker process; `broker_id` 0 is the master. If it did not respond, `runtime` is empty and `error` has the
+    reason."""
 
     cluster: str
     broker_name: str
@@ -37,37 +38,36 @@ class BrokerRow:
     runtime: Mapping[str, str]
     error: str = ""
     refused: bool = False
-    """Whether the error is the broker's answer, such as a wrong password, so that it could be reached."""
+    """Whether the error is a response of the broker, such as a wrong password, so that it is reachable."""
 
     @property
     def version(self) -> str:
-        """The release it reports."""
+        """The release that the broker reports, or ""."""
         return self.runtime.get("brokerVersionDesc", "")
 
     @property
     def role(self) -> str:
-        """``ASYNC_MASTER``, ``SYNC_MASTER`` or ``SLAVE``; of a broker that does not say ``MASTER`` or ``SLAVE``."""
+        """``ASYNC_MASTER``, ``SYNC_MASTER`` or ``SLAVE``; ``MASTER`` or ``SLAVE`` if the broker does not report it."""
         return self.runtime.get("brokerRole", "") or ("MASTER" if self.broker_id == MASTER_ID else "SLAVE")
 
     @property
     def state(self) -> str:
-        """``serves``, ``follows`` (a slave), why it accepts no messages (only Bolide's brokers say), or why it did not
-        answer."""
+        """``serves``, ``follows`` (a slave), the reason why it accepts no messages (only Bolide's brokers report it),
+        or the error of the query."""
         told = self.runtime.get("storeState", "") or ("serves" if self.broker_id == MASTER_ID else "follows")
         return self.error or told
 
     @property
     def serves(self) -> bool:
-        """True if it answers, and accepts messages unless it is a slave."""
+        """Whether it responds, and accepts messages unless it is a slave."""
         return self.state in ("serves", "follows")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A slave as its master sees it, or one that rejects its master (`kept`). `behind` is what it lacks, in bytes,
-    and `behind_ms` for how long it has lacked something: None if the master does not say, as one of RocketMQ, or
-    if it has not had all since it connected. Without an answer of the master `error` says why, and there is no
-    replica."""
+    """A slave as reported by its master, or a slave that rejects its master (`kept`). `behind` is its lag in bytes.
+    `behind_ms` is its lag in time, or None if the master does not report it, as RocketMQ's, or if the slave has not
+    been caught up since it connected. If the master did not respond, `error` has the reason, and `replica` is empty."""
 
     broker_name: str
     master: str
@@ -79,17 +79,19 @@ class ReplicaRow:
     error: str = ""
     behind_ms: int | None = None
     refused: bool = False
-    """Whether the error is the master's answer, such as a wrong password."""
+    """Whether the error is a response of the master, such as a wrong password."""
     kept: str = ""
-    """Why the slave keeps its log and rejects its master, and the command that resolves it; "" if it does not."""
+    """The reason why the slave rejects its master and does not truncate its log, and the command that resolves it, or
+    ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A broker of a set under a controller, as the controller sees it; `epoch` is that of the master.
+    """A broker of a set under a controller, as reported by the controller. `epoch` is the master's.
 
-    `log_end` is the end of its log while it lives, and `confirmed` the offset below which the set confirmed messages.
-    Both are bytes, and -1 if unknown, as with RocketMQ's controller."""
+    `log_end` is the end of its log while it is alive, and `confirmed` the offset below which the set confirmed
+    messages. Both are in bytes, and -1 if unknown, as with RocketMQ's controller.
+    """
 
     broker_name: str
     broker_id: int
@@ -112,7 +114,8 @@ class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
     async def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
-        """Every broker registered, with its figures unless `runtime` is off; one that is down has an error."""
+        """Return every registered broker, with its statistics unless `runtime` is off. A broker that is down has an
+        error."""
         info = await self.cluster_info()
         rows = [
             BrokerRow(cluster, name, broker_id, address, {})
@@ -133,8 +136,8 @@ class ClusterCalls(AdminCalls):
             return replace(row, error=str(failure), refused=isinstance(failure, ResponseError))
 
     async def replicas(self) -> list[ReplicaRow]:
-        """The slaves connected to each master, then the slaves that reject their master. A master of 4.9 lists no
-        slaves, which is an error."""
+        """Return the slaves connected to each master, then the slaves that reject their master. A 4.9 master cannot
+        list its slaves, which is an error."""
         info = await self.cluster_info()
         brokers = {
             (name, broker_id): address
@@ -176,29 +179,29 @@ class ClusterCalls(AdminCalls):
         ]  # fmt: skip
 
     async def _figures_if_reached(self, broker: str) -> Mapping[str, str]:
-        """Return the runtime figures of a broker, or an empty mapping if it cannot be reached."""
+        """Return the runtime statistics of a broker, or an empty mapping if it is unreachable."""
         try:
             return await self.broker_runtime(broker)
         except BolideError:
             return {}
 
     async def _slave_lags(self, master: str) -> dict[str, int]:
-        """For how long each slave has lacked something, ms, of those of which the master says it."""
+        """Return the replication lag in ms by slave. Omits slaves whose lag the master does not report."""
         told = (await self.broker_runtime(master)).get("slaveLagMs", "")
         pairs = (entry.rpartition("=") for entry in told.split())
         return {slave: int(lag) for slave, _, lag in pairs if lag.isdecimal()}
 
     async def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
-        """The brokers of a set, by their ids at its controller.
+        """Return the brokers of a set, sorted by their ids at its controller.
 
-        `controllers` is ``host:port;host:port``; without it a broker of the set is asked for its controllerAddr.
-        Raises `NoQueue` if there is no such set.
+        `controllers` is ``host:port;host:port``; the default is the controllerAddr of a broker of the set. Raises
+        `NoQueue` if the set does not exist.
         """
         controller = await self._leading(broker, controllers)
         answer = await self.ask(controller, codes.CONTROLLER_GET_SYNC_STATE_DATA, None, encode_body([broker]))
         info = decode_answer(answer.body, BrokerReplicasInfo).replicas_info_table.get(broker)
         if info is None:
-            raise NoQueue(f"the controller {controller} knows no set {broker}: write its brokerName")
+            raise NoQueue(f"the controller {controller} has no set {broker}: give its brokerName")
         rows = [
             MemberRow(
                 broker, known.broker_id, known.broker_address, info.master_epoch,
@@ -212,24 +215,24 @@ class ClusterCalls(AdminCalls):
         return sorted(rows, key=lambda row: row.broker_id)
 
     async def members_of_sets(self, broker: str = "", controllers: str = "") -> list[MemberRow]:
-        """The brokers of one set, or of all sets that are registered and under a controller.
+        """Return the brokers of one set, or of all registered sets under a controller.
 
-        Raises `NoQueue` if `broker` is given and there is no such set.
+        Raises `NoQueue` if the set `broker` does not exist.
         """
         if broker:
             return await self.members(broker, controllers)
         rows: list[MemberRow] = []
         for name in sorted((await self.cluster_info()).broker_addr_table):
-            with suppress(NoQueue):  # a set in plain mode
+            with suppress(NoQueue):  # a set without a controller
                 rows += await self.members(name, controllers)
         return rows
 
     async def switch_master(
         self, broker: str, to: Annotated[int, FROM_ZERO], controllers: str = ""
     ) -> int:
-        """Hand a set over to its member `to`, which must be in sync: a planned election. The new epoch.
+        """Make the in-sync member `to` the master: a planned election. Return the new epoch.
 
-        Raises `ResponseError` when the controller elects nobody. The brokers change their parts a moment later.
+        Raises `ResponseError` if the controller elects no master. The brokers change their roles soon afterwards.
         """
         controller = await self._leading(broker, controllers)
         info = await self.cluster_info()
@@ -241,13 +244,13 @@ class ClusterCalls(AdminCalls):
     async def forget_member(
         self, broker: str, broker_id: Annotated[int, FROM_ZERO], controllers: str = ""
     ) -> None:
-        """Have the controllers forget a replica that is stopped. Raises `ResponseError` while it lives."""
+        """Remove a stopped replica from the controllers. Raises `ResponseError` while it is alive."""
         controller = await self._leading(broker, controllers)
         ext = ext_of(brokerName=broker, brokerControllerIdsToClean=str(broker_id), isCleanLivingBroker=False)
         await self.ask(controller, codes.CLEAN_BROKER_DATA, ext)
 
     async def _leading(self, broker: str, controllers: str) -> str:
-        """The controller that leads."""
+        """Return the address of the lead controller. Raises the last error if no controller responds."""
         addresses = split_addresses(controllers or await self._controllers_of(broker))
         failure: BolideError | None = None
         for address in addresses:
@@ -259,10 +262,10 @@ class ClusterCalls(AdminCalls):
             leader = decode_header(answer, GetMetaDataResponseHeader).controller_leader_address
             if leader:
                 return leader
-        raise failure or ConnectionLost(f"none of the controllers {', '.join(addresses)} leads or knows who does")
+        raise failure or ConnectionLost(f"none of the controllers {', '.join(addresses)} is the leader or names it")
 
     async def _controllers_of(self, broker: str) -> str:
-        """What the first broker of the set that answers has as controllerAddr."""
+        """Return the controllerAddr of the first broker of the set that responds."""
         data = (await self.cluster_info()).broker_addr_table.get(broker)
         addresses = sorted((data.broker_addrs if data is not None else {}).items())
         failure: BolideError | None = None
@@ -276,28 +279,28 @@ class ClusterCalls(AdminCalls):
                 return found
         if failure is not None:
             raise failure
-        raise NoQueue(f"no broker of {broker} names a controller: is it registered, and under one?")
+        raise NoQueue(f"no broker of {broker} has controllerAddr set: check that the set has a controller")
 
     async def _address(self, broker: str) -> str:
-        """The address of a broker given by its name (then its master) or by its address."""
+        """Return the address of a broker given by its name (then its master) or by its address."""
         if ":" in broker:
             return broker
         return (await self.masters(broker=broker))[broker]
 
     async def broker_runtime(self, broker: str) -> dict[str, str]:
-        """Runtime figures of a broker (name or address): counters, disk, queues."""
+        """Return runtime statistics of a broker (name or address): counters, disk, queues."""
         return (await self.decoded(KVTable, await self._address(broker), codes.GET_BROKER_RUNTIME_INFO)).table
 
     async def broker_config(self, broker: str) -> dict[str, str]:
-        """The settings in force at a broker (name or address)."""
+        """Return the current settings of a broker (name or address)."""
         return read_properties_utf8((await self.ask(await self._address(broker), codes.GET_BROKER_CONFIG)).body)
 
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker (name or address). Raises `ResponseError` if it refuses one."""
+        """Change settings of a running broker (name or address). Raises `ResponseError` if it rejects one."""
         await self.ask(await self._address(broker), codes.UPDATE_BROKER_CONFIG, None, write_properties(settings))
 
     async def namesrv_config(self) -> dict[str, dict[str, str]]:
-        """The settings in force at each name server, by address."""
+        """Return the current settings of each name server, by address."""
         told = await self.tell_every_namesrv(codes.GET_NAMESRV_CONFIG)
         return {address: read_properties_utf8(answer.body) for address, answer in told.items()}
 
@@ -306,7 +309,7 @@ class ClusterCalls(AdminCalls):
         await self.tell_every_namesrv(codes.UPDATE_NAMESRV_CONFIG, None, write_properties(settings))
 
     async def broker_stats(self, broker: str, name: str, key: str) -> BrokerStatsData:
-        """A counter of a broker, such as ``TOPIC_PUT_NUMS`` of a topic, by minute, hour and day."""
+        """Return a counter of a broker, such as ``TOPIC_PUT_NUMS`` of a topic, by minute, hour and day."""
         return await self.decoded(
             BrokerStatsData,
             await self._address(broker),
@@ -315,11 +318,11 @@ class ClusterCalls(AdminCalls):
         )
 
     async def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Make producers avoid a broker, to take it out of service; returns the number of topics by name server."""
+        """Make producers avoid a broker, to take it out of service. Return the number of topics by name server."""
         return await self._permission(codes.WIPE_WRITE_PERM_OF_BROKER, broker_name, "wipeTopicCount")
 
     async def add_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Undo `wipe_write_permission`; returns the number of topics by name server."""
+        """Undo `wipe_write_permission`. Return the number of topics by name server."""
         return await self._permission(codes.ADD_WRITE_PERM_OF_BROKER, broker_name, "addTopicCount")
 
     async def _permission(self, code: int, broker_name: str, counted: str) -> dict[str, int]:
@@ -327,7 +330,7 @@ class ClusterCalls(AdminCalls):
         return {address: int(answer.ext().get(counted, "0")) for address, answer in told.items()}
 
     async def master_addresses(self, cluster: str | None = None) -> list[str]:
-        """Addresses of all masters (of a cluster)."""
+        """Return the addresses of all masters (of a cluster)."""
         info = await self.cluster_info()
         names = info.cluster_addr_table.get(cluster, []) if cluster is not None else list(info.broker_addr_table)
         found = (info.broker_addr_table[name].broker_addrs.get(MASTER_ID) for name in names)

@@ -1,6 +1,7 @@
-"""What a cluster keeps for its users, as one document for version control: topics, groups, users, policies, offsets.
+"""The state of a cluster that users define, as one document for version control: topics, groups, users, policies,
+offsets.
 
-The document has nothing volatile and no password; its names are RocketMQ's. `read_declared` makes it, and
+The document has no volatile data and no passwords; its names are RocketMQ's. `read_declared` creates it, and
 `bolide.admin.plan` compares it with a cluster.
 """
 
@@ -28,19 +29,19 @@ from bolide.remoting.bodies.offsets import ConsumerOffsetSerializeWrapper
 from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapper, TopicList
 
 VERSION: Final = 1
-"""Of the document's form."""
+"""Version of the document's format."""
 OFF: Final = (codes.SYSTEM_ERROR, codes.REQUEST_CODE_NOT_SUPPORTED)
-"""What a broker without access control answers to questions about users."""
+"""Response codes of a broker without access control to queries of users."""
 
 DEFAULT: Final = "Default "
-"""Before the resource of an entry of the default policy."""
+"""Prefix of the resource of a default policy's entry."""
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0, le=65_536)]
 
 
 class Declaration(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """Base of everything in the document."""
+    """Base of all parts of the document."""
 
 
 class DeclaredTopic(Declaration, frozen=True):
@@ -78,7 +79,7 @@ class DeclaredUser(Declaration, frozen=True):
 
 
 class DeclaredEntry(Declaration, frozen=True):
-    """What a user may do, or may not do, with a resource."""
+    """Actions on a resource that a user is allowed or denied."""
 
     actions: list[str]
     decision: str = "Allow"
@@ -86,7 +87,7 @@ class DeclaredEntry(Declaration, frozen=True):
 
 
 class DeclaredBroker(Declaration, omit_defaults=True, frozen=True):
-    """One broker; a section that is None is not spoken of. Offsets are by group, topic and queue."""
+    """One broker. A section that is None is not managed. Offsets are by group, topic and queue."""
 
     topics: dict[str, DeclaredTopic] | None = None
     groups: dict[str, DeclaredGroup] | None = None
@@ -103,7 +104,8 @@ class Declared(Declaration, frozen=True):
 
 
 def decode_declared(read: Any, place: str) -> Declared:
-    """The document from what JSON or YAML say. Raises `ConfigError`, which names an unknown key and its place."""
+    """Convert parsed JSON or YAML to the document. Raises `ConfigError`, which names an unknown key and its
+    location."""
     try:
         return msgspec.convert(read, Declared)
     except msgspec.ValidationError as error:
@@ -111,7 +113,7 @@ def decode_declared(read: Any, place: str) -> Declared:
 
 
 def encode_declared(declared: Declared) -> Any:
-    """Plain objects in a stable order."""
+    """Return the document as built-in types in a stable order."""
     return _sorted(msgspec.to_builtins(declared))
 
 
@@ -120,7 +122,7 @@ def _sorted(value: Any) -> Any:
 
 
 async def read_declared(admin: Admin, *, cluster: str | None = None, offsets: bool = False) -> Declared:
-    """What the masters (of a cluster) have now, without what the system itself keeps."""
+    """Read the current state of the masters (of a cluster), without the system's topics and groups."""
     answer = await admin.ask_namesrv(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     hidden = frozenset(decode_answer(answer.body, TopicList).topic_list)
     brokers = {}
@@ -140,7 +142,7 @@ async def read_declared(admin: Admin, *, cluster: str | None = None, offsets: bo
 
 
 async def _of_access(admin: Admin, address: str, code: int, kind: type[list[T]]) -> list[T] | None:
-    """Users or policies; None where access control is off."""
+    """Return users or policies, or None if access control is off."""
     try:
         answer = await admin.ask(address, code)
     except ResponseError as error:
@@ -162,7 +164,7 @@ async def _offsets(admin: Admin, address: str) -> dict[str, dict[str, dict[str, 
 
 
 def _is_users_topic(name: str, hidden: frozenset[str]) -> bool:
-    """The retry and dead letter topics of a group are made by brokers."""
+    """Return whether users define the topic. Brokers create the retry and dead letter topics of a group."""
     return name not in hidden and not is_system_topic(name) and not name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
@@ -191,7 +193,7 @@ def _subject(info: AclInfo) -> str:
 
 
 def entries_of(info: AclInfo) -> dict[str, DeclaredEntry]:
-    """Entries by their resource; those of the default policy have `DEFAULT` before it."""
+    """Return entries by their resource. Entries of the default policy have the prefix `DEFAULT`."""
     return {
         (DEFAULT if policy.policy_type == "Default" else "") + (entry.resource or ""): DeclaredEntry(
             list(entry.actions or ()), entry.decision or "Allow", list(entry.source_ips or ())

@@ -1,4 +1,4 @@
-"""Taking a set out of service: producers avoid it, and consumers finish what it holds (mqadmin's wipeWritePerm)."""
+"""Takes a set out of service: producers avoid it, and consumers finish its messages (mqadmin's wipeWritePerm)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bolide.remoting.bodies.stats import ConsumeStatsList
 
 LOOK_S: Final = 2.0
 SETTLE_S: Final = 35.0
-"""Clients look at the route every 30 s."""
+"""Clients refresh the route every 30 s."""
 DELAYED: Final = "(delayed)"
 SENDS: Final = "(sends a second)"
 _LEVEL: Final = "scheduleMessageOffset_"
 
 
 class NotDrained(LocalError):
-    """Something is left in a set when the time is over; its producers stay away."""
+    """A set still has messages after the time limit; its producers still avoid it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Messages that a set holds for a group, in one topic. In place of a group also `DELAYED` or `SENDS`."""
+    """Messages of a set that a group has not consumed, in one topic. `group` may also be `DELAYED` or `SENDS`."""
 
     group: str
     topic: str
@@ -36,7 +36,7 @@ class Left:
 
 
 async def only_at(admin: Admin, broker: str) -> list[str]:
-    """Topics that producers can send to at this set alone. Raises `NoQueue` if it has no master."""
+    """Return the topics that producers can send to at this set only. Raises `NoQueue` if it has no master."""
     await admin.masters(broker=broker)
     shown = await admin.topics()
     found = await admin.all_topic_configs()
@@ -47,14 +47,15 @@ async def only_at(admin: Admin, broker: str) -> list[str]:
             for name, config in found.get(topic, {}).items()
             if config.perm & PERM_WRITE and config.write_queue_nums > 0
         ]
-        # Each broker has its own retry topics and dead letters.
+        # Each broker has separate retry topics and dead letters.
         if takes == [broker] and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
             alone.append(topic)
     return alone
 
 
 async def left_at(admin: Admin, broker: str) -> list[Left]:
-    """What a set still holds for its groups, waits to deliver, or still takes. Raises `NoQueue` if it has no master."""
+    """Return the messages of a set that are unconsumed, delayed or still being sent. Raises `NoQueue` without a
+    master."""
     address = (await admin.masters(broker=broker))[broker]
     told = await admin.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})
     lags: dict[tuple[str, str], int] = {}
@@ -87,15 +88,15 @@ async def left_at(admin: Admin, broker: str) -> list[Left]:
 async def drain(
     admin: Admin, broker: str, seconds: float, told: Callable[[list[Left]], None], settle: float = SETTLE_S
 ) -> None:
-    """Make producers avoid a set, and wait until it holds nothing for anybody; `told` hears what is left.
+    """Make producers avoid a set, and wait until it has no pending messages. Calls `told` with these at every check.
 
-    Producers learn of it with their next look at the route, for which it waits `settle` seconds at least. Raises
-    `NotDrained` after `seconds`.
+    Producers notice it when they refresh the route, so it waits at least `settle` seconds. Raises `NotDrained` after
+    `seconds`.
     """
     loop = asyncio.get_running_loop()
     begin = loop.time()
     while True:
-        # Each time: a broker whose topics change tells name servers its own permissions again.
+        # Each time: a broker whose topics change re-registers its permissions.
         await admin.wipe_write_permission(broker)
         left = await left_at(admin, broker)
         told(left)

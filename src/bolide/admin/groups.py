@@ -37,7 +37,7 @@ AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """One queue of a group: messages from `consumer_offset` to `broker_offset` are not consumed yet."""
+    """One queue of a group. Messages from `consumer_offset` to `broker_offset` are not consumed yet."""
 
     queue: MessageQueue
     broker_offset: int
@@ -46,13 +46,13 @@ class QueueProgress:
 
     @property
     def lag(self) -> int:
-        """Number of messages left, or 0 if the offset of the group is beyond the end of the queue."""
+        """Number of unconsumed messages, or 0 if the offset of the group is beyond the end of the queue."""
         return max(0, self.broker_offset - self.consumer_offset)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """The progress of a group. `tps` is messages per second now, over all brokers."""
+    """The progress of a group. `tps` is the current messages per second, over all brokers."""
 
     group: str
     queues: list[QueueProgress]
@@ -60,13 +60,13 @@ class GroupProgress:
 
     @property
     def lag(self) -> int:
-        """Messages not consumed yet, over all queues."""
+        """Number of unconsumed messages, over all queues."""
         return sum(queue.lag for queue in self.queues)
 
 
 def _age_of(span: QueueTimeSpan) -> int:
-    """Return the age of the first message not consumed. If a broker has deleted that message, `delay_time` is now + 1,
-    and the oldest message is the first one not consumed."""
+    """Return the age of the first unconsumed message. If a broker has deleted that message, `delay_time` is now + 1,
+    and the first unconsumed message is the oldest one."""
     now = span.delay_time - 1
     return now - span.min_time_stamp if now >= span.max_time_stamp > 0 else max(span.delay_time, 0)
 
@@ -93,10 +93,10 @@ class GroupCalls(AdminCalls):
         cluster: str | None = None,
         broker: str | None = None,
     ) -> list[str]:
-        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
+        """Create or change a group on the masters of a cluster, on one broker, or on all masters; return their names.
 
-        Settings that are not given stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry
-        queue, consuming enabled, also broadcasting, not orderly.
+        Omitted settings stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry queue,
+        consuming and broadcasting enabled, not orderly.
         """
         check_topic(group)
         changes = {
@@ -115,12 +115,12 @@ class GroupCalls(AdminCalls):
         return sorted(masters)
 
     async def _groups_at(self, address: str) -> dict[str, SubscriptionGroupConfig]:
-        # Asking for one group (code 352) would create it.
+        # A request for one group (code 352) would create it.
         wrapper = await self.decoded(SubscriptionGroupWrapper, address, codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         return wrapper.subscription_group_table
 
     async def delete_group(self, group: str, *, remove_offset: bool = False, cluster: str | None = None) -> list[str]:
-        """Delete a group on all masters (of a cluster), its offsets too if asked for; returns the broker names."""
+        """Delete a group on all masters (of a cluster), optionally with its offsets. Return the broker names."""
         masters = await self.masters(cluster)
         ext = ext_of(groupName=group, cleanOffset=remove_offset, removeOffset=remove_offset)
         for address in masters.values():
@@ -128,7 +128,7 @@ class GroupCalls(AdminCalls):
         return sorted(masters)
 
     async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups except RocketMQ's own, with their settings (of the first broker that has them)."""
+        """Return all groups except RocketMQ's internal ones, with their settings at the first broker that has them."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
             for name, config in (await self._groups_at(address)).items():
@@ -137,14 +137,16 @@ class GroupCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def _group_readers(self, group: str) -> dict[str, str]:
-        """Who to ask about a group: the brokers of its retry topic, or all masters if it has none."""
+        """Return the addresses to query about a group: the brokers of its retry topic, or all masters without that
+        topic."""
         try:
             return await self.topic_readers(RETRY_PREFIX + group)
         except TopicNotFound:
             return await self.masters()
 
     async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """The progress of a group in every queue (of one topic). Raises `ResponseError` if the group is unknown."""
+        """Return the progress of a group in every queue (of one topic). Raises `ResponseError` if the group is
+        unknown."""
         queues: list[QueueProgress] = []
         tps = 0.0
         refusal: ResponseError | None = None
@@ -168,8 +170,10 @@ class GroupCalls(AdminCalls):
         return GroupProgress(group, sorted(queues, key=lambda item: item.queue), tps)
 
     async def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
-        """How many messages each group has not consumed yet, over all topics and queues: one request a master, which
-        goes through all groups for it. Groups that never stored an offset have 0."""
+        """Return the number of unconsumed messages of each group, over all topics and queues.
+
+        Sends one request per master, which then reads all groups. Groups without offsets have 0.
+        """
         found: dict[str, int] = {}
         for address in (await self.masters(cluster)).values():
             told = await self.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, ext_of(isOrder=False))
@@ -183,9 +187,11 @@ class GroupCalls(AdminCalls):
     async def lag_times(
         self, group: str, topic: str | None = None, *, progress: GroupProgress | None = None
     ) -> dict[MessageQueue, int]:
-        """Return the age in ms of the first message that a group has not consumed, by queue. Queues without lag are
-        left out. Sends one request per topic with lag and broker. Asks for the progress of the group first, unless
-        the caller passes it as `progress`. Raises `ResponseError` if the group is unknown."""
+        """Return the age in ms of the first message that a group has not consumed, by queue. Omits queues without lag.
+
+        Sends one request per topic with lag and broker. Requests the progress of the group first, unless the caller
+        passes it as `progress`. Raises `ResponseError` if the group is unknown.
+        """
         if progress is None:
             progress = await self.consumer_progress(group, topic)
         lagging = {place.queue for place in progress.queues if place.lag > 0}
@@ -199,8 +205,8 @@ class GroupCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
-        """Return the lag of each group in time: the age in ms of its oldest message not consumed, 0 without lag, or
-        None if a broker rejects the query."""
+        """Return the lag of each group in time: the age in ms of its oldest unconsumed message, 0 without lag, or None
+        if a broker rejects the query."""
 
         async def of(group: str) -> int | None:
             try:
@@ -211,7 +217,7 @@ class GroupCalls(AdminCalls):
         return await each(groups, of, AT_ONCE)
 
     async def consumer_connections(self, group: str) -> ConsumerConnection | None:
-        """The members of a group with their subscriptions; None if no member is connected."""
+        """Return the members of a group with their subscriptions, or None if no member is connected."""
         merged: ConsumerConnection | None = None
         seen: dict[str, Connection] = {}
         for address in (await self._group_readers(group)).values():
@@ -230,9 +236,12 @@ class GroupCalls(AdminCalls):
         return merged
 
     async def different_subscriptions(self, group: str) -> dict[str, dict[str, str | None]]:
-        """Return the topics that the members of a group subscribe to differently, each with the expression of every
-        member by client id; None for a member that does not subscribe. Brokers keep one subscription for a group, so
-        such members lose messages. Members that do not report their state are left out."""
+        """Return the topics that the members of a group subscribe to differently.
+
+        Each topic has the expression of every member by client id, or None for a member that does not subscribe.
+        Brokers store one subscription for a group, so such members lose messages. Omits members that do not report
+        their state.
+        """
 
         async def of(client_id: str) -> dict[str, str] | None:
             try:
@@ -253,7 +262,7 @@ class GroupCalls(AdminCalls):
         return {topic: members for topic, members in by_topic.items() if len(set(members.values())) > 1}
 
     async def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
+        """Return the producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
         found: dict[str, Connection] = {}
         for address in (await self.topic_masters(topic)).values():
             answer = await self.ask(
@@ -270,8 +279,7 @@ class GroupCalls(AdminCalls):
     async def producers(self, *, cluster: str | None = None, topic: str | None = None) -> dict[str, list[ProducerInfo]]:
         """Return the producers that are connected to the masters (of a cluster), by group, sorted by client id.
 
-        With `topic` only its brokers are asked. They do not know which topics a producer sends to. Raises
-        `TopicNotFound`.
+        With `topic` only its brokers are queried. They do not record the topics of a producer. Raises `TopicNotFound`.
         """
         found: dict[str, dict[str, ProducerInfo]] = {}
         masters = await self.masters(cluster)
@@ -286,8 +294,8 @@ class GroupCalls(AdminCalls):
         return {group: [found[group][name] for name in sorted(found[group])] for group in sorted(found)}
 
     async def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
-        """Return the state of one member, as the member reports it. With `stack` it includes the stacks of its threads,
-        which Java's clients and Bolide's report. Raises `ResponseError` if the member is not connected."""
+        """Return the state of one member, as the member reports it. `stack` adds the stacks of its threads, which
+        Java's and Bolide's clients report. Raises `ResponseError` if the member is not connected."""
         refusal: ResponseError | None = None
         ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=stack)
         for address in (await self._group_readers(group)).values():

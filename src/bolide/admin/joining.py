@@ -1,4 +1,5 @@
-"""Replicas that come and go: with which settings one joins a set, when it has caught up, and what forgets it."""
+"""Replicas that join and leave a set: the settings for joining, the wait for replication, and the check before
+leaving."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ _SHARED: Final = (
     "enableSlaveActingMaster", "totalReplicas", "haTlsEnable", "tlsEnable", "authenticationEnabled",
     "authorizationEnabled", "aclEnable",
 )  # fmt: skip
-"""What the brokers of a set have in common, by the keys of broker.conf."""
+"""Settings that the brokers of a set share, by the keys of broker.conf."""
 
 
 class NotJoined(LocalError):
-    """A replica is not in sync when the time is over, or may not leave."""
+    """A replica is not in sync after the time limit, or may not leave."""
 
 
 async def settings_to_join(admin: Admin, broker_set: str) -> dict[str, str]:
-    """The lines of broker.conf with which another broker joins a set, as its master has them. Paths, ports and
-    certificates are the new machine's. Raises `NoQueue` if the set has no master."""
+    """Return the lines of broker.conf for another broker of a set, from the settings of its master. Paths, ports and
+    certificates depend on the new machine. Raises `NoQueue` if the set has no master."""
     address = (await admin.masters(broker=broker_set))[broker_set]
     found = await admin.broker_config(address)
     lines = {key: found[key] for key in _SHARED if found.get(key, "") not in ("", "false")}
@@ -42,9 +43,9 @@ async def settings_to_join(admin: Admin, broker_set: str) -> dict[str, str]:
 
 
 async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
-    """Bytes of its master's log that a replica lacks; -1 while it is not registered, or not in sync for its controller.
+    """Return a replica's lag in bytes, or -1 while it is not registered, or not in sync at its controller.
 
-    `broker_id` is the one that the set's controller gave, without a controller that of its settings.
+    `broker_id` is the id from the set's controller, or without a controller the id in its settings.
     """
     data = (await admin.cluster_info()).broker_addr_table.get(broker_set)
     addresses = {} if data is None else data.broker_addrs
@@ -54,7 +55,7 @@ async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
     if MASTER_ID not in addresses or address not in addresses.values():
         return -1
     try:
-        # The master first: what comes meanwhile must not count against the replica.
+        # The master first: messages that arrive between the queries must not add to the lag.
         end = int((await admin.broker_runtime(addresses[MASTER_ID]))["commitLogMaxOffset"])
         lacks = max(end - int((await admin.broker_runtime(address))["commitLogMaxOffset"]), 0)
     except (BolideError, KeyError, ValueError):
@@ -63,7 +64,7 @@ async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
 
 
 async def controlled_members(admin: Admin, broker_set: str) -> list[MemberRow]:
-    """The set as its controller has it; nothing without a controller."""
+    """Return the set's members at its controller, or [] without a controller."""
     try:
         return await admin.members(broker_set)
     except NoQueue:
@@ -71,7 +72,7 @@ async def controlled_members(admin: Admin, broker_set: str) -> list[MemberRow]:
 
 
 async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, told: Callable[[int], None]) -> None:
-    """Wait until a replica has all of its master's log; `told` hears what it lacks, with each look, -1 for unknown.
+    """Wait until a replica is caught up. Calls `told` with its lag in bytes at every check, -1 if unknown.
 
     Raises `NotJoined` after `seconds`.
     """
@@ -86,9 +87,9 @@ async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, 
 
 
 def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -> str:
-    """Return a sentence on messages that are lost if the set continues without a replica, or "" if none are.
+    """Return a sentence on messages that are lost if the set continues without a replica, or "" if no message is lost.
 
-    Raises `NoQueue` if the replica is not there, and `NotJoined` for the master or a broker that lives.
+    Raises `NoQueue` if the replica does not exist, and `NotJoined` for the master or a broker that is alive.
     """
     chosen = next((each for each in members if each.broker_id == broker_id), None)
     if chosen is None:
@@ -97,7 +98,7 @@ def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -
     if chosen.master:
         raise NotJoined(f"{broker_id} is the master of {broker_set}: hand it over first, with bolide cluster switch")
     if chosen.alive:
-        raise NotJoined(f"{broker_id} ({chosen.address}) lives: stop it first")
+        raise NotJoined(f"{broker_id} ({chosen.address}) is alive: stop it first")
     if not chosen.in_sync or any(each.master for each in members):
         return ""
     others = [each for each in members if each.in_sync and each is not chosen]
@@ -110,5 +111,5 @@ def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -
         return text
     text += f"; the set confirmed messages up to {chosen.confirmed:,}, and "
     if reached < 0:
-        return f"{text}no other replica lives"
+        return f"{text}no other replica is alive"
     return f"{text}the others reach {reached:,}: {max(chosen.confirmed - reached, 0):,} bytes"

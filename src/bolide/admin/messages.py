@@ -30,9 +30,9 @@ class MessageCalls(AdminCalls):
     """Calls on single messages."""
 
     async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
-        """The message with an id, the producer's or the broker's; None if there is none.
+        """Return the message with a producer's or a broker's id, or None if it does not exist.
 
-        Both ids look alike. A producer's id is found by the topic's index and needs the topic.
+        Both ids have the same form. A producer's id is found by the topic's index, which requires the topic.
         """
         if topic is not None:
             found = await self.message_by_unique_id(topic, message_id)
@@ -44,22 +44,22 @@ class MessageCalls(AdminCalls):
             return None
         info = await self.cluster_info()
         for name, data in info.broker_addr_table.items():
-            # A producer's id also decodes to an address: only those of brokers are worth a connection.
+            # A producer's id also decodes to an address: connect only to brokers' addresses.
             if f"{host}:{port}" in data.broker_addrs.values():
                 return await self._view(f"{host}:{port}", name, offset)
         return await self._moved(message_id, offset)
 
     async def _moved(self, message_id: str, offset: int) -> ReceivedMessage | None:
-        """The message of a broker that had another address when it stored the message. A record contains that address,
-        so another broker's record at the same offset is not taken for it."""
+        """Find a message whose broker had another address when it stored the message. Records contain that address, so
+        a record at the same offset of another broker is not mistaken for it."""
         silent: BolideError | None = None
         for name, address in (await self.masters()).items():
             try:
                 found = await self._view(address, name, offset)
             except (ConnectionLost, RequestTimeout) as error:
-                silent = error  # it may have the message: nobody may say that it is not stored
+                silent = error  # it may have the message, which must not be reported as missing
                 continue
-            except BolideError:  # nothing begins at this offset of its log
+            except BolideError:  # no record starts at this offset of its log
                 continue
             if found is not None and found.offset_message_id == message_id.upper():
                 return found
@@ -68,7 +68,8 @@ class MessageCalls(AdminCalls):
         return None
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
-        """The message with a broker's id, asked of the address in it; None when it is gone. Raises `MessageIdError`."""
+        """Return the message with a broker's id from the address in it, or None if it is deleted. Raises
+        `MessageIdError`."""
         host, port, offset = decode_offset_message_id(offset_message_id)
         return await self._view(f"{host}:{port}", "", offset)
 
@@ -81,7 +82,7 @@ class MessageCalls(AdminCalls):
         return next(iter(received_messages(answer.body, broker_name)), None)
 
     async def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
-        """The newest message with a producer's id; None when there is none. Raises `TopicNotFound`."""
+        """Return the newest message with a producer's id, or None. Raises `TopicNotFound`."""
         found, _ = await self._query(topic, message_id, 32, 0, MAX_TIME, "U")
         found = [message for message in found if message.message_id == message_id]
         return max(found, key=lambda message: message.store_timestamp, default=None)
@@ -95,7 +96,7 @@ class MessageCalls(AdminCalls):
         begin: Moment = 0,
         end: Moment | None = None,
     ) -> list[ReceivedMessage]:
-        """Messages with a business key, stored from `begin` to `end`, oldest first.
+        """Return messages with a business key, stored from `begin` to `end`, oldest first.
 
         Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`.
         """
@@ -104,7 +105,7 @@ class MessageCalls(AdminCalls):
     async def _query(
         self, topic: str, key: str, max_messages: int, begin: int, end: int, kind: str
     ) -> tuple[list[ReceivedMessage], bool]:
-        """Return messages by the index, and whether a broker returned as many as it may."""
+        """Return messages by the index, and whether a broker reached `max_messages`."""
         found: list[ReceivedMessage] = []
         full = False
         ext = ext_of(
@@ -126,7 +127,7 @@ class MessageCalls(AdminCalls):
         return found, full
 
     async def message_at(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> ReceivedMessage | None:
-        """The message at an offset of a queue; None if there is none. Raises `TopicNotFound`."""
+        """Return the message at an offset of a queue, or None if it does not exist. Raises `TopicNotFound`."""
         return next(iter(await self.messages_at(queue, offset, 1)), None)
 
     async def messages_at(
@@ -135,7 +136,7 @@ class MessageCalls(AdminCalls):
         offset: Annotated[int, FROM_ZERO],
         max_messages: Annotated[int, BATCH] = 32,
     ) -> list[ReceivedMessage]:
-        """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
+        """Return up to `max_messages` messages of a queue, starting at `offset`, independent of any group."""
         await self.instance.route(queue.topic)
         wanted = subscription(queue.topic, "*", self.instance.world.wall_ms())
         request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
@@ -152,9 +153,9 @@ class MessageCalls(AdminCalls):
     async def consume_directly(
         self, group: str, client_id: str, message: ReceivedMessage
     ) -> ConsumeMessageDirectlyResult:
-        """Have one member of a group process a stored message now, and say how that went; its offsets stay.
+        """Make one member of a group process a stored message now; return its result. Does not change offsets.
 
-        Raises `ResponseError` if the member is not connected or does not answer.
+        Raises `ResponseError` if the member is not connected or does not respond.
         """
         ext = ext_of(
             consumerGroup=group,
@@ -176,7 +177,7 @@ async def messages_and_more(
     begin: Moment = 0,
     end: Moment | None = None,
 ) -> tuple[list[ReceivedMessage], bool]:
-    """Like `messages_by_key`; also returns whether there may be more, as a broker returned `max_messages`."""
+    """Like `messages_by_key`, but also return whether a broker reached `max_messages`, so that there may be more."""
     until = MAX_TIME if end is None else moment_ms("end", end)
     found, full = await admin._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
     with_key = [message for message in found if key in message.keys]

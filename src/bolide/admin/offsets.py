@@ -21,7 +21,7 @@ class OffsetCalls(AdminCalls):
     """Calls on offsets of groups and queues."""
 
     async def group_offset(self, group: str, queue: MessageQueue) -> int:
-        """A group's stored offset of a queue, -1 when there is none."""
+        """Return a group's stored offset of a queue, or -1 if it is not stored."""
         answer = await self.ask(
             await self.reader_of(queue),
             codes.QUERY_CONSUMER_OFFSET,
@@ -51,11 +51,11 @@ class OffsetCalls(AdminCalls):
         )
 
     async def begin_offset(self, queue: MessageQueue) -> int:
-        """The offset of the oldest message kept."""
+        """Return the offset of the oldest message."""
         return await self._end(queue, codes.GET_MIN_OFFSET)
 
     async def end_offset(self, queue: MessageQueue) -> int:
-        """The offset the next message will get."""
+        """Return the offset that the next message will get."""
         return await self._end(queue, codes.GET_MAX_OFFSET)
 
     async def _end(self, queue: MessageQueue, code: int) -> int:
@@ -63,7 +63,8 @@ class OffsetCalls(AdminCalls):
         return int((await self.ask(await self.reader_of(queue), code, ext)).ext()["offset"])
 
     async def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
-        """The offset of the first message stored at a time (ms since 1970, or a datetime with a zone) or later."""
+        """Return the offset of the first message stored at or after a time (ms since 1970, or a datetime with a
+        zone)."""
         return await self._offset_at(queue, moment_ms("moment", moment))
 
     async def _offset_at(self, queue: MessageQueue, timestamp: int) -> int:
@@ -72,7 +73,7 @@ class OffsetCalls(AdminCalls):
         return int(answer.ext()["offset"])
 
     async def earliest_time(self, queue: MessageQueue) -> int:
-        """When the oldest message kept was stored, ms since 1970; -1 when there is none."""
+        """Return the store time of the oldest message in ms since 1970, or -1 for an empty queue."""
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
         answer = await self.ask(await self.reader_of(queue), codes.GET_EARLIEST_MSG_STORETIME, ext)
         return int(answer.ext()["timestamp"])
@@ -80,7 +81,8 @@ class OffsetCalls(AdminCalls):
     async def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
         """Copy the stored offsets of one group in a topic to another group, on every broker of the topic.
 
-        No member of the second group may be running: it would overwrite them. Raises `TopicNotFound`, `ResponseError`.
+        No member of the second group may be running, because it would overwrite them. Raises `TopicNotFound`,
+        `ResponseError`.
         """
         for address in (await self.topic_masters(topic)).values():
             ext = ext_of(srcGroup=from_group, destGroup=to_group, topic=topic, offline=True)
@@ -89,11 +91,11 @@ class OffsetCalls(AdminCalls):
     async def reset_offset(
         self, group: str, topic: str, to: StartFrom, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Reset a group in every queue of a topic: to the ``"first"`` message kept, past the ``"last"`` one, or to the
-        first message stored at a time (ms since 1970, or a datetime with a zone) or later.
+        """Reset a group in every queue of a topic. `to` is the ``"first"`` message, the ``"last"`` one (reset past it),
+        or a time (ms since 1970, or a datetime with a zone): the first message stored then or later.
 
-        `force` also moves forward past messages not consumed. The broker tells running members; if none is online, the
-        offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        `force` also moves forward past unconsumed messages. The broker notifies running members. If no member is
+        online, the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
         """
         timestamp = start_ms("to", to)
         offsets: dict[MessageQueue, int] = {}
@@ -104,7 +106,7 @@ class OffsetCalls(AdminCalls):
                 table = decode_answer(answer.body, ResetOffsetBody).offset_table
                 offsets.update({queue_from(queue): offset for queue, offset in table.items()})
             except ResponseError as error:
-                # 4.9 has no code of its own for a group that never stored an offset.
+                # 4.9 has no special code for a group that never stored an offset.
                 new_group = error.code == codes.SYSTEM_ERROR and "not exist" in error.remark
                 if error.code != codes.CONSUMER_NOT_ONLINE and not new_group:
                     raise

@@ -1,6 +1,6 @@
-"""How a cluster becomes what a document says: the steps, for people to read, and their carrying out.
+"""Plans the changes that make a cluster match a document, for people to read, and applies them.
 
-Nothing is deleted unless asked for. A section that the document leaves out is left alone.
+Deletes only if requested. Sections that are missing in the document are left unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ K = TypeVar("K")
 
 
 class PlanRefused(LocalError):
-    """What a document says cannot be done; nothing was changed."""
+    """The document requires something impossible. No change was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PlannedChange:
 
     @property
     def changes(self) -> str:
-        """What differs, for people: from what was there, or what a new one has by itself."""
+        """The differences, for people to read: from the previous settings, or from the defaults of a new object."""
         if self.action == DELETE:
             return ""
         old = _plain(self.before) if self.before is not None else {}
@@ -73,7 +73,7 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _usual(value: Any) -> dict[str, Any]:
-    """The settings that are the same in every new one."""
+    """Return the defaults of a new object."""
     if not isinstance(value, msgspec.Struct):
         return {}
     return {each.encode_name: each.default for each in msgspec.structs.fields(value) if not each.required} | {
@@ -88,8 +88,8 @@ def _text(value: Any) -> str:
 
 
 def plan(wanted: Declared, found: Declared, *, prune: bool = False) -> list[PlannedChange]:
-    """The steps from `found` to `wanted`, in the order to take them. Raises `PlanRefused` for what
-    cannot be done, and `NoQueue` for a broker that is not there."""
+    """Return the steps from `found` to `wanted`, in execution order. Raises `PlanRefused` if a step is impossible, and
+    `NoQueue` for a broker that is not registered."""
     strange = sorted(set(wanted.brokers) - set(found.brokers))
     if strange:
         known = ", ".join(sorted(found.brokers))
@@ -122,19 +122,19 @@ def _of_broker(name: str, want: DeclaredBroker, have: DeclaredBroker, prune: boo
     if unknown:
         raise PlanRefused(f"{name} has no user {', '.join(unknown)}, for whom the file has policies")
     gone = {step.name for step in users if step.action == DELETE}
-    steps += [step for step in flat if step.name.partition(" ")[0] not in gone]  # a user's policies go with the user
+    steps += [step for step in flat if step.name.partition(" ")[0] not in gone]  # deleted with the user
     return steps + users + _offsets(name, want, have)
 
 
 def _flat(policies: Mapping[str, Mapping[str, DeclaredEntry]] | None) -> dict[str, DeclaredEntry] | None:
-    """Entries by user and resource; RocketMQ's user names have no blanks."""
+    """Return entries by user and resource; RocketMQ's user names contain no spaces."""
     if policies is None:
         return None
     return {f"{user} {resource}": entry for user, of_user in policies.items() for resource, entry in of_user.items()}
 
 
 def _offsets(name: str, want: DeclaredBroker, have: DeclaredBroker) -> list[PlannedChange]:
-    """Offsets are set, and never deleted."""
+    """Plan changes of offsets. Offsets are never deleted."""
 
     def flat(of: DeclaredBroker) -> dict[str, int]:
         return {
@@ -164,14 +164,14 @@ def _differences(
 
 
 async def carry_out(admin: Admin, steps: Iterable[PlannedChange], found: Declared) -> int:
-    """Take the steps, one after the other; returns how many. An error ends it, and what is done stays done."""
+    """Apply the steps one after the other; return their number. Stops at an error and does not undo earlier steps."""
     masters = await admin.masters()
     count = 0
     steps = list(steps)
     orders = orders_after([step for step in steps if step.what == "topic"], found)
     for topic, order in orders.items():
         if not order:
-            # First, because while the name servers hold its order, a registration makes the topic ordered again.
+            # Do this first: while the name servers have the order, a registration makes the topic ordered again.
             await admin.delete_kv(ORDER_NAMESPACE, topic)
     for step in steps:
         await _take(admin, masters[step.broker], step, found)
@@ -183,7 +183,8 @@ async def carry_out(admin: Admin, steps: Iterable[PlannedChange], found: Declare
 
 
 def orders_after(steps: list[PlannedChange], found: Declared) -> dict[str, str]:
-    """What name servers keep of each ordered topic that the steps change: its brokers with their numbers of queues."""
+    """Return the name servers' entry of each ordered topic that the steps change: its brokers with their number of
+    queues."""
     orders = {}
     for topic in sorted({step.name for step in steps}):
         after = {name: (broker.topics or {}).get(topic) for name, broker in found.brokers.items()}

@@ -12,7 +12,7 @@ from bolide.client.messages.start_from import StartFrom
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a reset does to one queue: the offset of the group before (-1 for none) and after, and the queue's end."""
+    """Effect of a reset on one queue: the group's offset before (-1 if not stored) and after, and the queue's end."""
 
     queue: MessageQueue
     now: int

@@ -1,4 +1,5 @@
-"""Restarting the brokers of a cluster one after the other: slaves first, and a master when another one has its part."""
+"""Restarts the brokers of a cluster one after the other: slaves first, and a master after another broker has its
+role."""
 
 from __future__ import annotations
 
@@ -20,23 +21,24 @@ LOOK_S: Final = 0.5
 
 
 class StepKind(StrEnum):
-    """What a step does."""
+    """Kinds of steps."""
 
     RESTART = "restart"
     HAND_OVER = "hand over"
-    """The next master is elected; under a controller only."""
+    """Elect the next master; only under a controller."""
     CLOSE = "take write permission"
-    """Producers use other sets."""
+    """Make producers use other sets."""
     OPEN = "give write permission"
 
 
 class StepFailed(LocalError):
-    """A step is not done in time, or cannot be; the steps after it are not taken."""
+    """A step failed or timed out; later steps are not executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollingStep:
-    """One step. `address` is the broker's, of HAND_OVER that of the next master; `note` says what clients notice."""
+    """One step. `address` is the broker's, or the next master's for HAND_OVER. `note` describes the effect on
+    clients."""
 
     broker_name: str
     action: StepKind
@@ -46,8 +48,8 @@ class RollingStep:
 
 
 async def restart_plan(admin: Admin, sets: Iterable[str] = ()) -> list[RollingStep]:
-    """The steps for these sets, for all without any. Raises `NoQueue` for a set that is not there, and `StepFailed` for
-    one that is not whole: it could lose its last replica in sync."""
+    """Return the steps for these sets, or for all sets. Raises `NoQueue` for a set that is not registered, and
+    `StepFailed` for a set that is not fully in sync: it could lose its last in-sync replica."""
     info = await admin.cluster_info()
     known = sorted(info.broker_addr_table)
     wanted = list(dict.fromkeys(sets)) or known
@@ -68,7 +70,7 @@ def _under_a_controller(name: str, members: list[MemberRow]) -> list[RollingStep
     missing = [f"{each.broker_id} ({each.address})" for each in members if not (each.alive and each.in_sync)]
     if missing:
         raise StepFailed(
-            f"{name} is not whole: {', '.join(missing)} does not live or is not in sync; start it, or forget it with "
+            f"{name} is degraded: {', '.join(missing)} is down or not in sync; start it, or remove it with "
             f"bolide cluster leave"
         )
     master = next((each for each in members if each.master), None)
@@ -108,7 +110,7 @@ async def _plain(admin: Admin, name: str, addresses: dict[int, str]) -> list[Rol
 
 
 class Rolling:
-    """Takes the steps of a plan. `restart` ends and starts one broker's process, and raises if it cannot."""
+    """Executes the steps of a plan. `restart` stops and starts one broker's process, and raises if it cannot."""
 
     def __init__(
         self,
@@ -118,7 +120,8 @@ class Rolling:
         settle: float,
         told: Callable[[str], None],
     ) -> None:
-        """`seconds` is how long one step may take, `settle` how long producers need to see a changed permission."""
+        """Create an executor. `seconds` is the time limit of a step, `settle` the time until producers notice a
+        permission."""
         self._admin = admin
         self._restart = restart
         self._seconds = seconds
@@ -126,7 +129,8 @@ class Rolling:
         self._told = told
 
     async def take(self, steps: Iterable[RollingStep]) -> int:
-        """Take them one after the other; returns how many. Raises `StepFailed`, with the set and the address."""
+        """Execute the steps one after the other; return their number. Raises `StepFailed`, with the set and the
+        address."""
         count = 0
         closed = ""
         try:
@@ -161,7 +165,7 @@ class Rolling:
             self._told(f"{name}: {step.address} is back, with all of its log")
 
     async def _until(self, step: RollingStep, done: Callable[[], Awaitable[bool]], otherwise: str) -> None:
-        """Ask until `done` returns true. A query that fails is a query without an answer yet."""
+        """Poll `done` until it returns True. A failed query is repeated."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._seconds
         while True:
@@ -176,21 +180,21 @@ class Rolling:
             if loop.time() >= end:
                 raise StepFailed(
                     f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s{failure}: look into its "
-                    f"log, and run this command again once the set is whole"
+                    f"log, and run this command again once the set is in sync"
                 )
             await asyncio.sleep(LOOK_S)
 
     async def _started_at(self, step: RollingStep) -> str:
-        """Return when the process of a broker started. Raises `StepFailed` if no process listens there."""
+        """Return the start time of a broker's process. Raises `StepFailed` if no process listens at the address."""
         found: list[str] = []
 
         async def answers() -> bool:
             try:
                 found.append(await self._booted(step.address))
             except ResponseError:
-                raise  # A broker that rejects a request runs: one that changes its role rejects all of them.
+                raise  # A broker that rejects requests is running: while it changes its role, it rejects all of them.
             except BolideError as error:
-                raise StepFailed(f"{step.broker_name}: {step.address} does not answer: start it first") from error
+                raise StepFailed(f"{step.broker_name}: {step.address} does not respond: start it first") from error
             return True
 
         await self._until(step, answers, "rejects the query of its figures")
@@ -208,5 +212,5 @@ class Rolling:
         return data is not None and data.broker_addrs.get(MASTER_ID) == step.address
 
     async def _has_all(self, step: RollingStep) -> bool:
-        """Registered again, with its master's log, and under a controller in the set of those in sync."""
+        """Return whether the broker is registered and caught up, and under a controller in sync."""
         return await behind(self._admin, step.broker_name, step.broker_id) == 0

@@ -1,4 +1,5 @@
-"""Topics: create, change, delete, list, route, figures (mqadmin's updateTopic, deleteTopic, topicList, topicStatus)."""
+"""Topics: create, change, delete, list, route, statistics (mqadmin's updateTopic, deleteTopic, topicList,
+topicStatus)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 REGISTRATION_WAIT: Final = 5.0
 """Seconds to wait for a route, or the timeout of a request if that is longer."""
 NEW_QUEUES: Final = 8
-"""Queues of a topic that is created without a number."""
+"""Default number of queues of a new topic."""
 
 
 def _filter_type(name: str, value: object) -> str:
@@ -47,7 +48,8 @@ FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", _filter_type)
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Ends of one queue: `begin_offset` to `end_offset` (exclusive); `last_update` ms since 1970, 0 when empty."""
+    """Offsets of one queue: `begin_offset` to `end_offset` (exclusive). `last_update` is ms since 1970, or 0 if
+    empty."""
 
     queue: MessageQueue
     begin_offset: int
@@ -74,15 +76,15 @@ class TopicCalls(AdminCalls):
         broker: str | None = None,
         wait: bool = True,
     ) -> list[str]:
-        """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
+        """Create or change a topic on every master of a cluster, on one broker, or by default on all masters.
 
-        Settings that are not given stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read
-        and write queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once
-        the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does
-        not within the `timeout` of this object, or 5 s if that is longer.
+        Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read and write
+        queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names; with `wait`, once the name
+        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does not
+        within the `timeout` of this object, or 5 s if that is longer.
 
-        The name servers keep the brokers of an ordered topic as one list. `order` adds those of `cluster` or `broker`
-        to it and leaves the others in it; `order=False` drops the list, and the topic is ordered nowhere.
+        The name servers store the brokers of an ordered topic as one list. `order` adds the brokers of `cluster` or
+        `broker` to it and keeps the others; `order=False` deletes the list, and the topic is not ordered on any broker.
         """
         check_topic(topic)
         if queues is not None and (read_queues is not None or write_queues is not None):
@@ -100,7 +102,7 @@ class TopicCalls(AdminCalls):
         given = {name: value for name, value in changes.items() if value is not None}
         orders = {}
         if order is False:
-            # First, because while the name servers hold its order, a registration makes the topic ordered again.
+            # Do this first: while the name servers have the order, a registration makes the topic ordered again.
             await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
         for name, address in masters.items():
             before = await self.topic_config_at(address, topic) or TopicConfig(topic, NEW_QUEUES, NEW_QUEUES)
@@ -116,14 +118,14 @@ class TopicCalls(AdminCalls):
         return sorted(masters)
 
     async def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
-        """The settings of a topic at one broker; None if the broker does not have it."""
+        """Return the settings of a topic at one broker, or None if the broker does not have it."""
         accept = (codes.SUCCESS, codes.TOPIC_NOT_EXIST, codes.REQUEST_CODE_NOT_SUPPORTED)
         answer = await self.ask(address, codes.GET_TOPIC_CONFIG, ext_of(topic=topic), accept=accept)
         if answer.code == codes.SUCCESS:
             return decode_answer(answer.body, TopicConfig)
         if answer.code == codes.TOPIC_NOT_EXIST:
             return None
-        # A 4.9 broker answers only for all topics at once.
+        # A 4.9 broker returns only all topics together.
         every = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
         return every.topic_config_table.get(topic)
 
@@ -143,7 +145,8 @@ class TopicCalls(AdminCalls):
         await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
 
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
-        """Brokers register a new topic at once, but not before they answer."""
+        """Wait until a name server routes to the brokers. They register a new topic immediately, but after their
+        response."""
         seconds = max(REGISTRATION_WAIT, self.timeout)
         try:
             async with asyncio.timeout(seconds):
@@ -162,7 +165,7 @@ class TopicCalls(AdminCalls):
             ) from None
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a topic on all masters (of a cluster) and in the name servers; returns the broker names."""
+        """Delete a topic on all masters (of a cluster) and in the name servers. Return the broker names."""
         masters = await self.masters(cluster)
         for address in masters.values():
             await self.ask(address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
@@ -172,7 +175,8 @@ class TopicCalls(AdminCalls):
         return sorted(masters)
 
     async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Names of all topics, of one cluster if given; those that the system itself uses only with `system`."""
+        """Return the names of all topics, or of one cluster's topics. Includes the system's topics only with
+        `system`."""
         if cluster is not None:
             answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
         else:
@@ -185,11 +189,11 @@ class TopicCalls(AdminCalls):
         return sorted(names)
 
     async def topic_route(self, topic: str) -> TopicRoute:
-        """Brokers and queues of a topic, as the name server knows them. Raises `TopicNotFound`."""
+        """Return the brokers and queues of a topic from a name server. Raises `TopicNotFound`."""
         return await self.instance.fetch_route(topic)
 
     async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
-        """A topic's settings by broker name; brokers that do not have it are left out."""
+        """Return a topic's settings by broker name. Omits brokers without the topic."""
         found = {}
         for name, address in (await self.masters()).items():
             wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
@@ -198,7 +202,8 @@ class TopicCalls(AdminCalls):
         return found
 
     async def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
-        """The settings of every topic, the system's included, by topic and broker name: one request a master."""
+        """Return the settings of every topic, including the system's, by topic and broker name. Sends one request per
+        master."""
         found: dict[str, dict[str, TopicConfig]] = {}
         for name, address in (await self.masters(cluster)).items():
             wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
@@ -207,7 +212,7 @@ class TopicCalls(AdminCalls):
         return found
 
     async def topic_stats(self, topic: str) -> list[QueueStats]:
-        """The ends of every queue of a topic. Raises `TopicNotFound`."""
+        """Return the offsets of every queue of a topic. Raises `TopicNotFound`."""
         stats = []
         for address in (await self.topic_masters(topic)).values():
             table = await self.decoded(TopicStatsTable, address, codes.GET_TOPIC_STATS_INFO, ext_of(topic=topic))
@@ -218,7 +223,7 @@ class TopicCalls(AdminCalls):
         return sorted(stats, key=lambda item: item.queue)
 
     async def topic_groups(self, topic: str) -> list[str]:
-        """The groups that consume a topic or have done so. Raises `TopicNotFound`."""
+        """Return the groups that consume a topic or have done so. Raises `TopicNotFound`."""
         groups: set[str] = set()
         for address in (await self.topic_masters(topic)).values():
             found = await self.decoded(GroupList, address, codes.QUERY_TOPIC_CONSUME_BY_WHO, ext_of(topic=topic))
@@ -226,7 +231,7 @@ class TopicCalls(AdminCalls):
         return sorted(groups)
 
     async def get_kv(self, namespace: str, key: str) -> str | None:
-        """A value of the name server's key-value table, None when there is none."""
+        """Return a value of the name server's key-value table, or None."""
         answer = await self.ask_namesrv(
             codes.GET_KV_CONFIG, ext_of(namespace=namespace, key=key), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
         )
@@ -241,7 +246,7 @@ class TopicCalls(AdminCalls):
         await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=namespace, key=key))
 
     async def list_kv(self, namespace: str) -> dict[str, str]:
-        """All values of a namespace; empty when it is unknown."""
+        """Return all values of a namespace, or {} if it is unknown."""
         answer = await self.ask_namesrv(
             codes.GET_KVLIST_BY_NAMESPACE, ext_of(namespace=namespace), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
         )
@@ -249,7 +254,7 @@ class TopicCalls(AdminCalls):
 
 
 def merged_order(before: str, changed: Mapping[str, int]) -> str:
-    """An order of queues, ``broker:queues;broker:queues``, with the numbers of some brokers changed or added."""
+    """Change or add the queue counts of some brokers in an order of queues, ``broker:queues;broker:queues``."""
     entries = {entry.partition(":")[0]: entry for entry in before.split(";") if entry}
     entries.update({name: f"{name}:{number}" for name, number in changed.items()})
     return ";".join(entries[name] for name in sorted(entries))

@@ -1,4 +1,4 @@
-"""Timed messages, transactions that were given up, and the trace of a message (mqadmin's queryMsgTraceById)."""
+"""Timed messages, abandoned transactions, and the trace of a message (mqadmin's queryMsgTraceById)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body, Int64, decode_answer
 
 TRACE_MESSAGES: Final = 128
-"""Trace messages looked through for one id: each holds up to 20 steps."""
+"""Maximum number of trace messages read for one id: each contains up to 20 steps."""
 
 
 class _Timing(Body):
@@ -25,18 +25,18 @@ class _Timing(Body):
 
 
 class _TimerMetrics(Body):
-    """Answer to GET_TIMER_METRICS."""
+    """Response to GET_TIMER_METRICS."""
 
     timing_count: dict[str, _Timing] = field(default_factory=dict)
 
 
 @checked_methods
 class WaitingCalls(MessageCalls, AdminCalls):
-    """Calls on what is not delivered yet, and on what became of a message."""
+    """Calls on messages that are not delivered yet, and on the trace of a message."""
 
     async def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
-        """How many messages of each topic wait in the timers of all masters (of a cluster, of one broker); a broker of
-        4.9 has none."""
+        """Return the number of pending timer messages of each topic on all masters (of a cluster, of one broker). Omits
+        brokers of 4.9, which have no timers."""
         found: dict[str, int] = {}
         accept = (codes.SUCCESS, codes.REQUEST_CODE_NOT_SUPPORTED)
         for address in (await self.masters(cluster, broker)).values():
@@ -48,17 +48,18 @@ class WaitingCalls(MessageCalls, AdminCalls):
         return dict(sorted(found.items()))
 
     async def resume_check(self, message: ReceivedMessage) -> None:
-        """Have a broker ask again about a half message that it gave up (one of the topic TRANS_CHECK_MAX_TIME_TOPIC).
+        """Make a broker resume the checks of a half message that it abandoned (a message of
+        TRANS_CHECK_MAX_TIME_TOPIC).
 
-        Raises `ResponseError` if it did not give this one up.
+        Raises `ResponseError` if the broker did not abandon it.
         """
         ext = ext_of(topic=message.record.topic, msgId=message.offset_message_id)
         await self.ask(await self.master_of(message.queue), codes.RESUME_CHECK_HALF_MESSAGE, ext)
 
     async def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
-        """The steps that clients recorded of a message with this id, by time; a step that cannot be read is left out.
+        """Return the traced steps of the message with this id, by time. Skips steps that cannot be read.
 
-        `topic` is where the clients send their traces. Raises `TopicNotFound`.
+        `topic` is the topic to which the clients send their traces. Raises `TopicNotFound`.
         """
         steps: list[TraceContext] = []
         for message in (await self._query(topic, message_id, TRACE_MESSAGES, 0, MAX_TIME, "K"))[0]:

@@ -98,7 +98,7 @@ async def test_a_replica_joins_by_its_settings_and_leaves_once_it_is_stopped(tmp
         await of.start("b")
         assert (await waiting).exit_code == 0
         assert of.in_sync() == {1, 2}
-        for number, why in (("1", "is the master"), ("2", "lives"), ("3", "has no broker with the id 3")):
+        for number, why in (("1", "is the master"), ("2", "is alive"), ("3", "has no broker with the id 3")):
             refused = await done("leave", "broker-a", "--id", number, "--yes")
             assert refused.exit_code == 1 and why in refused.stderr
         await of.stop("b")
