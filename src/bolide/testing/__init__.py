@@ -1,4 +1,4 @@
-"""For tests, Bolide's and its users': a broker in the process, test doubles and checkers."""
+"""Tools for tests of Bolide and of its users: a broker in the process, test doubles and checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Broker"]
 
 
 def __getattr__(name: str) -> Any:
-    """`bolide.testing.Broker`, imported only when it is used."""
+    """Import `bolide.testing.Broker` at its first use."""
     if name == "Broker":
         from bolide.testing.broker import Broker
 

@@ -34,7 +34,7 @@ from bolide.world.clocks import now_ms
 T = TypeVar("T")
 
 PATIENCE_S: Final = 300.0
-"""Seconds for a start, a stop, and what runs on the loop: a machine busy with other tests may need minutes."""
+"""Limit in seconds for a start, a stop, and calls on the loop: a machine busy with other tests may need minutes."""
 SMALL: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 10_000,
@@ -44,18 +44,18 @@ SMALL: Final[dict[str, Any]] = {
     "wait_time_mills_in_send_queue": 60_000,
     "os_page_cache_busy_time_out_mills": 60_000,
 }
-"""Settings that differ from a broker's defaults: small files, no wait for the disk, and no send that is refused because
-the machine stood still: it is busy with other tests."""
+"""Settings that differ from a broker's defaults: small files, no wait for the disk. Sends are not rejected if the
+machine stalls, because it may be busy with other tests."""
 
 
 @checked_methods
 @checked_constructor
 class Broker:
-    """A context manager. Pass settings as `BrokerOptions.of` takes them (`auto_create_topic_enable=False`, ...).
+    """A context manager. Pass settings as for `BrokerOptions.of` (`auto_create_topic_enable=False`, ...).
 
-    `store` keeps the store in the given folder, so that a second `Broker` finds the messages of the first; without it
-    the store is in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
-    Raises `ArgumentError` for a setting that does not exist.
+    `store` is the folder of the store, so that a second `Broker` finds the messages of the first. The default is a
+    temporary folder. Thread-safe; one event loop inside runs both daemons. Raises `ArgumentError` for an unknown
+    setting.
     """
 
     def __init__(self, store: str | None = None, **settings: Any) -> None:
@@ -70,9 +70,9 @@ class Broker:
         self._namesrv: NamesrvNode | None = None
         self._broker: BrokerNode | None = None
         self.namesrv_addr = ""
-        """`host:port` of the name server: what clients are given."""
+        """`host:port` of the name server, for clients."""
         self.broker_addr = ""
-        """`host:port` of the broker itself."""
+        """`host:port` of the broker."""
 
     @property
     def store_folder(self) -> str:
@@ -89,7 +89,8 @@ class Broker:
         self.stop()
 
     def start(self) -> None:
-        """Start both daemons; return when they serve and know each other. Raises the error that stopped the start."""
+        """Start both daemons; return when they serve and the broker is registered. Raises the error of a failed
+        start."""
         if self._thread is not None:
             return
         if self._folder is None:
@@ -107,10 +108,10 @@ class Broker:
             raise
 
     def stop(self, timeout: Annotated[float, SECONDS] = PATIENCE_S) -> None:
-        """Stop both and remove the temporary folder; the second call does nothing.
+        """Stop both daemons and remove the temporary folder. A second call does nothing.
 
-        Raises `LocalError` if they do not stop within `timeout` seconds; then the folder stays, because they may still
-        write.
+        Raises `LocalError` if they do not stop within `timeout` seconds. Then the folder is not removed, because they
+        may still write.
         """
         self._files.go_on()
         thread, loop = self._thread, self._loop
@@ -138,10 +139,10 @@ class Broker:
 
     @contextmanager
     def stalled_disk(self) -> Iterator[None]:
-        """Stall the disk for the block: sends wait for it, and further sends are refused as busy.
+        """Stall the disk inside the block: sends wait for it, and the broker rejects further sends as busy.
 
-        Use it with `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for a long
-        time. After the block the waiting sends are answered, and sends are accepted again.
+        Use it with `flush_disk_type="SYNC_FLUSH"`: otherwise the broker does not notice the stall for a long time.
+        After the block the pending sends get their responses, and sends are accepted again.
         """
         self._files.stall()
         try:
@@ -152,11 +153,11 @@ class Broker:
                 self._call(self._nothing_waits())
 
     def topics(self) -> list[str]:
-        """Names of all topics, the system's included."""
+        """Return the names of all topics, including the system's."""
         return self._call(self._names())
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run something on the broker's loop and wait for it."""
+        """Run a coroutine on the broker's loop and wait for it."""
         if self._loop is None or self._thread is None:
             coroutine.close()
             raise LocalError("the broker is not running: start it first")
@@ -211,8 +212,8 @@ class Broker:
                     async with asyncio.timeout(PATIENCE_S):
                         while not any(map(namesrv.knows_topic, broker.parts.topics.table)):
                             await asyncio.sleep(0.005)
-                # Reserve the blocks of the log now. With the first message that would block the loop, for long on a
-                # busy disk, and tests give their first message little time.
+                # Reserve the blocks of the log now. The first message would do so on the loop, which takes long on a
+                # busy disk, and tests have short timeouts for their first message.
                 broker.store.log.segments.create_at(broker.store.end_offset)
             except BaseException:
                 await broker.stop()

@@ -1,7 +1,7 @@
-"""The contents of a simulated disk: files and folders, each with its durable state and that of a running machine.
+"""The contents of a simulated disk: files and folders, each with a durable state and the state of a running machine.
 
-A file keeps only the sectors that were written, so a large sparse file costs nothing. Sectors are immutable, so the two
-states of a file, and the copies of a disk, share them.
+A file stores only written sectors, so a large sparse file costs nothing. Sectors are immutable, so the two states of a
+file, and the copies of a disk, share them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ZEROS: Final = bytes(SECTOR)
 
 
 class Inode:
-    """One file: the sectors and the length that a running machine sees, and those that are durable."""
+    """One file: the sectors and the length that a running machine sees, and the durable ones."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -36,7 +36,7 @@ class Inode:
         return other
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes as the running machine sees them, fewer at the end of the file."""
+        """Return bytes as the running machine sees them, fewer at the end of the file."""
         end = min(offset + size, self.size)
         if end <= offset:
             return b""
@@ -68,7 +68,7 @@ class Inode:
         self.size = size
 
     def next_data(self, offset: int) -> int:
-        """The first offset from this one on that holds something else than zeros; -1 when there is none."""
+        """Return the first offset at or after `offset` with a non-zero byte, or -1."""
         for sector in sorted(sector for sector in self._now if (sector + 1) * SECTOR > offset):
             kept = self._now[sector][max(offset - sector * SECTOR, 0) :]
             if kept.strip(b"\0"):
@@ -82,7 +82,8 @@ class Inode:
         self.durable_size = self.size
 
     def sync_some(self, written: Callable[[], bool]) -> None:
-        """A sync failed: some sectors were written. As on Linux, the others count as written and never will be."""
+        """Simulate a failed sync: `written` selects the sectors that reach the disk. As on Linux, the others are then
+        treated as clean and never written."""
         for sector in sorted(self.dirty):
             if written() and sector * SECTOR < self.durable_size:
                 self._keep(sector)
@@ -96,7 +97,7 @@ class Inode:
             self._durable[sector] = data
 
     def flip(self, offset: int, bit: int) -> None:
-        """Change one bit, in both states of the file."""
+        """Flip one bit in both states of the file."""
         sector, at = divmod(offset, SECTOR)
         for state in (self._now, self._durable):
             data = bytearray(state.get(sector, _ZEROS))
@@ -104,7 +105,8 @@ class Inode:
             state[sector] = bytes(data)
 
     def cut(self, survives: Callable[[], bool], sectors_at_once: int = 1) -> None:
-        """What the disk holds when the power is back; so many sectors are written as one."""
+        """Simulate a power failure. Groups of `sectors_at_once` sectors survive or are lost together, as `survives`
+        decides."""
         if self.size != self.durable_size and survives():
             if self.size < self.durable_size:
                 _shorten(self._durable, self.size)
@@ -125,7 +127,7 @@ class Inode:
 
 
 def _shorten(sectors: dict[int, bytes], size: int) -> None:
-    """Drop what lies beyond a length."""
+    """Drop all bytes beyond a length."""
     last, used = divmod(size, SECTOR)
     for sector in [sector for sector in sectors if sector > last or (sector == last and not used)]:
         del sectors[sector]
@@ -134,7 +136,7 @@ def _shorten(sectors: dict[int, bytes], size: int) -> None:
 
 
 class Folder:
-    """One folder: durable names, and those a running machine sees. A name holds a file or a folder."""
+    """One folder: durable names, and the names that a running machine sees. A name refers to a file or a folder."""
 
     def __init__(self) -> None:
         self.durable: dict[str, Inode | Folder] = {}
@@ -144,7 +146,7 @@ class Folder:
         self.durable = dict(self.now)
 
     def keep(self, name: str, thing: Inode | Folder | None) -> None:
-        """One change of a name becomes durable; None = the name is gone."""
+        """Make one change of a name durable; None removes the name."""
         if thing is None:
             self.durable.pop(name, None)
         else:
@@ -164,7 +166,7 @@ class Folder:
 
 
 def clone_of(thing: Inode | Folder, seen: dict[int, Inode | Folder]) -> Inode | Folder:
-    """A copy, in which one file under two names stays one file."""
+    """Return a copy, in which one file under two names stays one file."""
     known = seen.get(id(thing))
     if known is not None:
         return known
@@ -184,7 +186,8 @@ def cut(
     sectors_at_once: int = 1,
     names: Callable[[], bool] | None = None,
 ) -> None:
-    """Cut the power of everything in the folder and below; `names` decides which names survive, if not `survives`."""
+    """Simulate a power failure for a folder and its contents. `names` decides which names survive, otherwise
+    `survives`."""
     folder.cut(names if names is not None else survives)
     for name in sorted(folder.now):
         child = folder.now[name]
@@ -195,5 +198,5 @@ def cut(
 
 
 def used_by(folder: Folder) -> int:
-    """Bytes of all files in the folder and below."""
+    """Return the bytes of all files in the folder and below."""
     return sum(child.size if isinstance(child, Inode) else used_by(child) for child in folder.now.values())

@@ -1,4 +1,4 @@
-"""The folders and files of a simulated disk by their paths, and which names and bytes a power cut leaves."""
+"""The folders and files of a simulated disk by path, and the names and bytes that survive a power failure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from bolide.testing.disk import Folder, Inode, clone_of, cut, used_by
 
 
 class FileSystem:
-    """One file system. `bolide.testing.files` tells what it keeps."""
+    """One file system. `bolide.testing.files` describes its fault model."""
 
     def __init__(self) -> None:
         self.journaled_names = False
-        """Names survive a power cut in the order in which they were made; False = each by itself."""
+        """Whether names survive a power failure in the order of their changes; if False, each survives
+        independently."""
         self.sectors_at_once = 1
-        """Sectors of 512 bytes that the disk writes as one."""
+        """Sectors of 512 bytes that the disk writes together."""
         self._root = Folder()
         self._journal: list[list[tuple[Folder, str, Inode | Folder | None]]] = []
-        """Changes of names that are not durable, oldest first; the parts of one survive together."""
+        """Changes of names that are not durable, oldest first. The parts of one change survive together."""
 
     def used(self) -> int:
-        """Bytes in use; a file counts with its length."""
+        """Return the bytes in use; each file contributes its length."""
         return used_by(self._root)
 
     # -- the power cut --
 
     def _copy_to(self, other: FileSystem) -> None:
-        """Make `other` a copy of this one."""
+        """Make `other` a copy of this file system."""
         other.journaled_names = self.journaled_names
         other.sectors_at_once = self.sectors_at_once
         seen: dict[int, Inode | Folder] = {}
@@ -42,7 +43,7 @@ class FileSystem:
                 other._journal[-1].append((copy, name, None if thing is None else clone_of(thing, seen)))
 
     def _lose(self, survives: Callable[[], bool]) -> None:
-        """The power is cut; `survives` is asked about each sector, length and name that is not durable."""
+        """Simulate a power failure; `survives` decides for each sector, length and name that is not durable."""
         if self.journaled_names:
             kept = next((at for at in range(len(self._journal)) if not survives()), len(self._journal))
             self._keep_names(kept)
@@ -54,7 +55,7 @@ class FileSystem:
     # -- names --
 
     def _named(self, *changes: tuple[Folder, str, Inode | Folder | None]) -> None:
-        """Give names in folders; None takes one away. What is given at once survives at once where it is journaled."""
+        """Set names in folders; None removes one. If names are journaled, the changes of one call survive together."""
         for folder, name, thing in changes:
             if thing is None:
                 folder.now.pop(name, None)
@@ -64,14 +65,14 @@ class FileSystem:
             self._journal.append(list(changes))
 
     def _keep_names(self, count: int) -> None:
-        """The oldest changes of names become durable."""
+        """Make the oldest changes of names durable."""
         for change in self._journal[:count]:
             for folder, name, thing in change:
                 folder.keep(name, thing)
         del self._journal[:count]
 
     def _sync_names(self, folder: Folder | None) -> None:
-        """The names of a folder become durable; where names are journaled, all names do, at a sync of anything."""
+        """Make the names of a folder durable. If names are journaled, a sync of any file makes all names durable."""
         if self.journaled_names:
             self._keep_names(len(self._journal))
         elif folder is not None:
@@ -92,5 +93,5 @@ class FileSystem:
 
 
 def path_parts(path: str) -> list[str]:
-    """The names in a path."""
+    """Return the names in a path."""
     return [part for part in path.split("/") if part]

@@ -1,18 +1,18 @@
 """`SimulatedFiles`: a disk in memory that can lose power, fill up, fail and be slow; and `check_files`, the contract.
 
-The fault model: every file has *durable* bytes and, over them, writes that are not synced yet. Every folder has durable
-names and, over them, names created, renamed or removed that are not synced yet.
+The fault model: every file has *durable* bytes, and on top of them writes that are not synced yet. Every folder has
+durable names, and on top of them created, renamed and removed names that are not synced yet.
 
-* `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. Nothing else does.
+* `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. No other call does.
 * `power_cut(seed)` decides independently for each 512-byte sector of each unsynced write whether it survived: so writes
   are lost, torn and reordered (`sectors_at_once` = 8 for a disk of 4096-byte sectors). Lengths survive or not in the
   same way. A file whose name did not survive is lost with all its bytes, synced or not.
-* Names are *strict* as a rule: each survives or not by itself, so that of a rename one half may survive. With
-  `journaled_names` the file system keeps them as ext4 and xfs do: in the order in which they were made, each rename
-  whole, and any sync makes all names before it durable.
-* Outside the model: bytes that change on their own, a sync that lies, names swapped between folders.
+* By default names are *strict*: each survives independently, so that one half of a rename may survive. With
+  `journaled_names` the file system behaves like ext4 and xfs: names survive in the order of their changes, each rename
+  is atomic, and any sync makes all names before it durable.
+* Outside the model: bit rot, a sync that falsely reports success, names swapped between folders.
 
-`clone()` copies the whole disk, so one moment can be cut in many ways. Faults for which the store must have an answer:
+`clone()` copies the whole disk, so that one state can lose power in many ways. Faults that the store must handle:
 `capacity` (bytes in use at which writes meet a full disk), `fail_next` (the next call of a kind fails once), `cold`
 (ranges not in memory). `calls` counts every call that can change the disk; `stop_after` ends the process at one.
 """
@@ -44,17 +44,17 @@ class SimulatedFiles(FileSystem):
         self.calls = 0
         self.stop_after: int | None = None
         self.now_ms = 0
-        """What the clock of the file system says (times of last change)."""
+        """The current time of the file system's clock, for times of last change."""
         self.cold: set[str] = set()
         """Paths whose bytes are not in memory until `warm` reads them."""
         self.use: float | None = None
-        """What `disk_use` answers; None = what is really used of the capacity."""
+        """Result of `disk_use`, or None for the used part of the capacity."""
         self.before_change: Callable[[str], None] | None = None
-        """Told the name of each call that can change the disk, just before it does."""
+        """Called with the name of each call that can change the disk, before the change."""
         self.synced: list[str] = []
         """The path of every datasync, in order."""
         self.boots = 0
-        """How often the machine was restarted."""
+        """Number of restarts of the machine."""
         self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
         self._next_handle = 3
@@ -63,7 +63,7 @@ class SimulatedFiles(FileSystem):
     # -- control --
 
     def clone(self) -> SimulatedFiles:
-        """A copy of the disk, with nothing open and nothing locked."""
+        """Return a copy of the disk, without open handles and locks."""
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
         other.boots = self.boots
@@ -71,7 +71,7 @@ class SimulatedFiles(FileSystem):
         return other
 
     def power_cut(self, seed: int) -> None:
-        """Lose what was not synced, by seed: 0 keeps nothing of it, 1 all of it, others a part."""
+        """Lose unsynced changes, by seed: 0 loses all of them, 1 none, others a part."""
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
@@ -80,20 +80,20 @@ class SimulatedFiles(FileSystem):
         self.process_crash()
 
     def process_crash(self) -> None:
-        """The process dies: handles and locks are gone, all bytes and names stay."""
+        """Simulate a crash of the process: handles and locks are lost, all bytes and names survive."""
         self._handles.clear()
         self._locks.clear()
         self.stop_after = None
 
     def fail_next(self, call: str, error: FileFailed | None = None) -> None:
-        """Let the next call of this name (`datasync`, `write_at`, `reserve`, ...) fail once."""
+        """Let the next call with this name (`datasync`, `write_at`, `reserve`, ...) fail once."""
         if error is None:
             kind = SyncFailed if call in ("datasync", "sync_dir", "sync_file_systems") else FileFailed
             error = kind(f"cannot {call}: simulated I/O error")
         self._failures.setdefault(call, []).append(error)
 
     def faults_over(self) -> None:
-        """Cancel the faults that have not happened yet."""
+        """Cancel pending injected faults."""
         self._failures.clear()
 
     def _changes(self, call: str) -> None:
@@ -177,7 +177,7 @@ class SimulatedFiles(FileSystem):
         self._sync_names(None)
 
     def sync_file_systems(self, folders: set[str]) -> bool:
-        return False  # so that a power cut shows every file that was not synced by itself
+        return False  # so that a power failure loses every file that was not synced separately
 
     def reserve(self, handle: int, offset: int, size: int) -> None:
         self._inode(handle)
@@ -187,7 +187,7 @@ class SimulatedFiles(FileSystem):
         self.reserve(handle, 0, size)
 
     def open_unnamed(self, folder: str) -> int:
-        return -1  # as on file systems that have none: what a thread makes has its name at once
+        return -1  # as on file systems without unnamed files: files that threads create have names immediately
 
     def link_unnamed(self, handle: int, path: str) -> bool:
         return False

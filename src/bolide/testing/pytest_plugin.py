@@ -1,6 +1,6 @@
 """Fixtures for tests of code that uses RocketMQ: `bolide_broker`, a broker for the test.
 
-pytest loads it through the entry point of the package. A test that needs other settings has a mark:
+pytest loads it through the package's entry point. A test that needs other settings has a mark:
 `@pytest.mark.bolide_broker(auto_create_topic_enable=False)`.
 """
 
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def bolide_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A running name server and broker; `.namesrv_addr` is what a client needs."""
+    """A running name server and broker. Clients connect to `.namesrv_addr`."""
     from bolide.testing.broker import Broker  # imported only by tests that use a broker
 
     mark = request.node.get_closest_marker("bolide_broker")

@@ -9,14 +9,14 @@ from bolide.store.disk.files import RealFiles
 
 
 class StallableFiles(RealFiles):
-    """Real files; while `stall` holds, a sync of the broker's flush thread waits. Everything else continues."""
+    """Real files. While stalled, syncs of the broker's flush thread wait; other calls continue."""
 
     def __init__(self) -> None:
         super().__init__()
         self._goes = threading.Event()
         self._goes.set()
         self.waiting = threading.Event()
-        """Set once a sync waits."""
+        """Set when a sync waits."""
 
     def stall(self) -> None:
         """Block every sync until `go_on`."""
@@ -28,7 +28,7 @@ class StallableFiles(RealFiles):
         self._goes.set()
 
     def datasync(self, handle: int) -> None:
-        """As `RealFiles`, but blocked while the disk is stalled."""
+        """Like `RealFiles.datasync`, but blocked while the disk is stalled."""
         if threading.current_thread().name == THREAD_NAME:
             if not self._goes.is_set():
                 self.waiting.set()
