@@ -1,8 +1,8 @@
-"""Which implementation of the hot modules runs: the compiled extensions or the Python they were compiled from.
+"""Selects the implementation of the hot modules: the compiled extensions or their Python sources.
 
-``BOLIDE_IMPL`` chooses: ``auto`` (compiled where the install has it), ``compiled`` (and nothing else: the import of
-``bolide`` fails without it) or ``python`` (a finder passes the extensions by). A wheel holds both or, built without
-a compiler, only the Python; it never holds a part of the extensions, since they share one library.
+``BOLIDE_IMPL`` is ``auto`` (compiled modules if the install has them), ``compiled`` (the import of ``bolide`` fails
+without them) or ``python`` (a finder skips the extensions). A wheel contains both or, if built without a compiler, only
+the Python sources. It never contains a part of the extensions, because they share one library.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ CHOICES: Final = ("auto", "compiled", "python")
 
 
 class SourceOnly:
-    """A finder that sees the ``.py`` files of this package and nothing else."""
+    """A finder that sees only the ``.py`` files of this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The source of a module below ``bolide``; None passes every other name to the next finders.
+        """Return the source of a module below ``bolide``, or None to pass other names to the next finders.
 
-        Raises ModuleNotFoundError for the native kernels, which have no Python source.
+        Raises `ModuleNotFoundError` for the native kernels, which have no Python source.
         """
         if fullname in NATIVE_KERNELS:
             raise ModuleNotFoundError(
-                f"{fullname} is not Python, and BOLIDE_IMPL=python runs nothing else", name=fullname
+                f"{fullname} is not Python, and BOLIDE_IMPL=python runs only Python", name=fullname
             )
         if path is None or not fullname.startswith("bolide."):
             return None
@@ -49,7 +49,7 @@ class SourceOnly:
 
 
 def wanted() -> str:
-    """The value of ``BOLIDE_IMPL``; ImportError if it is not one of the three."""
+    """Return the value of ``BOLIDE_IMPL``. Raises `ImportError` if it is not one of the three."""
     choice = os.environ.get("BOLIDE_IMPL") or "auto"
     if choice not in CHOICES:
         raise ImportError(f"BOLIDE_IMPL is {choice!r}; set it to one of {', '.join(CHOICES)} or leave it out")
@@ -57,19 +57,19 @@ def wanted() -> str:
 
 
 def extensions() -> list[str]:
-    """Dotted names of the modules this install holds a compiled extension of, sorted; empty in a checkout."""
+    """Return the sorted dotted names of the modules with a compiled extension. Empty in a checkout."""
     suffix = EXTENSION_SUFFIXES[0]
     found = (file.relative_to(PACKAGE.parent) for file in PACKAGE.rglob(f"*{suffix}"))
     return sorted(str(file)[: -len(suffix)].replace(os.sep, ".") for file in found)
 
 
 def compiled_modules() -> list[str]:
-    """Dotted names of the modules that run compiled in this process, sorted; empty when interpreted."""
+    """Return the sorted dotted names of the modules that run compiled in this process. Empty if interpreted."""
     return [] if wanted() == "python" else extensions()
 
 
 def describe() -> str:
-    """One line for people: what runs, and how many modules of it are compiled."""
+    """Return one line for users: the implementation, and the number of compiled modules."""
     modules = compiled_modules()
     if modules:
         kernels = sum(name in modules for name in NATIVE_KERNELS)
@@ -81,12 +81,12 @@ def describe() -> str:
 
 
 def choose() -> None:
-    """Put ``BOLIDE_IMPL`` in force; called once, before any other module of the package is imported."""
+    """Apply ``BOLIDE_IMPL``. Called once, before any other module of the package is imported."""
     choice = wanted()
     if choice == "python" and not any(isinstance(finder, SourceOnly) for finder in sys.meta_path):
         sys.meta_path.insert(0, SourceOnly())
     if choice == "compiled" and not extensions():
         raise ImportError(
-            f"BOLIDE_IMPL=compiled, but the install in {PACKAGE} holds no extensions; "
+            f"BOLIDE_IMPL=compiled, but the install in {PACKAGE} has no extensions; "
             "install a wheel built with BOLIDE_BUILD=yes, or set BOLIDE_IMPL=auto"
         )

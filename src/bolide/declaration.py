@@ -1,4 +1,4 @@
-"""How a setting is declared, and the one check that its value passes wherever it comes from.
+"""Declares settings, with the single check of their values from every source.
 
 A setting is a field of a struct of options:
 
@@ -6,13 +6,13 @@ A setting is a field of a struct of options:
 
     file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
 
-Type and default are the field's. The `msgspec.Meta` of the type gives unit and range. The section's words say what the
-setting does, whether it can change while the daemon runs (`live`), and RocketMQ's default where it is another (`java`).
-The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line, GET_BROKER_CONFIG and docs/settings.md read
-nothing else.
+The field has the type and default. The `msgspec.Meta` of the type gives unit and range. The section's arguments
+describe the setting: its effect, whether it can change while the daemon runs (`live`), and RocketMQ's default if it
+differs (`java`). The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line, GET_BROKER_CONFIG and
+docs/settings.md use only these declarations.
 
 A daemon with many settings composes its options: each field is a struct of options, and the package that reads these
-settings declares it. Files and flags name settings without their part: `settings_of` lists those of all parts, and
+settings declares it. Files and flags name settings without their part: `settings_of` lists all parts together, and
 `options_of`, `with_values` and `values_in` convert between both forms.
 """
 
@@ -32,10 +32,10 @@ from bolide.errors import ConfigError
 Options = TypeVar("Options", bound=Struct)
 Value = bool | int | str
 OURS: Final = "-"
-"""RocketMQ's default of a setting that RocketMQ does not have."""
+"""Value of `java` for a setting that RocketMQ does not have."""
 NO_ORIGINS: Final[Mapping[str, str]] = {}
 SAME: Final = ""
-"""RocketMQ's default is ours."""
+"""Value of `java` if RocketMQ has the same default."""
 _MAX_QUOTED: Final = 60
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _IRREGULAR: Final = {
@@ -87,7 +87,7 @@ class Setting(Struct, frozen=True):
     key: str
     """RocketMQ's name, as in a `.conf` file."""
     name: str
-    """The field."""
+    """Name of the field."""
     part: str
     """The field of the composed options whose struct declares the setting. Empty if the options are one struct."""
     type: Any
@@ -129,9 +129,9 @@ class DeclaredOptions(Struct, frozen=True, kw_only=True, rename=java_key):
 
 @cache
 def settings_of(kind: type[Struct]) -> dict[str, Setting]:
-    """The settings that a struct declares, or the parts that it is composed of, by key: section by section.
+    """Return the settings that a struct or its parts declare, by key, section by section.
 
-    Raises `TypeError` when two parts declare one setting.
+    Raises `TypeError` if two parts declare the same setting.
     """
     parts = parts_of(kind)
     if "" in parts:
@@ -192,9 +192,9 @@ def value_of(setting: Setting, text: str, origin: str) -> Value:
 def values_of(
     kind: type[Struct], texts: Mapping[str, str], origins: Mapping[str, str] = NO_ORIGINS
 ) -> dict[str, Value]:
-    """The values of these texts, by field name; keys that `kind` does not declare are not looked at.
+    """Return the values of these texts, by field name. Ignores keys that `kind` does not declare.
 
-    `origins` says where the text of a key came from. Raises `ConfigError`.
+    `origins` has the source of each key's text. Raises `ConfigError`.
     """
     settings = settings_of(kind)
     return {
@@ -205,12 +205,12 @@ def values_of(
 
 
 def options_of(kind: type[Options], texts: Mapping[str, str], origins: Mapping[str, str] = NO_ORIGINS) -> Options:
-    """Options with the values of `values_of`, the others as declared. Raises `ConfigError`."""
+    """Return options with the values of `values_of`, and the declared defaults. Raises `ConfigError`."""
     return with_values(kind(), values_of(kind, texts, origins))
 
 
 def changed(options: Options, texts: Mapping[str, str], origin: str) -> Options:
-    """Return the same options with these settings changed. Raises `ConfigError`."""
+    """Return a copy of the options with these settings changed. Raises `ConfigError`."""
     return with_values(options, values_of(type(options), texts, dict.fromkeys(texts, origin)))
 
 
@@ -255,7 +255,7 @@ def check_value(setting: Setting, value: object) -> None:
 
 
 def text_of(value: object) -> str:
-    """A value as in a `.conf` file."""
+    """Return a value as in a `.conf` file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

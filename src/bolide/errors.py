@@ -1,8 +1,8 @@
-"""The roots of every error: what the peer did, what Bolide or the machine did, and what the caller wrote.
+"""Base classes of all errors: caused by the peer, by Bolide or the machine, or by the caller.
 
-Retry is data, not code: a caller looks at the class attributes. ``code`` is the remoting response code with which
-a server answers the error and by which a client finds the class again; no two classes may claim one code.
-All errors pickle, since Spark executors send them to the driver.
+Retry is data, not code: a caller reads the class attributes. ``code`` is the remoting response code that a server
+returns for the error, and by which a client finds the class; two classes cannot have the same code. All errors can be
+pickled, because Spark executors send them to the driver.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 
 class BolideError(Exception):
-    """Root of all errors of Bolide. The text is one sentence: what, where, what to do."""
+    """Base of all errors of Bolide. The text is one sentence: what, where, what to do."""
 
     code: ClassVar[int | None] = None
-    """Remoting response code, or None when the error never crosses the wire."""
+    """Remoting response code, or None if the error is never sent to a peer."""
     retriable: ClassVar[bool] = False
-    """True when the same call may succeed a little later or at another broker."""
+    """Whether the same call may succeed a little later or at another broker."""
     refresh_route: ClassVar[bool] = False
-    """True when the caller's idea of topics and brokers is out of date."""
+    """Whether the caller's routes of topics and brokers are out of date."""
     closes_connection: ClassVar[bool] = False
-    """True when the connection on which it happened can no longer be used."""
+    """Whether the connection of the request can no longer be used."""
 
     by_code: ClassVar[dict[int, type[BolideError]]] = {}
 
@@ -42,7 +42,7 @@ class BolideError(Exception):
 
 
 class PeerError(BolideError):
-    """The peer, or who uses the command line, asked for something that cannot be done."""
+    """The peer, or the user of the command line, requested something impossible."""
 
 
 class LocalError(BolideError):
@@ -50,7 +50,7 @@ class LocalError(BolideError):
 
 
 class ArgumentError(BolideError, ValueError):
-    """The caller gave an argument that cannot be used. `argument` is its name; the text says what is allowed."""
+    """The caller gave an invalid argument. `argument` is its name; the text describes the allowed values."""
 
     def __init__(self, message: str, argument: str = "") -> None:
         super().__init__(message)
@@ -64,11 +64,11 @@ class ProtocolError(PeerError):
 
 
 class ConfigError(PeerError):
-    """A setting is wrong: names the key, the value and what is allowed."""
+    """A setting is wrong. The text has the key, the value and the allowed values."""
 
 
 class ConnectionLost(LocalError):
-    """The connection closed before the answer came."""
+    """The connection closed before the response arrived."""
 
     retriable = True
     refresh_route = True
@@ -82,10 +82,10 @@ class RequestTimeout(LocalError, TimeoutError):
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says, never an empty text."""
+    """Return an exception's text, or its class name if the text is empty."""
     return str(error) or type(error).__name__
 
 
 def error_class(code: int) -> type[BolideError]:
-    """The class registered for a response code, or `PeerError` when none is."""
+    """Return the class registered for a response code, or `PeerError`."""
     return BolideError.by_code.get(code, PeerError)

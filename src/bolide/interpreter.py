@@ -1,7 +1,7 @@
 """The command of this process's Python for a child process.
 
-`python -m` and `python -c` search the current folder first, so a file `bolide.py` or `json.py` there would run in place
-of the installed module. `-P` leaves that folder out; PYTHONPATH still applies.
+`python -m` and `python -c` search the current folder first, so a file `bolide.py` or `json.py` there would run instead
+of the installed module. `-P` excludes that folder; PYTHONPATH still applies.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Plug-ins by entry point: what installed packages add under a name, and the built-in ones, registered the same way.
+"""Plug-ins by entry point: objects that installed packages add under a name, and the built-in ones, registered alike.
 
-A package declares in its `pyproject.toml` what it adds; `docs/plugins.md` defines each kind:
+A package declares its plug-ins in its `pyproject.toml`; `docs/plugins.md` defines each kind:
 
     [project.entry-points."bolide.dispatchers"]
     search = "my_package:SearchDispatcher"
 
-Nothing is looked for until a setting, a subscription or a call names something that is not built in: only then are the
-entry points of the installed packages read (once), and only the one that is named is imported.
+The entry points of installed packages are read (once) only when a setting, a subscription or a call names a plug-in
+that is not built in. Only the named plug-in is imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PluginKind(Struct, frozen=True):
     noun: str
     built_in: Mapping[str, str] = field(default_factory=dict)
     need_arguments: Mapping[str, str] = field(default_factory=dict)
-    """Built-in ones that need arguments: what to write instead of the name."""
+    """Text to write instead of the name, for built-in plug-ins that need arguments."""
 
 
 EXPRESSION_TYPES: Final = PluginKind(
@@ -86,7 +86,7 @@ def installed() -> list[Installed]:
 
 
 def known(kind: PluginKind) -> list[str]:
-    """The names of a kind: built-in ones first."""
+    """Return the names of a kind, built-in ones first."""
     return list(dict.fromkeys([*kind.built_in, *kind.need_arguments, *(p.name for p in _points(kind.group))]))
 
 
@@ -118,7 +118,7 @@ def find(kind: PluginKind, name: str) -> Any:
 
 
 def names_in(text: str) -> list[str]:
-    """The names in a setting, joined by `;` or `,`."""
+    """Split the names in a setting, separated by `;` or `,`."""
     return [name.strip() for name in text.replace(",", ";").split(";") if name.strip()]
 
 
@@ -128,8 +128,8 @@ def _points(group: str) -> list[EntryPoint]:
 
 @lru_cache(maxsize=4)
 def _scanned(path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    """Entry points of Bolide's groups with this `sys.path`, read once and not at every request."""
-    from importlib.metadata import entry_points  # here, since it costs a process that needs no plug-in 20 ms
+    """Return the entry points of Bolide's groups for this `sys.path`, cached."""
+    from importlib.metadata import entry_points  # imported here, because it costs a process without plug-ins 20 ms
 
     return {kind.group: sorted(set(entry_points(group=kind.group)), key=lambda p: p.name) for kind in KINDS}
 
