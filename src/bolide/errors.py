@@ -31,7 +31,7 @@ class BolideError(Exception):
             return
         other = BolideError.by_code.setdefault(code, cls)
         if other is not cls and other.__qualname__ != cls.__qualname__:
-            raise TypeError(f"response code {code} belongs to {other.__name__} already; {cls.__name__} cannot take it")
+            raise TypeError(f"response code {code} belongs to {other.__name__} already; {cls.__name__} cannot have it")
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

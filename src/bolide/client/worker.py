@@ -114,7 +114,7 @@ class _Signals:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         if self._count > 1:
-            os.write(2, b"bolide: a second signal ends the process; what is not finished is delivered again\n")
+            os.write(2, b"bolide: a second signal ends the process; unfinished messages are redelivered\n")
             os._exit(128 + number)
         self._loop.call_soon_threadsafe(self.stopped.set)
 
@@ -124,7 +124,7 @@ def _check(clients: Sequence[object]) -> None:
         if not isinstance(client, Client):
             raise ArgumentError(
                 f"client {shown(client)} cannot be run, give PushConsumer and Producer objects of bolide.client: a"
-                " PullConsumer has a loop of yours, and plain listeners run in threads here too",
+                " PullConsumer has a loop of yours, and synchronous listeners run in threads here too",
                 "clients",
             )
     if not any(isinstance(client, PushConsumer) for client in clients):
@@ -167,7 +167,7 @@ async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:
             log.error("consumer %s could not store its offsets: %s", consumer.group, result)
         elif not result:
             log.warning(
-                "consumer %s has not finished within %s s: the rest is delivered again", consumer.group, timeout
+                "consumer %s has not finished within %s s: the rest is redelivered", consumer.group, timeout
             )
     return all(result is True or isinstance(result, ClientStateError) for result in results)
 
@@ -184,7 +184,7 @@ async def _close_one(client: Client) -> None:
             await client.close()
     except Exception as error:
         if isinstance(error, TimeoutError) and not isinstance(error, BolideError):
-            log.warning("%s is still busy and is left as it is", _name(client))
+            log.warning("%s is still busy, not waiting for it any longer", _name(client))
             return
         log.error("closing %s failed", _name(client), exc_info=error)
 

@@ -121,7 +121,7 @@ async def test_a_value_that_counts_as_success_is_logged(caplog: pytest.LogCaptur
     ((_, level, text),) = caplog.record_tuples
     assert (level, text) == (
         logging.WARNING,
-        "a listener returned 'ok', which counts as success: return None, a bool or a ConsumeResult",
+        "a listener returned 'ok', which is treated as success: return None, a bool or a ConsumeResult",
     )
 
 

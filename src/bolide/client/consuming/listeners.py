@@ -13,7 +13,7 @@ log = logging.getLogger("bolide.client")
 
 
 def _no_listener(message: ReceivedMessage) -> bool:
-    log.warning("%r arrived after the consumer unsubscribed from its topic, it is delivered again later", message)
+    log.warning("%r arrived after the consumer unsubscribed from its topic, it will be redelivered", message)
     return False
 
 

@@ -134,7 +134,7 @@ class ProcessQueue:
         return self.commit_offset
 
     def moved_to(self, offset: int) -> bool:
-        """Skip the offsets before `offset`, where the pull found no message. Return False if messages are cached."""
+        """Skip to `offset`: the pull found no message before it. Return False if other messages are unfinished."""
         if self._order or self._returned >= 0:
             return False
         self._last = offset - 1

@@ -140,7 +140,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
         flags |= SUBSCRIPTION
     version = instance.heartbeats.versions.get(address, codes.VERSION_5_5_0)
     if wanted.kind != "TAG" and version < SQL_SINCE:
-        raise response_error(codes.SYSTEM_ERROR, f"its version {version} knows no SQL92", f"a pull of {queue}", address)
+        raise response_error(codes.SYSTEM_ERROR, f"its version {version} lacks SQL92", f"a pull of {queue}", address)
     ext = {
         "bname": queue.broker_name,
         "commitOffset": str(request.commit_offset if request.commit_offset > 0 else 0),

@@ -48,9 +48,9 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
         return True
     except BolideError as error:
         if isinstance(error, ResponseError) and error.code in UNSURE:
-            log.warning("%r was sent back, and its copy may be lost, so it is delivered again: %s", message, error)
+            log.warning("%r was sent back, but its copy may be lost, retrying it: %s", message, error)
             return False
-        log.warning("%r could not be sent back, it is sent again: %s", message, error)
+        log.warning("%r could not be sent back, sending a copy: %s", message, error)
     try:
         await send_to_retry_topic(member, message, max_times)
         return True

@@ -41,9 +41,9 @@ def configured_namesrv(given: str | Sequence[str], unit: str = "") -> tuple[str,
     Raises `ArgumentError`, and `ConfigError` if the environment is wrong.
 
     A URL without a path is not queried: as in Java, ``http://host:port`` is another form of ``host:port``. For "" the
-    environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` has the form of the
-    argument. Otherwise ``ROCKETMQ_NAMESRV_DOMAIN`` is the host of an address server, which is queried for `unit`. The
-    default is this machine. The source is logged.
+    first of these variables is used, in the same form: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR``,
+    ``NAMESRV_ADDR``. Without them ``ROCKETMQ_NAMESRV_DOMAIN`` is the host of an address server, which is queried for
+    `unit`. The default is this machine. The source is logged.
     """
     text = _joined(given)
     if not text:

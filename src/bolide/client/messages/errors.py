@@ -17,8 +17,8 @@ STALE_ROUTE_CODES: Final = frozenset(
     {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
 )
 """A broker that became a slave responds with SERVICE_NOT_AVAILABLE in an acting set, otherwise with SYSTEM_BUSY. That
-code may also mean overload, so a producer requests the route less and less often, and keeps its route until then
-(`producing/sending.py`)."""
+code may also mean overload, so a producer requests the route less and less often, and uses its old route in the
+meantime (`producing/sending.py`)."""
 
 
 RETRIABLE_CODES: Final = codes.RETRIED_CODES - {codes.TOPIC_NOT_EXIST}

@@ -1,5 +1,4 @@
-"""Light queues (LMQ): a broker can have tens of thousands; a message lists the ones it enters besides its topic's
-queue.
+"""Light queues (LMQ): a broker can have tens of thousands; a message lists the ones it enters as well as its topic's.
 
 A light queue is called ``%LMQ%name``, is not in any route, and has one queue (id 0) on each broker that stores messages
 of its parent topic. The broker needs enableLmq=true and enableMultiDispatch=true.
@@ -53,7 +52,7 @@ def check_parent(topic: str, parent: str) -> None:
     if is_lmq(topic) and not parent:
         raise ArgumentError(f"{topic} is in no route: say with parent= to which topic its messages are sent", "parent")
     if parent and not is_lmq(topic):
-        raise ArgumentError(f"{topic} has a route of its own: parent= is for light queues, {LMQ_PREFIX}…", "parent")
+        raise ArgumentError(f"{topic} has a route: parent= is for light queues, {LMQ_PREFIX}…", "parent")
 
 
 def light_offset(topic: str, properties: dict[str, str]) -> int:

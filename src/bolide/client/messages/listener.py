@@ -74,7 +74,7 @@ class ListenerCall:
     def __init__(self, listener: Listener | BatchListener, batch: int = 0) -> None:
         self.listener: Callable[[Any], Any] = listener
         self.batch = batch
-        called = getattr(listener, "__call__", None)  # noqa: B004 looks at the object's method, to see whether it is async
+        called = getattr(listener, "__call__", None)  # noqa: B004  the method, to see whether it is async
         self.is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(called)
 
     async def run(self, messages: list[ReceivedMessage], threads: Executor) -> Failed:
@@ -185,9 +185,9 @@ def failed_of(outcome: Any, messages: list[ReceivedMessage], batch: bool = False
     undone = undone or inspect.isgenerator(outcome) or inspect.isasyncgen(outcome)
     if batch or undone or callable(outcome) or isinstance(outcome, Enum):
         what = "None, a bool, a ConsumeResult or a count" if batch else "None, a bool or a ConsumeResult"
-        log.error("a listener returned %r, which says nothing: return %s", outcome, what)
+        log.error("a listener returned %r, which is not a result: return %s", outcome, what)
         return [(message, BROKER_CHOOSES) for message in messages]
-    log.warning("a listener returned %r, which counts as success: return None, a bool or a ConsumeResult", outcome)
+    log.warning("a listener returned %r, which is treated as success: return None, a bool or a ConsumeResult", outcome)
     return []
 
 

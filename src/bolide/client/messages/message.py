@@ -162,7 +162,7 @@ def _joined(keys: Iterable[str]) -> str:
     for key in listed:
         if KEY_SEPARATOR in key:
             raise MessageRefused(
-                f"key {shown(key)} contains a space, which separates keys: use another character in its place", "keys"
+                f"key {shown(key)} contains a space, which separates keys: use another character", "keys"
             )
     return KEY_SEPARATOR.join(listed)
 

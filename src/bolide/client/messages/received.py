@@ -182,8 +182,8 @@ class ReceivedMessage:
         return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 
     def read_from(self, topic: str) -> None:
-        """Set topic, queue id and offset to a light queue (LMQ), if the message was read from it. Retries need
-        these."""
+        """Replace the record's topic, queue id and offset by its position in a light queue (LMQ) that it was read
+        from."""
         offset = light_offset(topic, self.properties)
         if offset >= 0:
             self.record.topic = topic

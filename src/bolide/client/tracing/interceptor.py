@@ -46,8 +46,8 @@ class SendCall:
 
 @dataclass(slots=True)
 class ConsumeCall:
-    """One call of a listener. `success` is False if a message must be redelivered; `error` is the exception of the
-    listener. `polled` is True if a poll returns these messages and there is no listener."""
+    """One call of a listener. `success` is False if a message must be redelivered. `error` is the listener's exception.
+    `polled` is True if a poll returns these messages and there is no listener."""
 
     group: str
     messages: Sequence[ReceivedMessage]
@@ -60,8 +60,8 @@ class ConsumeCall:
 
 @dataclass(slots=True)
 class EndTransactionCall:
-    """The end of a transaction, as sent to a broker; `from_check` if the broker requested it. `began` is ms since
-    1970."""
+    """The end of a transaction, as sent to a broker. `from_check` is True if the broker requested it. `began` is ms
+    since 1970."""
 
     group: str
     topic: str
@@ -163,7 +163,7 @@ def _tell(interceptors: Sequence[Interceptor], group: str, call: Callable[[Inter
             call(interceptor)
         except BaseException as failure:
             raise_interruption(failure)
-            log.error("telling %r of group %s failed", interceptor, group, exc_info=failure)
+            log.error("notifying %r of group %s failed", interceptor, group, exc_info=failure)
 
 
 def begin_send(
