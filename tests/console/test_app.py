@@ -217,7 +217,7 @@ def test_who_reads_only_sees_no_form_and_changes_nothing(guarded: Broker) -> Non
             page = browser.get(path)
             assert re.findall(r'method="post" action="([^"]*)"', page) == ["/login/leave"], path
         answer = browser.post("/topics/create", {"topic": "never"})
-        assert answer.status_code == 403 and "may look at this cluster" in shown(answer)
+        assert answer.status_code == 403 and "may view this cluster" in shown(answer)
 
 
 def test_a_policy_for_the_cluster_lets_a_user_write(guarded: Broker) -> None:

@@ -132,7 +132,7 @@ def test_forms_change_the_cluster(at_shop: Window) -> None:
     at_shop.click("form[action='/messages/send'] button").see("hello from a browser", "sent to by-hand@broker-a")
     at_shop.open("/groups/plan?group=reports&topic=orders&to=first").click(".danger").see("are reset: 4 queues").ready()
     at_shop.open("/dead-letters/show?group=billing").click("[data-tick-all]").fill("[name=to]", "by-hand")
-    at_shop.click("form[action='/dead-letters/redrive'] .main").see("3 of 3 dead letters are sent again").ready()
+    at_shop.click("form[action='/dead-letters/redrive'] .main").see("3 of 3 dead letters are resent").ready()
     at_shop.open("/topics/show?topic=by-hand").unfold().fill("[name=typed]", "by-hand")
     at_shop.click("form[action='/topics/delete'] .danger").see("topic by-hand is deleted")
 

@@ -148,7 +148,7 @@ def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Brow
     found = re.search(r"id=([0-9A-F]{32})", browser.get("/messages?topic=sent"))
     assert found
     again = {"id": found[1], "topic": "sent", "to": "sent"}
-    assert "sent again to sent@broker-a:0" in browser.change("/messages/again", again)
+    assert "resent to sent@broker-a:0" in browser.change("/messages/again", again)
     assert text_of(browser.get("/messages?topic=sent")).count("zwölf") == 2
 
     async def consume() -> str:
@@ -166,7 +166,7 @@ def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Brow
             assert "Queues it holds" in await asyncio.to_thread(browser.get, path)
             return told
 
-    assert "answered CR_SUCCESS" in asyncio.run(consume())
+    assert "returned CR_SUCCESS" in asyncio.run(consume())
     assert browser.post("/messages/consume", {**again, "group": "readers"}).status_code == 409
 
 
@@ -186,7 +186,7 @@ def test_dead_letters_go_back(broker: Broker, browser: Browser) -> None:
     refused = browser.post("/dead-letters/redrive", {"group": GROUP, "id": ids})
     assert "name a topic" in unescape(refused.text)
     told = browser.change("/dead-letters/redrive", {"group": GROUP, "id": ids, "to": "back"})
-    assert "2 of 2 dead letters are sent again" in told
+    assert "2 of 2 dead letters are resent" in told
     assert text_of(browser.get("/messages?topic=back")).count("dead") >= 2
     orders = re.findall(r"id=([0-9A-F]{32})", browser.get(f"/messages?topic={TOPIC}"))
     stranger = browser.post("/dead-letters/redrive", {"group": GROUP, "id": [orders[0]], "to": "back"})

@@ -26,7 +26,7 @@ def test_a_send_and_two_calls_of_a_listener() -> None:
     assert told == [
         ("send by G", "stored", "sent", 1_000, 10),
         ("consume by G", "failed", "bad", 1_100, 100),
-        ("consume by G", "began, no end is told", "open", 1_300, 0),
+        ("consume by G", "started, end not reported", "open", 1_300, 0),
     ]
     assert all(bar.x > 0 and bar.x + bar.width <= 1_000 and bar.width >= LEAST for bar in drawn.bars)
     assert (drawn.begin, drawn.end, drawn.left_out) == (1_000, 1_300, 0)

@@ -1,1 +1,1 @@
-"""`bolide console`: a cluster in a browser. Everything asked of the cluster goes through `admin`."""
+"""`bolide console`: shows and administers a cluster in a browser. All queries and changes use `admin`."""

@@ -1,4 +1,4 @@
-"""The console as an ASGI application: who is let in, which page answers, and what every answer carries."""
+"""The console as an ASGI application: authentication, routing to pages, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ PAGES: Final[Sequence[Page]] = (
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """`namesrv` as clients take it. `host_names`: the names under which browsers may ask for the console; None for any.
-    A name of its own protects a console without users from pages that point their name at its address. `schemas`: the
-    schemas by which bodies are shown. `certificate_end`: ms since 1970 at which the console's own certificate ends."""
+    """Options of a console. `namesrv` has the format of the clients' option. Browsers may use only `host_names`, or any
+    name if it is None: this protects a console without users from DNS rebinding. `schemas` decode the bodies of
+    messages. `certificate_end` is the expiry of the console's certificate in ms since 1970."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
@@ -77,7 +77,7 @@ class ConsoleOptions:
 
 
 class Console:
-    """All that the pages share. Made in the loop that serves them."""
+    """State that all pages share. Create it on the event loop that serves the pages."""
 
     def __init__(self, options: ConsoleOptions) -> None:
         self.options = options
@@ -89,14 +89,14 @@ class Console:
         self.name_servers = options.namesrv
 
     def _certificate_days(self) -> int | None:
-        """Return the days until the console's certificate ends, or None if they are more than `WARN_DAYS`."""
+        """Return the days until the console's certificate expires, or None if there are `WARN_DAYS` or more."""
         end = self.options.certificate_end
         days = None if end is None else (end - self.options.wall_ms()) // DAY_MS
         return days if days is not None and days < WARN_DAYS else None
 
     @asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
-        """From the first request to the last."""
+        """Lifespan of the application: connect to the cluster, and log all users out at the end."""
         await self.access.start()
         await self._everybody.start()
         try:
@@ -107,7 +107,7 @@ class Console:
             await self.access.close()
 
     def app(self) -> ASGIApp:
-        """What a server runs."""
+        """Return the ASGI application."""
         routes: list[BaseRoute] = [
             Route(page.path, self._endpoint(page), methods=["POST" if page.change else "GET"])
             for page in (*PAGES, *login.pages(self.sessions, self._view_of))
@@ -136,7 +136,7 @@ class Console:
                     response = self._told(request, browser, visit, str(error), status_of(error))
             except Exception:
                 log.exception("%s %s failed", request.method, request.url.path)
-                text = "this page has a fault; what it is, the log of the console says"
+                text = "this page failed: see the log of the console"
                 response = self._told(request, browser, visit, text, 500)
             if not known and COOKIE not in response.headers.get("set-cookie", ""):
                 give_cookie(request, response, browser)
@@ -178,7 +178,7 @@ class Console:
             if not self.sessions.token_fits(visit.browser, visit.form.text("token")):
                 raise PageRefused("the form belongs to another session: go back, reload the page and try again", 403)
             if not visit.may_write and not page.open:
-                raise PageRefused(f"{visit.user} may look at this cluster, and not change it", 403)
+                raise PageRefused(f"{visit.user} may view this cluster but not change it", 403)
         return await page.handler(visit)
 
     def _told(self, request: Request, browser: str, visit: Visit | None, text: str, status: int) -> Response:
@@ -194,14 +194,14 @@ class Console:
 
 
 class Guarded:
-    """Refuses names that the console does not have, and gives every answer its headers."""
+    """ASGI middleware: rejects unknown host names with status 421, and adds the security headers to every response."""
 
     def __init__(self, inner: ASGIApp, host_names: frozenset[str] | None) -> None:
         self._inner = inner
         self._names = host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection of ASGI."""
+        """Handle one ASGI connection."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -220,14 +220,14 @@ class Guarded:
 
         host = Request(scope).headers.get("host", "")
         if self._names is not None and host_name(host) not in self._names:
-            refusal = PlainTextResponse("This console is not known under that name.\n", 421)
+            refusal = PlainTextResponse("This console does not accept that host name.\n", 421)
             await refusal(scope, receive, with_headers)
             return
         await self._inner(scope, receive, with_headers)
 
 
 def host_name(host: str) -> str:
-    """The name in a header Host, without port and brackets; "" for what cannot be read."""
+    """Return the name in a header Host without port and brackets, or "" if the header is invalid."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -235,7 +235,7 @@ def host_name(host: str) -> str:
 
 
 def check_origin(request: Request) -> None:
-    """Raise `PageRefused` for a form that another site sends."""
+    """Raise `PageRefused` if another site sent the form."""
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     if site not in ("same-origin", "none") or (
@@ -245,7 +245,7 @@ def check_origin(request: Request) -> None:
 
 
 def status_of(error: BolideError) -> int:
-    """The status of HTTP for an error."""
+    """Return the HTTP status for an error."""
     if isinstance(error, PageRefused):
         return error.status
     if isinstance(error, TopicNotFound):

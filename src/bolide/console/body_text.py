@@ -1,4 +1,4 @@
-"""A body as people read it: text, JSON, decoded by a schema, or hexadecimal digits, of at most so many bytes."""
+"""Format the first `MOST` bytes of a body for display: as text, JSON, decoded by a schema, or in hexadecimal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bolide.console.topic_schemas import BodySchema
 from bolide.errors import BolideError
 
 MOST: Final = 64 * 1024
-"""Bytes of a body that a page shows."""
+"""Maximum number of bytes of a body that a page shows."""
 FORMS: Final = ("text", "json", "hex")
 DECODED: Final = "decoded"
-"""A form of bodies whose topic has a schema."""
+"""An additional form, for bodies with a schema."""
 PREVIEW: Final = 120
 """Characters of a body in a list."""
 LINE: Final = 16
@@ -25,7 +25,7 @@ LINE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class BodyText:
-    """A body in one of the `FORMS`, or DECODED. `note` says what is not as it was sent."""
+    """A body in one of the `FORMS`, or DECODED. `size` is in bytes. `note` describes any difference from the body."""
 
     form: str
     text: str
@@ -34,8 +34,8 @@ class BodyText:
 
 
 def body_text(message: ReceivedMessage, form: str, schema: BodySchema | None = None) -> BodyText:
-    """The body in this form; "" picks the one that fits. `schema` decodes it, and may ask a
-    registry."""
+    """Return the body in this form; "" selects a suitable form. `schema` decodes the body, which may call a registry
+    and block."""
     try:
         body = message.body
     except BolideError as error:
@@ -79,14 +79,14 @@ def _fitting(body: bytes) -> str:
 
 
 def printed(text: str) -> str:
-    """Text whose characters without a shape are escapes, but for ends of lines and tabs."""
+    """Replace unprintable characters, except newlines and tabs, with escapes."""
     return "".join(
         each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode() for each in text
     )
 
 
 def hex_lines(body: bytes) -> str:
-    """Sixteen bytes on a line: where, the bytes, and what of them is ASCII."""
+    """Return a hex dump with 16 bytes per line: offset, bytes, and the printable ASCII characters."""
     lines = []
     for at in range(0, len(body), LINE):
         part = body[at : at + LINE]
@@ -96,7 +96,7 @@ def hex_lines(body: bytes) -> str:
 
 
 def preview(message: ReceivedMessage) -> str:
-    """The beginning of a body on one line."""
+    """Return the start of a body on one line, at most `PREVIEW` characters."""
     try:
         body = message.body
     except BolideError as error:

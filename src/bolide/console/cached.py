@@ -1,4 +1,4 @@
-"""Answers of the cluster, kept for a moment: a page that many look at costs the brokers no more than one."""
+"""A cache of the cluster's responses for a few seconds: many viewers of a page cost the brokers as little as one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 SECONDS: Final = 2.0
 MOST: Final = 1_000
-"""Answers kept; the oldest goes first."""
+"""Maximum number of cached responses. The oldest is removed first."""
 
 
 class Cached:
-    """Each question is asked once, and once more when its answer is too old. Failures are not kept."""
+    """Caches the results of queries by key until they expire. Does not cache failures."""
 
     def __init__(self, clock: Callable[[], float], most: int = MOST) -> None:
         self._clock = clock
@@ -23,7 +23,8 @@ class Cached:
         self._kept: OrderedDict[Hashable, tuple[float, asyncio.Task[Any]]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]], seconds: float = SECONDS) -> T:
-        """The answer to `ask`, at most `seconds` old. Those that ask meanwhile wait for the same answer."""
+        """Return the result of `ask`, at most `seconds` old. Concurrent calls with the same key share one query.
+        Raises what `ask` raises."""
         now = self._clock()
         kept = self._kept.get(key)
         if kept is None or kept[0] <= now or (kept[1].done() and (kept[1].cancelled() or kept[1].exception())):
@@ -33,10 +34,10 @@ class Cached:
             self._kept.move_to_end(key)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
-        return cast(T, await asyncio.shield(kept[1]))  # who leaves early takes the answer from nobody
+        return cast(T, await asyncio.shield(kept[1]))  # a cancelled caller does not cancel it for the others
 
     def forget(self) -> None:
-        """Something was changed: what is asked from here on is asked again."""
+        """Invalidate the cache after a change."""
         self._kept.clear()
 
 
@@ -45,6 +46,6 @@ async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    """Every one that waits gets the exception; where nobody waits any more, it is of no use."""
+    """Retrieve the exception, so that asyncio does not log it if every caller has left."""
     if not task.cancelled():
         task.exception()

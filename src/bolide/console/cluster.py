@@ -1,4 +1,4 @@
-"""The cluster as one user sees it: the admin client and a producer that sign for that user, and recent answers."""
+"""The cluster as one user sees it: an admin client and a producer that sign as that user, and cached responses."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bolide.remoting.bodies.groups import SubscriptionGroupConfig
 from bolide.remoting.bodies.topics import TopicConfig
 
 TIMEOUT: Final = 5.0
-"""Seconds for one question: a browser waits for the page."""
+"""Timeout of a request in seconds. It is short because a browser waits for the page."""
 SLOW_S: Final = 10.0
-"""How long an answer is kept that makes a broker go through all groups."""
+"""Seconds for which to cache the result of a query that makes a broker scan all groups."""
 PRODUCER_GROUP: Final = "bolide-console"
 NEWEST: Final = 64
-"""Messages of one page."""
+"""Maximum number of messages on a page."""
 MOST_SKIPPED: Final = 2_048
 """Maximum number of messages of one millisecond before a page: the page reads them, from each queue."""
 QUEUES_AT_ONCE: Final = 4
@@ -35,15 +35,15 @@ TopicConfigs = Mapping[str, Mapping[str, TopicConfig]]
 
 @dataclass(frozen=True, slots=True)
 class Older:
-    """Where the next older messages begin: before `end` (ms since 1970), after the `skip` newest of these. A time alone
-    is no place, because many messages are stored in one millisecond."""
+    """Position of the next older messages: stored before `end` (ms since 1970), without the `skip` newest of these. A
+    time alone is not a position, because a broker stores many messages in one millisecond."""
 
     end: int
     skip: int
 
     @classmethod
     def after(cls, shown: Sequence[ReceivedMessage]) -> Older:
-        """Continue after messages that were shown, newest first; at least one."""
+        """Return the position after the shown messages, which must not be empty and have the newest first."""
         last = shown[-1].store_timestamp
         return cls(last + 1, sum(message.store_timestamp == last for message in shown))
 
@@ -54,7 +54,8 @@ class Older:
 
 
 class ClusterView:
-    """Not connected before `start`. Without keys, those of the environment sign."""
+    """Queries a cluster for the pages of one user. Call `start` first. Without keys, it signs with the keys of the
+    environment."""
 
     def __init__(self, namesrv: str, clock: Callable[[], float], *, access_key: str = "", secret_key: str = "") -> None:
         self.admin = Admin(namesrv, timeout=TIMEOUT, access_key=access_key, secret_key=secret_key)
@@ -63,7 +64,7 @@ class ClusterView:
         self._produces = False
 
     async def start(self) -> None:
-        """Ready for questions."""
+        """Start the admin client."""
         await self.admin.start()
 
     async def close(self) -> None:
@@ -73,7 +74,7 @@ class ClusterView:
             await self._producer.close()
 
     async def producer(self) -> Producer:
-        """A producer, started when the first message is sent."""
+        """Return the producer. The first call starts it."""
         if not self._produces:
             await self._producer.start()
             self._produces = True
@@ -82,7 +83,7 @@ class ClusterView:
     # -- brokers
 
     async def brokers(self) -> list[BrokerRow]:
-        """Every broker with its figures; one that is down says why."""
+        """Return all brokers with their runtime statistics; the row of an unavailable broker contains the error."""
         return await self.cached.get("brokers", self._brokers)
 
     async def _brokers(self) -> list[BrokerRow]:
@@ -102,21 +103,21 @@ class ClusterView:
     # -- topics
 
     async def topic_configs(self) -> TopicConfigs:
-        """The settings of every topic, by topic and broker."""
+        """Return the settings of all topics, by topic and broker."""
         return await self.cached.get("topics", self.admin.all_topic_configs)
 
     async def kinds_of_topics(self) -> dict[str, str]:
-        """What each topic is for, see `kind_of`; what the name servers hide belongs to the system."""
+        """Return the kind of each topic, see `kind_of`. Topics that the name servers do not list are `system`."""
         users = set(await self.cached.get("names", self.admin.topics))
         found = {topic: kind_of(topic) for topic in await self.topic_configs()}
         return {topic: "system" if kind == "normal" and topic not in users else kind for topic, kind in found.items()}
 
     async def topic_stats(self, topic: str) -> list[QueueStats]:
-        """The ends of the queues of a topic."""
+        """Return the offset ranges of the queues of a topic."""
         return await self.cached.get(("stats", topic), lambda: self.admin.topic_stats(topic))
 
     async def stats_of(self, topics: list[str]) -> dict[str, list[QueueStats] | None]:
-        """The same for several, together; None for one that no broker tells of."""
+        """Return the `topic_stats` of several topics, queried concurrently. The value is None if a query fails."""
 
         async def one(topic: str) -> list[QueueStats] | None:
             try:
@@ -129,15 +130,15 @@ class ClusterView:
     # -- groups
 
     async def groups(self) -> Mapping[str, SubscriptionGroupConfig]:
-        """All groups with their settings."""
+        """Return the settings of all groups, by name."""
         return await self.cached.get("groups", self.admin.groups)
 
     async def progress(self, group: str) -> GroupProgress:
-        """How far a group has come in every queue."""
+        """Return the progress of a group in each of its queues."""
         return await self.cached.get(("progress", group), lambda: self.admin.consumer_progress(group))
 
     async def progress_of(self, groups: list[str]) -> dict[str, GroupProgress | None]:
-        """The same for several, together; None for one that no broker tells of."""
+        """Return the `progress` of several groups, queried concurrently. The value is None if a query fails."""
 
         async def one(group: str) -> GroupProgress | None:
             try:
@@ -148,7 +149,7 @@ class ClusterView:
         return await each(groups, one)
 
     async def lag_of_groups(self) -> Mapping[str, int]:
-        """What each group has not consumed yet."""
+        """Return the lag of each group in messages."""
         return await self.cached.get("lag", self.admin.lag_of_groups, SLOW_S)
 
     async def lag_times(self, group: str) -> Mapping[MessageQueue, int] | None:
@@ -167,7 +168,7 @@ class ClusterView:
         return await each(groups, self.lag_times)
 
     async def different_subscriptions(self, group: str) -> Mapping[str, Mapping[str, str | None]]:
-        """Return the topics that the members of a group subscribe to differently. Asks every member."""
+        """Return the topics that the members of a group subscribe to differently. Queries every member."""
         return await self.cached.get(("different", group), lambda: self.admin.different_subscriptions(group), SLOW_S)
 
     # -- messages
@@ -175,8 +176,10 @@ class ClusterView:
     async def newest(
         self, topic: str, begin: int, end: int | None, skip: int = 0
     ) -> tuple[list[ReceivedMessage], Older | None]:
-        """Return the newest messages of a topic that were stored from `begin` until before `end` (ms since 1970;
-        None: now), newest first and without the first `skip`, and where older ones begin, or None without any."""
+        """Return the newest messages of a topic, newest first, and the position of the older messages or None.
+
+        Messages are stored at or after `begin` and before `end`, in ms since 1970; `end` None means now. The first
+        `skip` messages are omitted."""
         most = NEWEST + skip
         stats = await self.topic_stats(topic)
         written = [queue for queue in stats if queue.end_offset > queue.begin_offset]
@@ -214,18 +217,18 @@ class ClusterView:
         return found
 
     async def dead_letter_topics(self) -> list[str]:
-        """Topics of dead letters."""
+        """Return the dead letter topics, sorted."""
         return sorted(topic for topic in await self.topic_configs() if topic.startswith(DLQ_PREFIX))
 
     async def dead_letters_of(self, group: str) -> int:
-        """Return how many dead letters of a group are stored, 0 if no broker responds."""
+        """Return the number of stored dead letters of a group, or 0 if no broker responds."""
         topic = DLQ_PREFIX + group
         if topic not in await self.topic_configs():
             return 0
         return stored((await self.stats_of([topic]))[topic])
 
     async def dead_letters(self) -> int:
-        """Return how many dead letters of all groups are stored, as far as brokers respond."""
+        """Return the number of stored dead letters of all groups, without topics whose brokers do not respond."""
 
         async def total() -> int:
             stats = await self.stats_of(await self.dead_letter_topics())
@@ -234,7 +237,7 @@ class ClusterView:
         return await self.cached.get("dead letters", total, SLOW_S)
 
     async def exists(self, topic: str) -> bool:
-        """Whether a broker serves a topic."""
+        """Return whether a topic has a route."""
         try:
             await self.admin.topic_route(topic)
         except TopicNotFound:
@@ -243,12 +246,12 @@ class ClusterView:
 
 
 def stored(stats: Sequence[QueueStats] | None) -> int:
-    """Return how many messages the queues hold, 0 without an answer."""
+    """Return the number of messages in the queues, or 0 for None."""
     return sum(queue.end_offset - queue.begin_offset for queue in stats or ())
 
 
 def kind_of(topic: str) -> str:
-    """`normal`, `retry`, `dead letters` or `system`."""
+    """Return `normal`, `retry`, `dead letters` or `system`."""
     if topic.startswith(RETRY_PREFIX):
         return "retry"
     if topic.startswith(DLQ_PREFIX):

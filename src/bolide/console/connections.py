@@ -1,4 +1,4 @@
-"""The connections of the console's server: unfinished requests give way to new ones."""
+"""The connections of the console's server: a new connection closes the oldest one with an unfinished request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bolide.monitor.crowd import make_room
 
 MOST_OPEN: Final = 150
-"""Connections after which each new one closes the oldest that waits for its peer. Less than the number at which the
-server answers 503."""
+"""Maximum number of connections: each further one closes the oldest that waits for its peer. It must be less than the
+number at which the server responds with 503."""
 _NUMBERS: Final = count()
 
 
 class YieldingConnection(H11Protocol):
-    """A connection that is closed if there are too many, while its request is incomplete, between two requests, and
-    while its peer takes no more of an answer.
+    """A connection that may be closed to make room: while its request is incomplete, between two requests, and while
+    its peer does not read the response.
 
-    Nothing else ends such a connection, because a person may take any time between two pages.
+    It has no idle timeout, because a user may take any time between two pages.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn narrows it, too
@@ -32,14 +32,14 @@ class YieldingConnection(H11Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether the rest of a request, the next one, or room for an answer has yet to come."""
+        """Whether the connection waits for more of a request, for the next request, or for room in the write buffer."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) or self.flow.write_paused
 
     @property
     def closing(self) -> bool:
-        """Those that were aborted in this turn of the loop are lost in the next one only."""
+        """Whether the connection is closing. `connections` still contains it until the next turn of the loop."""
         return bool(self.transport.is_closing())
 
     def abort(self) -> None:
-        """Close it now: an ordinary close would wait for a peer that reads nothing."""
+        """Close the connection immediately. An orderly close would wait for a peer that does not read."""
         self.transport.abort()

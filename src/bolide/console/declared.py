@@ -1,4 +1,4 @@
-"""Settings as a daemon tells them, beside what Bolide declares of each. The one place that knows the declarations."""
+"""Joins the settings that a daemon reports with Bolide's declarations. Only this module of the console uses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECRET: Final = re.compile(r"password|secret|credential|initAuthenticationUser"
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting in force. `about` is None for one that Bolide does not declare."""
+    """A setting in effect. `about` is None if Bolide does not declare it."""
 
     key: str
     value: str
@@ -26,27 +26,27 @@ class SettingRow:
 
     @property
     def changed(self) -> bool:
-        """Whether it differs from the default; unknown ones count as not."""
+        """Whether the value differs from the default. False for undeclared settings."""
         return self.about is not None and self.value != self.default
 
     @property
     def live(self) -> bool:
-        """Whether it can change while the daemon runs."""
+        """Whether the setting can change while the daemon runs."""
         return self.about is not None and self.about.about.live
 
     @property
     def text(self) -> str:
-        """What it does."""
+        """Description of the setting, or "" if it is undeclared."""
         return self.about.about.text if self.about is not None else ""
 
     @property
     def section(self) -> str:
-        """Where docs/settings.md has it."""
+        """Section of the setting in docs/settings.md."""
         return self.about.about.section if self.about is not None else "Others"
 
 
 def rows_of(told: Mapping[str, str], of_namesrv: bool) -> list[SettingRow]:
-    """All settings that a daemon told, those of a section together. Secrets are masked."""
+    """Return the rows of all settings that a daemon reported, in the order of their declarations. Masks secrets."""
     declared = settings_of(NamesrvOptions if of_namesrv else BrokerOptions)
     order = {key: number for number, key in enumerate(declared)}
     rows = []
@@ -58,7 +58,7 @@ def rows_of(told: Mapping[str, str], of_namesrv: bool) -> list[SettingRow]:
 
 
 def text_of(value: object) -> str:
-    """A value as in a file of settings."""
+    """Return a value as a configuration file contains it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

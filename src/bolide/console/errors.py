@@ -1,4 +1,4 @@
-"""What a request of a browser can be refused with."""
+"""The error for a rejected browser request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bolide.errors import PeerError
 
 
 class PageRefused(PeerError):
-    """The request is answered with a page that says why not. `status` is the status of HTTP."""
+    """The request is rejected: the response is a page with the message and the HTTP status `status`."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)

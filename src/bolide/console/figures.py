@@ -1,4 +1,4 @@
-"""Runtime figures of a broker (GET_BROKER_RUNTIME_INFO) as numbers: a figure that is missing or odd is None."""
+"""Parses the runtime statistics of a broker (GET_BROKER_RUNTIME_INFO). Missing or invalid numbers are None."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final
 from bolide.admin import BrokerRow
 
 LATE_MS: Final = 30_000
-"""A replica that lacks something for longer is shown as late."""
+"""Replication lag in ms above which a slave is shown as late."""
 FULL: Final = 0.85
-"""A disk that is fuller is shown as such; brokers refuse messages a little later."""
+"""Disk usage from which a disk is shown as nearly full. Brokers reject messages at a slightly higher usage."""
 _LEVEL: Final = re.compile(r"scheduleMessageOffset_([0-9]{1,3})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownBroker:
-    """What the pages show of one broker."""
+    """A broker with the values that the pages show."""
 
     row: BrokerRow
 
     def number(self, key: str) -> float | None:
-        """The first number of a figure: of rates that over the last ten seconds."""
+        """Return the first number of a statistic. The first number of a rate is its 10-second average."""
         words = self.row.runtime.get(key, "").split()
         try:
             return float(words[0]) if words else None
@@ -30,18 +30,18 @@ class ShownBroker:
             return None
 
     def whole(self, key: str) -> int | None:
-        """The same, as a whole number."""
+        """Return the first number of a statistic as an integer, or None if it exceeds 64 bits."""
         found = self.number(key)
         return None if found is None or abs(found) > 2**63 else int(found)
 
     @property
     def put_rate(self) -> float | None:
-        """Messages stored in a second."""
+        """Messages stored per second."""
         return self.number("putTps")
 
     @property
     def get_rate(self) -> float | None:
-        """Messages given to consumers in a second."""
+        """Messages delivered to consumers per second."""
         return (
             self.number("getTransferredTps")
             if "getTransferredTps" in self.row.runtime
@@ -55,50 +55,50 @@ class ShownBroker:
 
     @property
     def get_today(self) -> int | None:
-        """Messages given since midnight."""
+        """Messages delivered since midnight."""
         return _less(self.whole("msgGetTotalTodayNow"), self.whole("msgGetTotalTodayMorning"))
 
     @property
     def lag_ms(self) -> int | None:
-        """Of a slave: since when it lacks something."""
+        """Replication lag of a slave in ms, or None for a master or if it is not reported."""
         return self.whole("replicationLagMs") if self.row.broker_id else None
 
     @property
     def late(self) -> bool:
-        """A slave that has been behind for long."""
+        """Whether the replication lag exceeds `LATE_MS`."""
         return (self.lag_ms or 0) > LATE_MS
 
     @property
     def disk(self) -> float | None:
-        """How full the disk of the log is, 0 to 1."""
+        """Usage of the disk that contains the log, 0 to 1."""
         return self.number("commitLogDiskRatio")
 
     @property
     def disk_full(self) -> bool:
-        """Whether it is nearly full."""
+        """Whether the disk is nearly full, see `FULL`."""
         return (self.disk or 0.0) >= FULL
 
     @property
     def log_bytes(self) -> int | None:
-        """Bytes of the log."""
+        """Size of the log in bytes."""
         return _less(self.whole("commitLogMaxOffset"), self.whole("commitLogMinOffset"))
 
     @property
     def good(self) -> bool:
-        """It answers, accepts messages or follows, and has room."""
+        """Whether the broker serves clients, is not late, and has free disk space."""
         return self.row.serves and not self.late and not self.disk_full
 
     @property
     def state(self) -> str:
-        """What is wrong with it, or what it does."""
+        """The most important problem of the broker, or its role if it has none."""
         if not self.row.serves:
             return self.row.state
         if self.late:
-            return "is behind its master"
+            return "lags behind its master"
         return "disk nearly full" if self.disk_full else self.row.state
 
     def delay_levels(self) -> dict[int, tuple[int, int]]:
-        """By level: the offset of the next message to deliver, and the end."""
+        """Return, by delay level, the offset of the next message to deliver and the end offset."""
         found = {}
         for key, text in self.row.runtime.items():
             level = _LEVEL.fullmatch(key)

@@ -1,4 +1,4 @@
-"""What a browser sends: fields of an address or of a form, as text and as what the text means."""
+"""Parses the fields of a URL or form that a browser sends, as text and as typed values."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from starlette.requests import Request
 from bolide.console.errors import PageRefused
 
 MAX_FORM: Final = 1024 * 1024
-"""Bytes of a form."""
+"""Maximum size of a form in bytes."""
 MAX_FIELDS: Final = 500
 FORM: Final = "application/x-www-form-urlencoded"
 _WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class Fields:
-    """Names and values; of a name that occurs twice `all` gives both, the others give the last."""
+    """Names and values. If a name occurs several times, `all` returns each value, other methods return the last."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._pairs = list(pairs)
         self._last = dict(self._pairs)
 
     def text(self, name: str, default: str = "") -> str:
-        """The value without blanks around it."""
+        """Return the value without surrounding white space, or `default` if the field is missing."""
         return self._last.get(name, default).strip()
 
     def raw(self, name: str) -> str:
-        """The value as it was typed, with the line ends of a text area as one character."""
+        """Return the value unstripped, with each CRLF of a text area replaced by a newline."""
         return self._last.get(name, "").replace("\r\n", "\n")
 
     def all(self, name: str) -> list[str]:
-        """Every value of a name."""
+        """Return all values of a name."""
         return [value for each, value in self._pairs if each == name]
 
     def needed(self, name: str, what: str) -> str:
-        """A value that must be there. Raises `PageRefused`, which says that `what` is missing."""
+        """Return a required value. Raises `PageRefused` with "`what` is missing" if it is empty."""
         value = self.text(name)
         if not value:
             raise PageRefused(f"{what} is missing")
         return value
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = 2**62) -> int:
-        """A whole number; `default` where there is none. Raises `PageRefused`."""
+        """Return an integer, or `default` if the field is empty. Raises `PageRefused` if it is not in the range."""
         text = self.text(name)
         if not text:
             return default
@@ -55,15 +55,16 @@ class Fields:
         return int(text)
 
     def maybe_number(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
-        """The same, None where nothing was typed."""
+        """Return an integer, or None if the field is empty. Raises `PageRefused` if it is not in the range."""
         return self.number(name, 0, least=least, most=most) if self.text(name) else None
 
     def on(self, name: str) -> bool:
-        """Whether a box is ticked."""
+        """Return whether a checkbox is checked."""
         return self.text(name) == "on"
 
     def moment(self, name: str) -> int | None:
-        """A time in UTC as ms since 1970: a date, a date with a time, or that number. Raises `PageRefused`."""
+        """Return a UTC time in ms since 1970, or None if the field is empty. The field contains an ISO date, with or
+        without a time, or the number of ms. Raises `PageRefused` if it is invalid."""
         text = self.text(name)
         if not text:
             return None
@@ -76,16 +77,16 @@ class Fields:
         return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
     def chosen(self, name: str, choices: Iterable[str], default: str) -> str:
-        """One of the choices; `default` for anything else."""
+        """Return the value if it is one of `choices`, otherwise `default`."""
         value = self.text(name)
         return value if value in choices else default
 
 
 async def form_of(request: Request) -> Fields:
-    """The fields of a form. Raises `PageRefused` for another type, or too much."""
+    """Return the fields of a form. Raises `PageRefused` if its content type is wrong, or it is invalid or too large."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
-        raise PageRefused(f"a form of type {FORM} is wanted", 415)
+        raise PageRefused(f"the content type of a form must be {FORM}", 415)
     body = bytearray()
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""Templates, and how numbers, sizes and times are written on all pages. Everything is escaped unless made here."""
+"""Templates, and the formats of numbers, sizes and times. Templates escape all values except markup made here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def environment(wall_ms: Callable[[], int]) -> Environment:
-    """The templates of this package."""
+    """Return the template environment of this package. `wall_ms` returns the current time in ms since 1970."""
     made = Environment(
         loader=PackageLoader("bolide.console"),
         autoescape=True,
@@ -36,25 +36,25 @@ def environment(wall_ms: Callable[[], int]) -> Environment:
 
 
 def link(path: str, **fields: object) -> str:
-    """An address of this console; fields that are empty are left out."""
+    """Return a URL of this console. Empty fields are omitted."""
     given = {name: value for name, value in fields.items() if value not in ("", None)}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 def count(number: int | None) -> str:
-    """12,345; a dash for what is not known."""
+    """Format an integer like 12,345, or return a dash for None."""
     return "–" if number is None else f"{number:,}"
 
 
 def rate(number: float | None) -> str:
-    """A rate for each second."""
+    """Format a rate per second, or return a dash for None."""
     if number is None:
         return "–"
     return f"{number:,.0f}" if number >= 100 else f"{number:,.1f}"
 
 
 def size(number: int) -> str:
-    """Bytes as 1.5 KiB."""
+    """Format a number of bytes like 1.5 KiB."""
     amount = float(number)
     for unit in UNITS:
         if amount < 1024 or unit == UNITS[-1]:
@@ -64,7 +64,7 @@ def size(number: int) -> str:
 
 
 def span(ms: float) -> str:
-    """A length of time in one or two units."""
+    """Format a duration in one or two units."""
     if ms < 1000:
         return f"{ms:.0f} ms"
     seconds = int(ms // 1000)
@@ -76,12 +76,12 @@ def span(ms: float) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time in UTC, to the millisecond."""
+    """Format a time in UTC with milliseconds, in ISO 8601."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def when(ms: int | None) -> Markup:
-    """A time in UTC; a dash for none."""
+    """Return markup for a time in UTC, or a dash for None and invalid times."""
     if ms is None or not 0 < ms < 2**47:
         return Markup("–")
     text = iso(ms)
@@ -89,16 +89,16 @@ def when(ms: int | None) -> Markup:
 
 
 def visible(text: object) -> Markup:
-    """Text with its control characters shown as escapes, so that nothing of it is hidden."""
+    """Escape markup and unprintable characters, so that every character is visible."""
     shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
     return escape(shown)
 
 
 def as_json(value: Any, plain: Callable[[Any], str] | None = None) -> str:
-    """JSON as it is shown to people; `plain` gives the text of a value that JSON has no form for."""
+    """Return indented JSON. `plain` converts values that JSON cannot represent to text."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=plain)
 
 
 def masked(settings: Mapping[str, str], secret: Callable[[str], bool]) -> dict[str, str]:
-    """Settings with each secret replaced."""
+    """Return the settings with each secret value replaced by `MASKED`."""
     return {key: MASKED if value and secret(key) else value for key, value in settings.items()}

@@ -1,4 +1,4 @@
-"""Whether the cluster asks who somebody is, and what a user may do at the console."""
+"""Determines whether the cluster requires authentication, and whether a user may make changes in the console."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from bolide.errors import BolideError
 from bolide.remoting import codes
 
 KEPT_S: Final = 15.0
-"""How long the answer of the brokers counts."""
+"""Seconds for which to cache whether the brokers require authentication."""
 STRANGER: Final = "bolide-console-"
 OLD_ACL: Final = "AclException"
-"""In the remark of a broker of 4.9 that refuses a signature."""
+"""Text in the remark of a 4.9 broker that rejects a signature."""
 
 
 class WrongPassword(BolideError):
-    """No broker knows this name with this password."""
+    """Name or password are wrong, or the user is disabled."""
 
 
 class AccessControl:
-    """Asks the brokers whether they want signatures, as a user that nobody can be."""
+    """Checks whether the brokers require signatures, by requests of a random user that cannot exist."""
 
     def __init__(self, namesrv: str, clock: Callable[[], float]) -> None:
         self._name = STRANGER + secrets.token_hex(16)
-        # Keys are given in any case: those of the environment would be let in.
+        # Always pass keys: otherwise Admin takes them from the environment, and brokers may accept those.
         self._admin = Admin(namesrv, timeout=TIMEOUT, access_key=self._name, secret_key=secrets.token_hex(16))
         self._cached = Cached(clock)
         self._known: bool | None = None
 
     async def start(self) -> None:
-        """Ready for questions."""
+        """Start the admin client."""
         await self._admin.start()
 
     async def close(self) -> None:
@@ -45,9 +45,8 @@ class AccessControl:
         await self._admin.close()
 
     async def wanted(self) -> bool:
-        """True when some broker refuses a request that no user signed. While none answers, what they said last counts.
-
-        Raises `BolideError` when none answers and none ever did.
+        """Return whether a broker rejects a request without a valid signature. If no broker responds, return the last
+        known result. Raises `BolideError` if there is none.
         """
         try:
             self._known = await self._cached.get("wanted", self._ask, KEPT_S)
@@ -61,7 +60,7 @@ class AccessControl:
         answered = False
         for address in (await self._admin.masters()).values():
             try:
-                # Of all requests this one can never be let in without a signature.
+                # Unlike other requests, this one is never accepted without a signature.
                 await self._admin.user(self._name, broker=address)
                 answered = True
             except ResponseError as refused:
@@ -76,13 +75,13 @@ class AccessControl:
 
 
 def refuses_signature(error: ResponseError) -> bool:
-    """Whether a broker wants to know who asks."""
+    """Return whether a broker rejected a request because of its signature."""
     return error.code == codes.NO_PERMISSION or OLD_ACL in error.remark
 
 
 async def log_in(view: ClusterView, user: str) -> bool:
-    """Whether the user of this view may change things. Raises `WrongPassword`, and another `BolideError`
-    when no broker says."""
+    """Return whether the user of this view may make changes. Raises `WrongPassword`, or another `BolideError` if no
+    broker responds."""
     address = next(iter((await view.admin.masters()).values()))
     try:
         await view.admin.broker_runtime(address)
@@ -95,11 +94,12 @@ async def log_in(view: ClusterView, user: str) -> bool:
 
 
 async def _may_write(view: ClusterView, address: str, user: str) -> bool:
-    """Super users may, and those whose policies let them update the cluster. Who may not even ask may not."""
+    """Return whether a user may change the cluster: a super user, or a user whose policies allow it. False if the
+    broker denies the query."""
     try:
         config = await view.admin.broker_config(address)
         if config.get("authorizationEnabled") == "false":
-            return True  # who signs may do everything
+            return True  # every authenticated user may do everything
     except ResponseError:
         pass
     try:
@@ -113,7 +113,7 @@ async def _may_write(view: ClusterView, address: str, user: str) -> bool:
 
 
 def updates_cluster(info: AclInfo | None) -> bool:
-    """Whether a policy lets its user update the cluster, and none denies it."""
+    """Return whether a policy allows its user to update the cluster, and no policy denies it."""
     if info is None or not (info.subject or "").startswith(USER_PREFIX):
         return False
     entries = [entry for policy in info.policies for entry in policy.entries or ()]

@@ -1,4 +1,4 @@
-"""The process of `bolide console`: where it listens, when it refuses to, and how it ends."""
+"""The process of `bolide console`: checks its address and TLS files, serves pages, and handles signals."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from bolide.transport.certificates import certificate_end
 from bolide.world.lines import LinesHandler, lines_to
 
 GRACE_S: Final = 3
-"""Seconds that pages in the making have at the end."""
+"""Seconds that running requests get to finish at shutdown."""
 MOST_CONNECTIONS: Final = 4096
-"""Connections, or running requests, from which uvicorn answers 503. It is more than one turn of the loop accepts: the
-requests of connections that gave way end in the next turn."""
+"""Number of connections or running requests from which uvicorn responds with 503. It exceeds the number that one turn
+of the loop accepts, because the requests of closed connections end in the next turn."""
 ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """`host` and `port` to serve on; port 0 picks a free one. With `certificate` and `key`, files in PEM, it speaks
-    TLS. `without_login` lets everybody in who reaches it, where the cluster has no users. `schemas` is a folder of
-    files TOPIC.avsc and TOPIC.desc; `registry` holds the schemas that other bodies name."""
+    """Options of the process. Port 0 selects a free port. `certificate` and `key` are PEM files and enable TLS.
+    `without_login` allows access from other hosts although the cluster has no users. `schemas` is a folder of files
+    TOPIC.avsc and TOPIC.desc. Other bodies use the schema `registry`."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class Listening:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this host can connect."""
         if self.host == "localhost":
             return True
         try:
@@ -62,23 +62,23 @@ class Listening:
 
 
 class Server(uvicorn.Server):
-    """Says where it serves once it does, and takes a signal as the wish to end."""
+    """Prints its address once it serves, and treats SIGINT and SIGTERM as requests to stop."""
 
     def __init__(self, config: uvicorn.Config, address: str, say: Callable[[str], None]) -> None:
-        """`say` takes the line for standard output."""
+        """Calls `say` with the address to print once the server accepts connections."""
         super().__init__(config)
         self._address = address
         self._say = say
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Start to serve, then print the address."""
         await super().startup(sockets)
         if self.started:
             self._say(self._address)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Both signals end it, and neither reaches anyone else: it has ended well."""
+        """Stop at either signal, and do not raise it again afterwards: the exit status is 0."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
@@ -95,7 +95,8 @@ class Server(uvicorn.Server):
 
 
 def run_console(listening: Listening) -> int:
-    """Serve until a signal. Raises `ConfigError` if it must not listen, or cannot, or a schema is invalid."""
+    """Serve until a signal, then return 0. Raises `ConfigError` if the address is unsafe or cannot be used, or if the
+    certificate or a schema is invalid."""
     _log_in_thread()
     schemas = TopicSchemas.read(listening.schemas, listening.registry)
     asyncio.run(_checked(listening))
@@ -126,7 +127,7 @@ def run_console(listening: Listening) -> int:
 
 
 def _log_in_thread() -> None:
-    """Log the warnings of uvicorn and of the console in uvicorn's format, by a thread."""
+    """Log in uvicorn's format. A thread writes the lines."""
     root = logging.getLogger()
     if not root.handlers and sys.stderr is not None:
         handler = LinesHandler(sys.stderr)
@@ -135,7 +136,7 @@ def _log_in_thread() -> None:
 
 
 def _end_of(certificate: str | None) -> int | None:
-    """Return when a certificate ends, or None if it cannot be read; the server reports that."""
+    """Return the expiry of a certificate in ms since 1970, or None if it cannot be read: the server reports that."""
     try:
         return certificate_end(Path(certificate).read_text("ascii", "replace")) if certificate else None
     except OSError:
@@ -143,7 +144,7 @@ def _end_of(certificate: str | None) -> int | None:
 
 
 async def _checked(listening: Listening) -> None:
-    """Raise `ConfigError` for a console that everybody reaches and nobody has to log in at."""
+    """Raise `ConfigError` if other hosts could use the console without a login."""
     if bool(listening.certificate) != bool(listening.key):
         raise ConfigError("--certificate and --key require each other: give both")
     if listening.on_loopback or listening.without_login:
@@ -168,7 +169,7 @@ async def _checked(listening: Listening) -> None:
 
 @contextmanager
 def bound(listening: Listening) -> Iterator[socket.socket]:
-    """The port. Raises `ConfigError` when it cannot be had."""
+    """Bind the port. Raises `ConfigError` if that fails."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     with socket.socket(family) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -182,6 +183,6 @@ def bound(listening: Listening) -> Iterator[socket.socket]:
 
 
 def address_of(listening: Listening, made: socket.socket) -> str:
-    """The address to give to a browser."""
+    """Return the URL for a browser."""
     host = f"[{listening.host}]" if ":" in listening.host else listening.host
     return f"{'https' if listening.certificate else 'http'}://{host}:{made.getsockname()[1]}/"

@@ -1,7 +1,7 @@
-"""Who looks: a cookie for each browser, and where the cluster asks for users, who logged in with it.
+"""Sessions: a cookie identifies each browser and, if the cluster requires authentication, the logged-in user.
 
-A session holds the clients that sign with its user's secret, so the brokers decide what each user may see and do. It
-lives in memory only, ends after half an hour without a request, and after twelve hours in any case.
+A session contains the clients that sign with its user's secret, so the brokers decide what each user may see and do.
+It is kept in memory only. It expires after 30 minutes without a request, and always after 12 hours.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ WHOLE_S: Final = 12 * 3600
 MOST_SESSIONS: Final = 200
 MOST_NOTICES: Final = 500
 FAILURES: Final = 10
-"""Wrong passwords in `FAILURES_S`, from one address, after which none is tried from there. They are not counted by
-user: anybody could then keep an administrator out."""
+"""Number of wrong passwords from one address within `FAILURES_S` that blocks the address. They are not counted by
+user, because anyone could then lock an administrator out."""
 FAILURES_S: Final = 300
 MOST_COUNTED: Final = 1_000
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -31,7 +31,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(slots=True)
 class Session:
-    """One user at one browser."""
+    """A login of a user in one browser. `began` and `seen` are in seconds."""
 
     user: str
     may_write: bool
@@ -42,7 +42,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What the page after a change says about it."""
+    """The result of a change, shown on the next page."""
 
     text: str
     bad: bool = False
@@ -56,7 +56,7 @@ class _Failed:
 
 @dataclass(slots=True)
 class Sessions:
-    """All sessions of this process. `clock` counts seconds."""
+    """All sessions of this process. `clock` returns seconds."""
 
     clock: Callable[[], float]
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -65,19 +65,19 @@ class Sessions:
     _failed: OrderedDict[str, _Failed] = field(default_factory=OrderedDict, repr=False)
 
     def new_id(self) -> str:
-        """An id for a browser that has none."""
+        """Return a new random browser id."""
         return secrets.token_urlsafe(32)
 
     def token(self, browser: str) -> str:
-        """What every form of this browser carries."""
+        """Return the CSRF token of a browser."""
         return hmac.new(self._secret, browser.encode(), "sha256").hexdigest()
 
     def token_fits(self, browser: str, token: str) -> bool:
-        """Whether a form came from a page that this browser was shown."""
+        """Return whether `token` is the CSRF token of the browser."""
         return hmac.compare_digest(self.token(browser).encode(), token.encode("utf-8", "replace"))
 
     async def find(self, browser: str) -> Session | None:
-        """The session of a browser, which lives longer by this; None when there is none, or none any more."""
+        """Return the session of a browser and restart its idle timeout. Return None if it does not exist or expired."""
         session = self._sessions.get(browser)
         if session is None:
             return None
@@ -90,7 +90,7 @@ class Sessions:
         return session
 
     async def begin(self, user: str, may_write: bool, view: ClusterView) -> str:
-        """A session under a new id; the longest unused one ends where there are too many."""
+        """Create a session and return its new browser id. Ends the least recently used session above the limit."""
         browser, now = self.new_id(), self.clock()
         self._sessions[browser] = Session(user, may_write, view, now, now)
         while len(self._sessions) > MOST_SESSIONS:
@@ -98,32 +98,32 @@ class Sessions:
         return browser
 
     async def end(self, browser: str) -> None:
-        """Log out; a second call does nothing."""
+        """Log out and close the clients. A second call does nothing."""
         session = self._sessions.pop(browser, None)
         if session is not None:
             await session.view.close()
 
     async def end_all(self) -> None:
-        """Log everybody out."""
+        """End all sessions."""
         for browser in list(self._sessions):
             await self.end(browser)
 
     def tell(self, browser: str, notice: Notice) -> None:
-        """Show this on the next page of a browser."""
+        """Show a notice on the next page of a browser."""
         self._notices.setdefault(browser, []).append(notice)
         while len(self._notices) > MOST_NOTICES:
             self._notices.popitem(last=False)
 
     def told(self, browser: str) -> list[Notice]:
-        """What the next page shows, once."""
+        """Remove and return the notices for the next page."""
         return self._notices.pop(browser, [])
 
     # -- wrong passwords
 
     def begin_try(self, address: str) -> bool:
-        """Count a password from an address before it is tried, or return False if there were too many wrong ones.
+        """Count a login attempt from an address as wrong, or return False if there were too many wrong passwords.
 
-        Tries run side by side, so each counts as wrong until `end_try` says otherwise.
+        Attempts run concurrently, so each counts as wrong until `end_try` is called.
         """
         now = self.clock()
         known = self._failed.get(address)
@@ -138,12 +138,12 @@ class Sessions:
         return True
 
     def end_try(self, address: str) -> None:
-        """Take a try back: its password was right, or no broker has checked it."""
+        """Stop counting an attempt as wrong, because its password was right or no broker has checked it."""
         known = self._failed.get(address)
         if known is not None and known.count:
             known.count -= 1
 
 
 def browser_id(cookie: str) -> str:
-    """The id in a cookie; "" for anything that was not made here."""
+    """Return the id in a cookie, or "" if it does not have the format of `new_id`."""
     return cookie if _ID.fullmatch(cookie) else ""

@@ -1,4 +1,4 @@
-"""Schemas for the bodies that the console shows: a folder has one for each topic, a registry one for each schema id."""
+"""Schemas that decode bodies for display: from a folder by topic, or from a registry by schema id."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SUFFIXES: Final = (AVRO_SUFFIX, PROTOBUF_SUFFIX)
 
 @dataclass(frozen=True, slots=True)
 class BodySchema:
-    """Decodes the bodies of a topic."""
+    """A decoder for bodies."""
 
     decode: Decode
     certain: bool
-    """Whether an operator said that this topic's bodies have the schema. With a registry any body may have one."""
+    """Whether an operator configured this schema for the topic. With a registry, any body may have a schema or none."""
 
 
 class TopicSchemas:
-    """The schemas of some topics."""
+    """Finds the schema of a message."""
 
     def __init__(self, of: dict[str, Decode] | None = None, registry: Decode | None = None) -> None:
-        """`of` has a decoder for each topic; `registry` decodes the bodies of all other topics."""
+        """`of` contains decoders by topic. `registry` decodes the bodies of all other topics."""
         self._of = {} if of is None else of
         self._registry = registry
 
     @staticmethod
     def read(folder: Path | None, registry: RegistryAddress | None = None) -> TopicSchemas:
-        """The files TOPIC.avsc and TOPIC.desc of a folder. Raises `ConfigError` if one is invalid or none exists."""
+        """Load TOPIC.avsc and TOPIC.desc of a folder. Raises `ConfigError` if one is invalid or none exists."""
         found: dict[str, Decode] = {}
         if folder is not None:
             try:
@@ -54,7 +54,7 @@ class TopicSchemas:
         return TopicSchemas(found, asked)
 
     def of(self, message: ReceivedMessage) -> BodySchema | None:
-        """The schema of the topic to which this message, retry or dead letter was sent; None without one."""
+        """Return the schema for the original topic of a message, retry or dead letter, or None if there is none."""
         found = message.properties
         for topic in (message.record.topic, found.get(names.DLQ_ORIGIN_TOPIC), found.get(names.RETRY_TOPIC)):
             if topic in self._of:

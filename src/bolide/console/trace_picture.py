@@ -1,4 +1,4 @@
-"""The trace of a message as a picture: a bar for each step, over time."""
+"""Draws the trace of a message as a timeline with one bar per step."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from bolide.client.tracing.trace import CONSUME_BEGINS, CONSUME_ENDS, SENT, SUCC
 
 WIDTH: Final = 1000
 LEFT: Final = 260
-"""Room for the names."""
+"""Width of the column of names."""
 ROW: Final = 34
 LEAST: Final = 6
-"""Width of a bar that took no time."""
+"""Minimum width of a bar."""
 MOST_ROWS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One step. `kind` is the class of its colour; x and width are those of the picture."""
+    """A step. `kind` is the CSS class of its colour. `begin` is in ms since 1970, `cost` in ms; x, y and width are in
+    units of the picture."""
 
     label: str
     told: str
@@ -32,7 +33,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Bars, and the times that the scale shows. `left_out` steps had no room."""
+    """The bars, and the start and end of the time scale in ms. `left_out` is the number of steps without a bar."""
 
     bars: list[Bar]
     height: int
@@ -51,7 +52,7 @@ class _Step:
 
 
 def picture(steps: list[TraceContext]) -> Picture | None:
-    """None where there is no step with a time."""
+    """Return the timeline, or None if no step has a time."""
     found = [step for step in _steps(steps) if step.begin > 0]
     if not found:
         return None
@@ -71,7 +72,7 @@ def picture(steps: list[TraceContext]) -> Picture | None:
 
 
 def _steps(steps: list[TraceContext]) -> list[_Step]:
-    """Sends, ends of transactions, and calls of a listener, each of which has a beginning and mostly an end."""
+    """Return the sends, the ends of transactions, and the listener calls, each joined with its end if traced."""
     ends = {step.request_id: step for step in steps if step.kind == CONSUME_ENDS}
     found = []
     for step in steps:
@@ -88,7 +89,7 @@ def _steps(steps: list[TraceContext]) -> list[_Step]:
             end = ends.get(step.request_id)
             label = f"consume by {step.group}" + (f", retry {bean.retry_times}" if bean.retry_times else "")
             if end is None:
-                found.append(_Step(label, "began, no end is told", "open", step.timestamp, 0))
+                found.append(_Step(label, "started, end not reported", "open", step.timestamp, 0))
             else:
                 good = end.success and end.context_code == SUCCESS
                 told = "consumed" if good else "failed"

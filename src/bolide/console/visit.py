@@ -1,4 +1,4 @@
-"""One request of a browser: who asks, what was typed, and how it is answered."""
+"""A browser request with its user and fields, and the responses that pages can return."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from bolide.errors import BolideError
 from bolide.version import VERSION
 
 ROWS: Final = 50
-"""Rows of a page of a list."""
+"""Number of list rows on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """`user` is "" where nobody logs in. `form` has no fields unless the page changes something."""
+    """A request. `user` is "" if no user is logged in. `form` is empty unless the page makes a change."""
 
     request: Request
     templates: Environment
@@ -42,12 +42,12 @@ class Visit:
 
     @property
     def here(self) -> str:
-        """The address of this page, without the host: what a form comes back to."""
+        """Path and query of this page. A failed form returns to it."""
         query = self.request.url.query
         return self.request.url.path + (f"?{query}" if query else "")
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A whole page."""
+        """Return a complete page."""
         text = self.templates.get_template(template).render(
             here=self.here,
             path=self.request.url.path,
@@ -63,15 +63,15 @@ class Visit:
         return HTMLResponse(text, status)
 
     def fragment(self, template: str, **values: Any) -> Response:
-        """A part of a page, which the script of the page asks for from time to time."""
+        """Return a part of a page. The script of the page fetches it periodically."""
         return HTMLResponse(self.templates.get_template(template).render(**values))
 
     def done(self, text: str, path: str) -> Response:
-        """A change was made: show `path`, with a notice."""
+        """Redirect to `path` with a notice after a successful change."""
         return self._shown(path, Notice(text))
 
     def failed(self, error: BolideError) -> Response:
-        """A change was not made: back to the page of the form, with the reason."""
+        """Redirect to the page of the form with the error after a failed change."""
         return self._shown(local_path(self.form.text("back")), Notice(str(error), bad=True))
 
     def _shown(self, path: str, notice: Notice) -> Response:
@@ -80,7 +80,7 @@ class Visit:
         return RedirectResponse(path, 303)
 
     def rows(self, total: int) -> Slice:
-        """Which rows of a list this page shows, as its field `page` says."""
+        """Return the range of the `total` list rows to show, according to the query field `page`."""
         pages = max((total + ROWS - 1) // ROWS, 1)
         number = min(self.query.number("page", 1, least=1), pages)
         return Slice(number, pages, (number - 1) * ROWS, min(number * ROWS, total), total)
@@ -88,7 +88,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Page `number` of `pages`: rows from `first` until before `last` of `total`."""
+    """Page `number` of `pages`: the rows from `first` to `last`, exclusive, of `total`."""
 
     number: int
     pages: int
@@ -102,8 +102,8 @@ Handler = Callable[[Visit], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An address and what answers it. `change`: it is a form that changes something, by POST. `open`: nobody has to
-    have logged in for it."""
+    """A path and its handler. With `change`, the page is a form that makes a change, by POST. With `open`, the page
+    does not require a login."""
 
     path: str
     handler: Handler
@@ -112,13 +112,14 @@ class Page:
 
 
 def give_cookie(request: Request, response: Response, browser: str) -> None:
-    """Let the browser keep its id: not for scripts, not for forms that other sites send."""
+    """Set the cookie with the browser's id. Scripts cannot read it, and browsers do not send it with forms of other
+    sites."""
     secure = request.url.scheme == "https"
     response.set_cookie(COOKIE, browser, path="/", httponly=True, samesite="lax", secure=secure)
 
 
 def local_path(text: str) -> str:
-    """An address of this console as a browser will take it; "/" for any other."""
+    """Return `text` quoted if it is a path of this console, otherwise "/"."""
     parts = urlsplit(text)
     if not text.startswith("/") or text.startswith(("//", "/\\")) or parts.scheme or parts.netloc:
         return "/"
@@ -126,5 +127,5 @@ def local_path(text: str) -> str:
 
 
 def missing(what: str) -> PageRefused:
-    """For a page of something that is not there."""
+    """Return the error 404 for something that does not exist."""
     return PageRefused(f"there is no {what}", 404)

@@ -1,1 +1,1 @@
-"""The pages, a file for each noun."""
+"""The pages of the console: one module per subject."""

@@ -1,4 +1,4 @@
-"""Users and policies of access control."""
+"""Users and policies of access control: show, create, change and delete them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES: Final = ("enable", "disable")
 
 
 async def access(visit: Visit) -> Response:
-    """All users, and what each may do."""
+    """Show all users and policies."""
     users: dict[str, UserInfo] = {}
     policies: dict[str, AclInfo] = {}
     problem = ""
@@ -41,18 +41,18 @@ async def access(visit: Visit) -> Response:
 
 
 async def create_user(visit: Visit) -> Response:
-    """A new user."""
+    """Create a user."""
     name = visit.form.needed("name", "the name of the user")
     password = visit.form.raw("password")
     if not password:
         raise PageRefused("the password is missing")
     kind = visit.form.chosen("type", TYPES, "Normal")
     brokers = await visit.view.admin.create_user(name, password, user_type=kind)
-    return visit.done(f"user {name} is made on {', '.join(brokers)}", "/access")
+    return visit.done(f"user {name} is created on {', '.join(brokers)}", "/access")
 
 
 async def change_user(visit: Visit) -> Response:
-    """Another type, state or password."""
+    """Change the type, status or password of a user."""
     name = visit.form.needed("name", "the name of the user")
     brokers = await visit.view.admin.update_user(
         name,
@@ -64,23 +64,23 @@ async def change_user(visit: Visit) -> Response:
 
 
 async def delete_user(visit: Visit) -> Response:
-    """A user and all policies of that user go."""
+    """Delete a user and all policies of the user."""
     name = visit.form.needed("name", "the name of the user")
     if name == visit.user:
         raise PageRefused("you cannot delete your own user: ask another administrator", 409)
     if visit.form.text("typed") != name:
-        raise PageRefused("the typed name is not the name of the user: nothing was deleted")
+        raise PageRefused("the typed name is not the name of the user, so it was not deleted")
     brokers = await visit.view.admin.delete_user(name)
     return visit.done(f"user {name} is deleted on {', '.join(brokers)}", "/access")
 
 
 async def put_policy(visit: Visit) -> Response:
-    """An entry for a resource, in place of the one before."""
+    """Create or replace a user's entry for a resource."""
     form = visit.form
     name, resource = form.needed("name", "the name of the user"), form.needed("resource", "the resource")
     actions = [action for action in ACTIONS if action in form.all("action")]
     if not actions:
-        raise PageRefused("no action is ticked")
+        raise PageRefused("no action is selected")
     sources = form.text("sources").replace(",", " ").split()
     allow = form.text("decision") != "Deny"
     await visit.view.admin.put_policy(name, resource, actions, allow=allow, source_ips=sources)
@@ -89,7 +89,7 @@ async def put_policy(visit: Visit) -> Response:
 
 
 async def delete_policy(visit: Visit) -> Response:
-    """The entry for a resource goes."""
+    """Delete a user's entry for a resource."""
     form = visit.form
     name, resource = form.needed("name", "the name of the user"), form.needed("resource", "the resource")
     await visit.view.admin.delete_policy(name, resource, policy_type=form.text("policy_type") or "Custom")

@@ -1,4 +1,4 @@
-"""The map of the cluster, one broker, and the stores on their disks."""
+"""The overview of the cluster, the page of a broker, and the stores of all brokers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bolide.errors import BolideError
 
 
 async def cluster(visit: Visit) -> Response:
-    """All brokers, with their roles and rates."""
+    """Show all brokers with their roles and rates."""
     return visit.page("cluster.html", **await _map(visit))
 
 
 async def figures(visit: Visit) -> Response:
-    """The part of that page that moves."""
+    """Return the part of the overview that the browser refreshes."""
     return visit.fragment("cluster_figures.html", **await _map(visit))
 
 
@@ -44,7 +44,7 @@ async def _map(visit: Visit) -> dict[str, Any]:
 
 
 async def broker(visit: Visit) -> Response:
-    """One broker: its replicas and all its figures."""
+    """Show a broker, its replicas and its runtime statistics."""
     address = visit.query.needed("address", "the address of the broker")
     found = [each for each in await visit.view.brokers() if each.address == address]
     if not found:
@@ -61,14 +61,14 @@ async def broker(visit: Visit) -> Response:
 
 
 async def stop_writes(visit: Visit) -> Response:
-    """Make producers avoid a broker."""
+    """Remove the write permission of a broker at the name servers, so that producers avoid it."""
     name = visit.form.needed("broker", "the name of the broker")
     changed = await visit.view.admin.wipe_write_permission(name)
     return visit.done(f"producers avoid {name}: {_topics(changed)} changed", link("/"))
 
 
 async def allow_writes(visit: Visit) -> Response:
-    """Undo that."""
+    """Restore the write permission of a broker at the name servers."""
     name = visit.form.needed("broker", "the name of the broker")
     changed = await visit.view.admin.add_write_permission(name)
     return visit.done(f"producers use {name} again: {_topics(changed)} changed", link("/"))
@@ -80,7 +80,7 @@ def _topics(changed: dict[str, int]) -> str:
 
 
 async def stores(visit: Visit) -> Response:
-    """The log and the disk of each broker."""
+    """Show the log and the disk usage of each broker."""
     brokers = [ShownBroker(row) for row in await visit.view.brokers()]
     return visit.page("stores.html", brokers=brokers)
 

@@ -1,4 +1,4 @@
-"""Dead letters: which groups have some, what they are, and sending them back to their topics."""
+"""Dead letters: list the groups that have some, show them, and resend them to their topics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bolide.layout import property_names as names
 from bolide.layout.names import DLQ_PREFIX
 
 MOST_SENT: Final = 64
-"""Letters that one form sends again; `bolide pipeline redrive` sends any number."""
+"""Maximum number of dead letters that a form resends; `bolide pipeline redrive` has no limit."""
 
 
 async def dead_letters(visit: Visit) -> Response:
-    """The groups that have dead letters, those with most of them first."""
+    """Show the groups that have dead letters. Sorts each page by their number, descending."""
     search = visit.query.text("q")
     topics = [topic for topic in await visit.view.dead_letter_topics() if search.lower() in topic.lower()]
     part = visit.rows(len(topics))
@@ -38,7 +38,7 @@ async def dead_letters(visit: Visit) -> Response:
 
 
 async def of_group(visit: Visit) -> Response:
-    """The newest dead letters of a group."""
+    """Show the newest dead letters of a group."""
     group = visit.query.needed("group", "the name of the group")
     topic = DLQ_PREFIX + group
     if topic not in await visit.view.topic_configs():
@@ -54,24 +54,24 @@ async def of_group(visit: Visit) -> Response:
 
 
 def origin_of(letter: ReceivedMessage) -> str:
-    """The topic that a dead letter came from; "" where it does not say."""
+    """Return the original topic of a dead letter, or "" if its properties do not contain it."""
     properties = letter.properties
     return properties.get(names.DLQ_ORIGIN_TOPIC) or properties.get(names.RETRY_TOPIC) or ""
 
 
 async def redrive(visit: Visit) -> Response:
-    """Send the ticked letters back: to where each came from, or to the topic that was typed."""
+    """Resend the selected dead letters to the given topic, or to the original topic of each."""
     group = visit.form.needed("group", "the name of the group")
     topic, to = DLQ_PREFIX + group, visit.form.text("to")
     ids = list(dict.fromkeys(visit.form.all("id")))
     if not ids:
-        raise PageRefused("no dead letter is ticked")
+        raise PageRefused("no dead letter is selected")
     if len(ids) > MOST_SENT:
         raise PageRefused(f"one form can resend at most {MOST_SENT} dead letters: select fewer")
     letters = await each(ids, lambda message_id: _letter(visit, message_id, topic))
     lost = [letter for letter in letters.values() if not (to or origin_of(letter))]
     if lost:
-        raise PageRefused(f"{len(lost)} of them do not say which topic they came from: name a topic")
+        raise PageRefused(f"{len(lost)} of them do not contain their original topic: enter a topic")
     producer = await visit.view.producer()
     failed = ""
     sent = 0
@@ -80,9 +80,9 @@ async def redrive(visit: Visit) -> Response:
             await producer.send(again(letter, to or origin_of(letter)))
             sent += 1
         except BolideError as error:
-            failed = f"; then one failed, and the rest was not sent: {error}"
+            failed = f"; the next one failed, and the rest was not sent: {error}"
             break
-    text = f"{sent} of {len(letters)} dead letters are sent again{failed or '; they also stay here'}"
+    text = f"{sent} of {len(letters)} dead letters are resent{failed or '; they also remain here'}"
     return visit.done(text, link("/dead-letters/show", group=group))
 
 

@@ -1,4 +1,4 @@
-"""Consumer groups: which there are, how far each has come, its members, and moving its offsets."""
+"""Consumer groups: list them, show progress and members, reset offsets, and create, change and delete groups."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PLACES: Final = ("first", "last", "time")
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group in the list. `lag` is in messages, and `age` is that of the oldest one in ms. Both are None if no broker
-    responded."""
+    """A group in the list. `lag` is in messages, `age` is the age of the oldest pending message in ms. Either is None
+    if no broker responded."""
 
     name: str
     config: SubscriptionGroupConfig
@@ -35,7 +35,7 @@ class GroupRow:
 
 
 async def groups(visit: Visit) -> Response:
-    """A page of the list."""
+    """Show a page of the list."""
     search, sort = visit.query.text("q"), visit.query.chosen("sort", ("name", "lag"), "name")
     known = await visit.view.groups()
     word = search.lower()
@@ -62,7 +62,7 @@ async def groups(visit: Visit) -> Response:
 
 
 async def group(visit: Visit) -> Response:
-    """One group: progress, members, settings."""
+    """Show the progress, members and settings of a group."""
     name = visit.query.needed("group", "the name of the group")
     view = visit.view
     config = (await view.groups()).get(name)
@@ -94,7 +94,7 @@ async def group(visit: Visit) -> Response:
 
 
 async def member(visit: Visit) -> Response:
-    """One member, as it tells itself."""
+    """Show the state that a member reports."""
     name = visit.query.needed("group", "the name of the group")
     client = visit.query.needed("client", "the id of the member")
     info = await visit.view.admin.consumer_running_info(name, client, stack=True)
@@ -106,7 +106,7 @@ async def member(visit: Visit) -> Response:
 
 
 async def plan(visit: Visit) -> Response:
-    """What a reset would change."""
+    """Show the result of a reset before it is made."""
     name, topic = visit.query.needed("group", "the name of the group"), visit.query.needed("topic", "the topic")
     to = _place(visit.query)
     if name not in await visit.view.groups():
@@ -130,12 +130,12 @@ def _place(fields: Fields) -> StartFrom:
         return "first" if place == "first" else "last"
     moment = fields.moment("time")
     if moment is None:
-        raise PageRefused("the time is missing to which the group goes")
+        raise PageRefused("the time is missing: enter the time to reset to")
     return moment
 
 
 async def reset(visit: Visit) -> Response:
-    """Move the offsets of a group in a topic."""
+    """Reset the offsets of a group in a topic."""
     name, topic = visit.form.needed("group", "the name of the group"), visit.form.needed("topic", "the topic")
     moved = await visit.view.admin.reset_offset(name, topic, _place(visit.form))
     text = f"the offsets of {name} in {topic} are reset: {len(moved)} queues"
@@ -146,7 +146,7 @@ async def reset(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """A new group."""
+    """Create a group."""
     name = visit.form.needed("group", "the name of the group")
     if name in await visit.view.groups():
         raise PageRefused(f"group {name} already exists: change it on its page", 409)
@@ -154,7 +154,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def change(visit: Visit) -> Response:
-    """Other settings."""
+    """Change the settings of a group."""
     name = visit.form.needed("group", "the name of the group")
     if name not in await visit.view.groups():
         raise missing(f"group {name}")
@@ -175,10 +175,10 @@ async def _put(visit: Visit, name: str, done: str) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    """Remove a group."""
+    """Delete a group if its name was typed."""
     name = visit.form.needed("group", "the name of the group")
     if visit.form.text("typed") != name:
-        raise PageRefused("the typed name is not the name of the group: nothing was deleted")
+        raise PageRefused("the typed name is not the name of the group, so it was not deleted")
     brokers = await visit.view.admin.delete_group(name, remove_offset=visit.form.on("remove_offset"))
     return visit.done(f"group {name} is deleted on {', '.join(brokers)}", "/groups")
 

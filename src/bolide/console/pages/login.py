@@ -1,4 +1,4 @@
-"""Logging in and out, where the cluster asks who somebody is."""
+"""Login and logout, for clusters that require authentication."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ViewOf = Callable[[str, str], Awaitable[ClusterView]]
 
 
 def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
-    """The pages. `view_of` makes a view for a name and a secret."""
+    """Return the pages. `view_of` creates a view of the cluster for a name and a secret."""
 
     async def show(visit: Visit) -> Response:
         onward = local_path(visit.query.text("next", "/"))
@@ -32,7 +32,7 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
         if not secret:
             return visit.page("login.html", status=400, next=onward, name=name, wrong="the password is missing")
         address = address_of(visit)
-        # Before the first await: of passwords that come together, no more are tried than one after the other.
+        # Count before the first await, so that concurrent attempts cannot exceed the limit.
         if not sessions.begin_try(address):
             raise PageRefused("too many wrong passwords: try again in a few minutes", 429)
         try:
@@ -44,7 +44,7 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
             raise
         sessions.end_try(address)
         await sessions.end(visit.browser)
-        response = RedirectResponse(onward, 303)  # a new id: one that somebody knew before is worth nothing
+        response = RedirectResponse(onward, 303)  # a new id, against session fixation
         give_cookie(visit.request, response, await sessions.begin(name, may_write, view))
         return response
 
@@ -70,5 +70,5 @@ def pages(sessions: Sessions, view_of: ViewOf) -> Sequence[Page]:
 
 
 def address_of(visit: Visit) -> str:
-    """The address of the browser."""
+    """Return the IP address of the browser, or "" if it is unknown."""
     return visit.request.client.host if visit.request.client is not None else ""

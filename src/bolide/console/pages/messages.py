@@ -1,4 +1,4 @@
-"""Messages: found by id, key, time or place; one with its body and trace; sending one, and sending one again."""
+"""Messages: search by id, key, time or offset; show the body and trace of a message; send and resend messages."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from bolide.layout.names import TRACE_TOPIC
 
 WAYS: Final = ("time", "key", "id", "place")
 MOST_FOUND: Final = 64
-"""Messages with one key that each broker is asked for."""
+"""Maximum number of messages with a key that each broker returns."""
 _ID: Final = re.compile(r"[0-9A-Fa-f]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A message in a list."""
+    """A message as a row of a list."""
 
     message: ReceivedMessage
     preview: str
 
 
 def rows_of(messages: Sequence[ReceivedMessage]) -> list[MessageRow]:
-    """Messages as a list shows them."""
+    """Return the list rows of messages."""
     return [MessageRow(message, preview(message)) for message in messages]
 
 
 async def messages(visit: Visit) -> Response:
-    """The newest of a topic, or those that a key, an id or a place names."""
+    """Show the newest messages of a topic, or the messages with a key, an id or an offset."""
     query, topic = visit.query, visit.query.text("topic")
     way = query.chosen("by", WAYS, "time")
     found: list[ReceivedMessage] = []
@@ -82,7 +82,7 @@ async def messages(visit: Visit) -> Response:
 
 
 async def message(visit: Visit) -> Response:
-    """One message, by the broker's id."""
+    """Show a message, its body and its trace."""
     found = await _stored(visit, visit.query.text("id"), visit.query.text("topic"))
     steps, untold = await _trace(visit, found)
     form, schema = visit.query.text("view"), visit.schemas.of(found)
@@ -99,7 +99,7 @@ async def message(visit: Visit) -> Response:
     return visit.page(
         "message.html",
         message=found,
-        body=await asyncio.to_thread(body_text, found, form, schema),  # it may call a registry,
+        body=await asyncio.to_thread(body_text, found, form, schema),  # it may call a registry
         forms=FORMS if schema is None else (DECODED, *FORMS),
         own=sorted(own.items()),
         system=sorted(system.items()),
@@ -121,14 +121,14 @@ async def _stored(visit: Visit, message_id: str, topic: str) -> ReceivedMessage:
 async def _trace(visit: Visit, found: ReceivedMessage) -> tuple[list[TraceContext], str]:
     try:
         return await visit.view.admin.message_trace(found.message_id), ""
-    except TopicNotFound:  # the first client that traces makes it
+    except TopicNotFound:  # the first client that traces creates it
         return [], ""
     except BolideError as error:
         return [], f"the trace topic {TRACE_TOPIC} cannot be read: {error}"
 
 
 def again(found: ReceivedMessage, topic: str) -> Message:
-    """A stored message as one to send: what describes the message stays, what its storage added is left out."""
+    """Return a new message for `topic` with the body and the user's properties of a stored one."""
     return Message(
         topic,
         found.body,
@@ -141,16 +141,16 @@ def again(found: ReceivedMessage, topic: str) -> Message:
 
 
 async def send_again(visit: Visit) -> Response:
-    """A new message like a stored one."""
+    """Send a copy of a stored message to a topic."""
     found = await _stored(visit, visit.form.text("id"), visit.form.text("topic"))
     topic = visit.form.needed("to", "the topic to send to")
     producer = await visit.view.producer()
     result = await producer.send(again(found, topic))
-    return visit.done(f"sent again to {result.queue} as {result.message_id}", _page_of(topic, result.message_id))
+    return visit.done(f"resent to {result.queue} as {result.message_id}", _page_of(topic, result.message_id))
 
 
 async def consume(visit: Visit) -> Response:
-    """Have one member of a group process it now."""
+    """Ask a member of a group to consume a message immediately, and show the result."""
     found = await _stored(visit, visit.form.text("id"), visit.form.text("topic"))
     group = visit.form.needed("group", "the name of the group")
     members = await visit.view.admin.consumer_connections(group)
@@ -161,7 +161,7 @@ async def consume(visit: Visit) -> Response:
     client = wanted or clients[0]
     done = await visit.view.admin.consume_directly(group, client, found)
     what = done.consume_result.value if done.consume_result is not None else "no result"
-    text = f"{client} answered {what} after {done.spent_time_mills} ms"
+    text = f"{client} returned {what} after {done.spent_time_mills} ms"
     return visit.done(
         text + (f": {done.remark[:300]}" if done.remark else ""), _page_of(found.record.topic, found.offset_message_id)
     )
@@ -172,13 +172,13 @@ def _page_of(topic: str, message_id: str) -> str:
 
 
 async def write(visit: Visit) -> Response:
-    """The form of a new message."""
+    """Show the form for a new message."""
     topics = sorted(await visit.view.topic_configs())[:2_000]
     return visit.page("send.html", topic=visit.query.text("topic"), topics=topics)
 
 
 async def send(visit: Visit) -> Response:
-    """A new message."""
+    """Send a new message."""
     form = visit.form
     topic, body = form.needed("topic", "the topic"), form.raw("body")
     properties = {}
@@ -203,7 +203,7 @@ async def send(visit: Visit) -> Response:
         delay=delay,
     )
     result = await (await visit.view.producer()).send(wanted)
-    later = f"; it is delivered in {delay:,} s" if delay else ""
+    later = f"; it will be delivered in {delay:,} s" if delay else ""
     path = link("/topics/show", topic=topic) if delay else _page_of(topic, result.message_id)
     return visit.done(f"sent to {result.queue} as {result.message_id}{later}", path)
 

@@ -1,4 +1,4 @@
-"""The settings in force at a broker or name server, and which of them are not the default."""
+"""The effective settings of a broker or name server, and which of them differ from their defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bolide.console.visit import Page, Visit, missing
 
 
 async def settings(visit: Visit) -> Response:
-    """Of one daemon, the first broker at first."""
+    """Show the settings of a daemon, by default of the first broker."""
     view = visit.view
     brokers = {row.address: row for row in await view.brokers()}
     name_servers = await view.cached.get("name servers", view.admin.namesrv_config)
@@ -49,7 +49,7 @@ async def settings(visit: Visit) -> Response:
 
 
 async def change(visit: Visit) -> Response:
-    """One live setting of a broker, or of every name server."""
+    """Change a live setting of a broker, or of all name servers."""
     of = visit.form.needed("of", "the address of the broker")
     key, value = visit.form.needed("key", "the setting"), visit.form.text("value")
     brokers = {row.address for row in await visit.view.brokers()}

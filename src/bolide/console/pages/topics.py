@@ -1,4 +1,4 @@
-"""Topics: which there are, one of them, and making, changing and deleting one."""
+"""Topics: list and show them, and create, change and delete topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ MOST_QUEUES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic in the list. `messages` is what its queues hold; None where no broker told."""
+    """A topic in the list. `messages` is the number of stored messages, or None if no broker responded. `last` is the
+    time of the last message in ms since 1970."""
 
     name: str
     configs: Mapping[str, TopicConfig]
@@ -35,25 +36,25 @@ class TopicRow:
 
     @property
     def queues(self) -> str:
-        """Read and write queues over all brokers, one number where they are equal."""
+        """Total number of read and write queues of all brokers; one number if both are equal."""
         read = sum(config.read_queue_nums for config in self.configs.values())
         write = sum(config.write_queue_nums for config in self.configs.values())
         return str(read) if read == write else f"{read} read, {write} write"
 
     @property
     def permission(self) -> str:
-        """In words; of several brokers that differ, all."""
+        """The permission in words. If brokers differ, all their permissions."""
         words = {PERMISSIONS.get(str(config.perm & PERM_READ_WRITE), "none") for config in self.configs.values()}
         return ", ".join(sorted(words))
 
     @property
     def ordered(self) -> bool:
-        """Whether any broker keeps it ordered."""
+        """Whether the topic is ordered at any broker."""
         return any(config.order for config in self.configs.values())
 
 
 async def topics(visit: Visit) -> Response:
-    """A page of the list."""
+    """Show a page of the list."""
     kind, search = visit.query.chosen("kind", KINDS, "normal"), visit.query.text("q")
     configs = await visit.view.topic_configs()
     kinds = await visit.view.kinds_of_topics()
@@ -76,7 +77,7 @@ def _row(name: str, configs: Mapping[str, TopicConfig], stats: list[QueueStats] 
 
 
 async def topic(visit: Visit) -> Response:
-    """One topic: queues, groups, producers, settings."""
+    """Show the queues, groups, producers and settings of a topic."""
     name = visit.query.needed("topic", "the name of the topic")
     view = visit.view
     configs = (await view.topic_configs()).get(name)
@@ -94,7 +95,7 @@ async def topic(visit: Visit) -> Response:
     producers: dict[str, list[ProducerInfo]] = {}
     try:
         producers = await view.cached.get("producers", view.admin.producers)
-    except ResponseError:  # who may not see the whole cluster, and brokers before 4.9.3
+    except ResponseError:  # users who may not view the cluster, and brokers before 4.9.3
         producers = {}
     return visit.page(
         "topic.html",
@@ -107,7 +108,7 @@ async def topic(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """A new topic."""
+    """Create a topic."""
     name = visit.form.needed("topic", "the name of the topic")
     if name in await visit.view.topic_configs():
         raise PageRefused(f"topic {name} already exists: change it on its page", 409)
@@ -122,7 +123,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def change(visit: Visit) -> Response:
-    """Other settings, on every broker that has it."""
+    """Change the settings of a topic on every broker that has it."""
     name = visit.form.needed("topic", "the name of the topic")
     configs = (await visit.view.topic_configs()).get(name)
     if configs is None:
@@ -149,10 +150,10 @@ async def change(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    """Remove a topic."""
+    """Delete a topic if its name was typed."""
     name = visit.form.needed("topic", "the name of the topic")
     if visit.form.text("typed") != name:
-        raise PageRefused("the typed name is not the name of the topic: nothing was deleted")
+        raise PageRefused("the typed name is not the name of the topic, so it was not deleted")
     brokers = await visit.view.admin.delete_topic(name)
     return visit.done(f"topic {name} is deleted on {', '.join(brokers)}", "/topics")
 

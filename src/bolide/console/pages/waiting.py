@@ -1,4 +1,4 @@
-"""What waits: messages of delay levels, timed messages, and transactions that nobody has ended."""
+"""Pending messages: delay levels, timed messages, and transactions that are neither committed nor rolled back."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bolide.layout import property_names as names
 from bolide.layout.names import HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANSACTION_GROUP
 
 MOST_HALVES: Final = 32
-"""Half messages that are shown of each broker."""
+"""Maximum number of half messages shown per broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownLevel:
-    """One delay level at one broker: `text` as in messageDelayLevel."""
+    """A delay level of a broker. `text` is its entry in messageDelayLevel."""
 
     broker: str
     level: int
@@ -36,7 +36,7 @@ class ShownLevel:
 
 
 async def waiting(visit: Visit) -> Response:
-    """Everything that waits, and the next of a delay level that was chosen."""
+    """Show all pending messages, and the next messages of the selected delay level."""
     brokers = [ShownBroker(row) for row in await visit.view.brokers() if row.broker_id == 0 and not row.error]
     texts = await each([broker.row.address for broker in brokers], lambda address: _levels(visit, address))
     levels = [
@@ -87,13 +87,13 @@ async def _following(visit: Visit, levels: list[ShownLevel]) -> tuple[ShownLevel
 
 
 def real_topic(message: ReceivedMessage) -> str:
-    """Where a message that waits goes when it is due."""
+    """Return the topic to which a pending message is delivered when it is due."""
     return message.properties.get(names.REAL_TOPIC, "")
 
 
 @dataclass(frozen=True, slots=True)
 class ShownHalf:
-    """A half message after the place up to which the broker knows all to be ended."""
+    """A half message beyond the offset up to which all transactions have ended."""
 
     message: ReceivedMessage
     topic: str
@@ -102,7 +102,7 @@ class ShownHalf:
 
 
 async def _halves(visit: Visit) -> list[ShownHalf] | None:
-    """Of each broker those that come next in the check, some of which may have ended; None where nobody tells."""
+    """Return the next half messages that each broker will check, or None if a query fails. Some may have ended."""
     try:
         stats = await visit.view.topic_stats(HALF_TOPIC)
         queues = [queue for queue in stats if queue.end_offset > queue.begin_offset]
@@ -147,15 +147,15 @@ async def _given_up(visit: Visit) -> list[ShownHalf]:
 
 
 async def check_again(visit: Visit) -> Response:
-    """Have a broker ask again about a transaction that it gave up."""
+    """Make a broker resume the checks of a transaction that it has given up."""
     message_id = visit.form.needed("id", "the id of the half message")
     found = await visit.view.admin.message(message_id)
     if found is None:
         raise missing(f"message {message_id[:64]}")
     if found.record.topic != TRANS_CHECK_MAX_TIME_TOPIC:
-        raise PageRefused("the broker has not given up this transaction")
+        raise PageRefused("the broker has not stopped checking this transaction")
     await visit.view.admin.resume_check(found)
-    return visit.done(f"the broker asks the producers of {found.properties.get(names.PGROUP, '')} again", "/waiting")
+    return visit.done(f"the broker resumes the checks with {found.properties.get(names.PGROUP, '')}", "/waiting")
 
 
 PAGES: Final[Sequence[Page]] = (
