@@ -1,1 +1,1 @@
-"""What a monitoring system asks a process over HTTP: /metrics, /healthz and /readyz, on a thread of their own."""
+"""The HTTP pages for monitoring systems: /metrics, /healthz and /readyz, served by a separate thread."""

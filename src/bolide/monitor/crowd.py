@@ -11,26 +11,26 @@ from typing import Protocol
 
 
 class Crowded(Protocol):
-    """A connection, as far as this rule goes."""
+    """The attributes of a connection that `make_room` uses."""
 
     @property
     def number(self) -> int:
-        """The connection with the smallest number closes first."""
+        """Order of the connections: the smallest number closes first."""
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for its peer: for the rest of a request, or for room to write an answer."""
+        """Whether the connection waits for its peer: for more of a request, or for room to write a response."""
 
     @property
     def closing(self) -> bool:
-        """Whether it is already closing. Such a connection does not count."""
+        """Whether the connection is already closing. `make_room` ignores it then."""
 
     def abort(self) -> None:
-        """Close it without a wait for its peer."""
+        """Close the connection without waiting for its peer."""
 
 
 def make_room(connections: Iterable[Crowded], most: int) -> None:
-    """If more than `most` connections are open, close the oldest that waits for its peer."""
+    """If more than `most` connections are open, close the oldest one that waits for its peer."""
     opened = [each for each in connections if not each.closing]
     if len(opened) <= most:
         return

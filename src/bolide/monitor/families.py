@@ -1,5 +1,5 @@
-"""Figures on their way to Prometheus: families of the maintained client library, made for each scrape from
-integers that the process keeps anyway.
+"""Builds the metric families for Prometheus at each scrape, with the official client library, from integers that the
+process maintains anyway.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from bolide.monitor.http import PageAnswer, Request
 
 
 class Families:
-    """Families under construction. `labels` are on every sample."""
+    """Collects metric families. Every sample gets `labels`."""
 
     def __init__(self, labels: dict[str, str]) -> None:
         self._labels = labels
         self._found: dict[str, Metric] = {}
 
     def gauge(self, name: str, text: str, value: float, **labels: str) -> None:
-        """A figure that rises and falls."""
+        """Add a sample of a gauge, a metric that rises and falls."""
         self._add("gauge", name, text, name, value, labels)
 
     def counter(self, name: str, text: str, value: float, **labels: str) -> None:
-        """A figure that only rises while the process lives; its name ends with _total."""
+        """Add a sample of a counter, a metric that only rises while the process runs. Its name ends with _total."""
         self._add("counter", name.removesuffix("_total"), text, name, value, labels)
 
     def histogram(
         self, name: str, text: str, bounds: Sequence[int], counts: Sequence[int], total: float, *, unit: float
     ) -> None:
-        """How often something had which size. `counts` has one more than `bounds`, which are in units like `total`."""
+        """Add a histogram. `counts` has one item more than `bounds`. `unit` is the factor from `bounds` and `total` to
+        the unit of the metric."""
         seen = 0
         for bound, count in zip(bounds, counts, strict=False):
             seen += count
@@ -48,13 +49,13 @@ class Families:
         metric.add_sample(sample, {**self._labels, **labels}, value)
 
     def made(self) -> Iterable[Metric]:
-        """All of them, in the order in which they came."""
+        """Return all families in the order in which they were added."""
         return self._found.values()
 
 
 class Exposition:
-    """The page /metrics. `collect` adds the figures of this process; those of the process itself, its memory,
-    processor time, descriptors and collections, come from the library."""
+    """The page /metrics. `collect` adds the metrics of Bolide. The client library adds the metrics of the process:
+    memory, processor time, descriptors and garbage collections."""
 
     def __init__(self, labels: dict[str, str], collect: Callable[[Families], None]) -> None:
         self._labels = labels
@@ -65,16 +66,16 @@ class Exposition:
         self._registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """What the registry asks for at each scrape."""
+        """Return all families. The registry calls this at each scrape."""
         families = Families(self._labels)
         self._collect(families)
         return families.made()
 
     def kind(self, request: Request) -> str:
-        """Return the content type of the page: requests with the same one get the same page."""
+        """Return the content type of the page. Requests with equal content types share a page."""
         return str(choose_encoder(request.accept)[1])
 
     async def page(self, request: Request) -> PageAnswer:
-        """The figures of this moment, in the format that the scraper prefers."""
+        """Return the current metrics in the format that the scraper prefers."""
         encoder, content_type = choose_encoder(request.accept)
         return PageAnswer(200, encoder(self._registry), content_type)

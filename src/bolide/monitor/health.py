@@ -1,4 +1,4 @@
-"""Whether a process lives and whether it should be sent work: the pages /healthz and /readyz."""
+"""The pages /healthz and /readyz: whether a process is alive, and whether clients should use it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Final
 from bolide.monitor.http import PageAnswer, Request, said
 
 PATIENCE_S: Final = 2.0
-"""How long a loop may take to answer. A turn lasts some 20 ms, a probe of Kubernetes waits for 1 s unless told."""
+"""Timeout of a probe of the loop in seconds. A turn takes about 20 ms. The default timeout of a Kubernetes probe is
+1 s."""
 
 
 class Pulse:
-    """Asks the loop of a node for a sign of life, from the loop of another thread; one question at a time."""
+    """Checks from another thread whether a node's event loop is responsive. One probe at a time."""
 
     def __init__(
         self, soon: Callable[..., object], monotonic: Callable[[], float], patience: float = PATIENCE_S
     ) -> None:
-        """`soon` is the node's `loop.call_soon_threadsafe`."""
+        """Takes the node's `loop.call_soon_threadsafe` as `soon`. `patience` is the timeout in seconds."""
         self._patience = patience
         self._soon = soon
         self._monotonic = monotonic
         self._answered = asyncio.Event()
         self._asked: float | None = None
-        """When the question was put that is not answered yet."""
+        """Monotonic time of the pending probe in seconds."""
 
     async def stuck(self) -> str:
-        """Why the loop counts as stuck, one sentence; "" when it answers."""
+        """Return a sentence why the loop is unresponsive, or "" if it responds in time."""
         if self._asked is None:
             self._asked = self._monotonic()
             self._answered = asyncio.Event()
@@ -44,7 +45,7 @@ class Pulse:
         return ""
 
     def _hear(self, asker: asyncio.AbstractEventLoop) -> None:
-        """On the node's loop."""
+        """Report back. Runs on the node's loop."""
         if not asker.is_closed():
             asker.call_soon_threadsafe(self._alive)
 
@@ -54,19 +55,19 @@ class Pulse:
 
 
 class Health:
-    """The two pages. `troubles` says, at any moment and on any thread, why the node should get no work."""
+    """The two pages. `troubles` returns the reasons why clients should not use the node; it must be thread-safe."""
 
     def __init__(self, pulse: Pulse, troubles: Callable[[], list[str]]) -> None:
         self._pulse = pulse
         self._troubles = troubles
 
     async def alive(self, request: Request) -> PageAnswer:
-        """/healthz: 503 when only a restart would help."""
+        """Return /healthz: status 503 if only a restart would help."""
         stuck = await self._pulse.stuck()
         return said(503, stuck) if stuck else said(200, "alive")
 
     async def ready(self, request: Request) -> PageAnswer:
-        """/readyz: 503 while clients should go elsewhere; a line for each reason."""
+        """Return /readyz: status 503 while clients should use another node, with one line per reason."""
         stuck = await self._pulse.stuck()
         troubles = [stuck] if stuck else self._troubles()
         return said(503, *troubles) if troubles else said(200, "ready")

@@ -1,5 +1,5 @@
-"""The little HTTP that a scrape needs: one GET or HEAD a connection, bytes in, bytes out. A hostile head is refused by
-its size or shape; time and connections are bounded by `server`.
+"""Minimal HTTP for scrapers: one GET or HEAD request per connection, without I/O. Rejects heads that are too long or
+malformed; `server` limits time and connections.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 HEAD_BYTES: Final = 8 * 1024
-"""The longest head of a request that is read: Prometheus sends some 300 bytes."""
+"""Maximum size of a request head in bytes. Prometheus sends about 300."""
 REASONS: Final = {
     200: "OK",
     400: "Bad Request",
@@ -23,24 +23,24 @@ PLAIN: Final = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True)
 class Request:
-    """What is looked at of a request."""
+    """The parts of a request that pages use."""
 
     method: str
     path: str
-    """Without its query."""
+    """Path without the query."""
     accept: str = ""
 
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """What a page says."""
+    """The response of a page."""
 
     status: int
     body: bytes
     content_type: str = PLAIN
 
     def encode(self, without_body: bool = False) -> bytes:
-        """The bytes of the answer; the connection ends after it."""
+        """Return the response as bytes. The connection must be closed after it."""
         head = (
             f"HTTP/1.1 {self.status} {REASONS[self.status]}\r\n"
             f"Content-Type: {self.content_type}\r\n"
@@ -53,12 +53,12 @@ class PageAnswer:
 
 
 def said(status: int, *lines: str) -> PageAnswer:
-    """An answer in words."""
+    """Return a plain text response."""
     return PageAnswer(status, "".join(line + "\n" for line in lines).encode())
 
 
 class BadRequest(Exception):
-    """The request is answered with `answer`, whatever it asked for."""
+    """The request is invalid: `answer` is the response to send."""
 
     def __init__(self, answer: PageAnswer) -> None:
         super().__init__(answer.body.decode())
@@ -66,7 +66,8 @@ class BadRequest(Exception):
 
 
 def parse_request(data: bytes) -> Request | None:
-    """The request at the front of these bytes; None while its head is not whole. Raises `BadRequest`."""
+    """Return the request at the start of `data`, or None if its head is incomplete. Raises `BadRequest` if the head is
+    invalid, too long or announces a body."""
     end = data.find(b"\r\n\r\n")
     if end > HEAD_BYTES or (end < 0 and len(data) > HEAD_BYTES):
         raise BadRequest(said(431, f"the head of the request is longer than {HEAD_BYTES} bytes"))

@@ -1,7 +1,7 @@
-"""A port for monitoring: a thread with a loop of its own, so that it answers while the node's loop does not.
+"""Serves a port for monitoring from a separate thread and event loop, so that it responds while the node's loop hangs.
 
-One request a connection. A peer has 5 s for its request and 10 s to take the answer. At most 128 connections are open
-and 16 answers are on their way; one more closes the oldest that waits for its peer (`crowd`).
+Each connection serves one request. A peer has 5 s to send it and 10 s to read the response. At most 128 connections and
+16 unread responses are open; each further one closes the oldest connection that waits for its peer (`crowd`).
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from bolide.world.contract import Worker, World
 log = logging.getLogger("bolide.monitor")
 THREAD_NAME: Final = "bolide-monitor"
 MOST_CONNECTIONS: Final = 128
-"""More than one turn of the loop accepts: the request of a new connection is read in the next turn."""
+"""Maximum number of connections. It exceeds the number that one turn of the loop accepts, because the next turn reads
+the requests of new connections."""
 MOST_ANSWERS: Final = 16
-"""Answers that peers have not taken yet."""
+"""Maximum number of responses that peers have not read yet."""
 REQUEST_S: Final = 5.0
 ANSWER_S: Final = 10.0
 
 Page = Callable[[Request], Awaitable[PageAnswer]]
-"""Answers for one path. It runs on the loop of the monitoring thread, and must not raise for what a peer sends."""
+"""Handler of a path. Called on the loop of the monitoring thread. Must not raise for any request."""
 
 
 class ServedPort(Protocol):
-    """A port that is bound already."""
+    """A bound port."""
 
     async def serve(self, accepted: Callable[[], asyncio.Protocol]) -> None:
         """Accept connections on the running loop."""
 
     def close(self) -> None:
-        """Accept no more. A second call does nothing."""
+        """Stop accepting connections. A second call does nothing."""
 
 
 class MonitorServer:
-    """Serves pages on a port that is bound already, from `start` to `stop`."""
+    """Serves pages on a bound port, from `start` to `stop`. `request_s` and `answer_s` are in seconds."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class MonitorServer:
         self._stop: asyncio.Event | None = None
 
     async def start(self) -> None:
-        """Accept connections; returns when it does. Raises what `port.serve` raises."""
+        """Start the thread, and return when it accepts connections. Raises the exception of `port.serve`."""
         here = asyncio.get_running_loop()
         begun: asyncio.Future[Exception | None] = here.create_future()
 
@@ -81,7 +82,7 @@ class MonitorServer:
             raise error
 
     async def stop(self) -> None:
-        """Close the port and every connection, and end the thread. A second call does nothing."""
+        """Close the port and all connections, and end the thread. A second call does nothing."""
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None:
             loop.call_soon_threadsafe(stop.set)
@@ -96,7 +97,7 @@ class MonitorServer:
     def _run(self, tell: Callable[[Exception | None], None]) -> None:
         try:
             asyncio.run(self._serve(tell))
-        except Exception:  # a job of a worker must not raise; the node runs on without its pages
+        except Exception:  # a job of a worker must not raise; the node continues without pages
             log.exception("the monitoring port has stopped")
 
     async def _serve(self, tell: Callable[[Exception | None], None]) -> None:
@@ -114,19 +115,19 @@ class MonitorServer:
             connection.abort()
 
     async def answer(self, request: Request) -> PageAnswer:
-        """What the page of a path says."""
+        """Return the response of a page, with status 404 for an unknown path and 500 if the page raises."""
         page = self.pages.get(request.path)
         if page is None:
             return said(404, f"not found: use one of {', '.join(sorted(self.pages))}")
         try:
             return await page(request)
-        except Exception:  # the one boundary of a page: a fault in a figure is an answer, and not the end of the thread
+        except Exception:  # a failing metric must not end the thread
             log.exception("the page %s failed", request.path)
             return said(500, "the page failed: see the log of this process")
 
 
 class PageConnection(asyncio.Protocol):
-    """One connection: it reads one request, and ends with the answer."""
+    """A connection. Reads one request, writes the response and closes."""
 
     def __init__(self, server: MonitorServer) -> None:
         self._server = server
@@ -135,23 +136,23 @@ class PageConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self.number = next(server.numbers)
-        """The smallest number closes first. A connection takes a new number when its answer is written."""
+        """The smallest number closes first. A connection gets a new number when its response is written."""
         self._aborted = False
         self.answered = False
-        """Whether the answer is written. The connection stays open until the peer has read it."""
+        """Whether the response is written. The connection remains open until the peer has read it."""
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for the rest of the request, or for its peer to take the answer."""
+        """Whether the connection waits for more of the request, or for its peer to read the response."""
         return self._answering is None or self.answered
 
     @property
     def closing(self) -> bool:
-        """Whether it was aborted. A connection whose answer is written still counts until its peer has read it."""
+        """Whether the connection was aborted. False while the peer has not read a written response."""
         return self._aborted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to count the time, and close a connection if there are too many: this one if no other waits."""
+        """Start the timeout, and close a connection if there are too many: this one if no other waits."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._server.connections.add(self)
@@ -159,7 +160,7 @@ class PageConnection(asyncio.Protocol):
         self._limit(self._server.request_s)
 
     def data_received(self, data: bytes) -> None:
-        """More of the request; what follows its head is not looked at."""
+        """Parse the request. Ignores all data after its head."""
         if self._answering is not None or self._transport is None or self._transport.is_closing():
             return
         self._data += data
@@ -181,7 +182,7 @@ class PageConnection(asyncio.Protocol):
         if self._transport is not None:
             self._limit(self._server.answer_s)
             self.answered = True
-            self.number = next(self._server.numbers)  # the newest of the connections with a written answer
+            self.number = next(self._server.numbers)  # now the newest connection with a written response
             make_room((each for each in self._server.connections if each.answered), MOST_ANSWERS)
             self._transport.write(data)
             self._transport.close()
@@ -192,13 +193,13 @@ class PageConnection(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
     def abort(self) -> None:
-        """Close it now, whatever is unwritten."""
+        """Close the connection immediately and discard unwritten data."""
         self._aborted = True
         if self._transport is not None:
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is gone."""
+        """Cancel the timeout and the page."""
         self._transport = None
         self._server.connections.discard(self)
         if self._timer is not None:

@@ -1,7 +1,7 @@
-"""Shares a slow page between the requests that wait for it, and leaves the thread free between two pages.
+"""Shares a slow page between concurrent requests, and leaves the thread free between two pages.
 
-The monitoring thread makes a page without an interruption. Without this class, a few scrapers in a row would keep the
-thread from /healthz, and a liveness probe would restart a healthy process.
+The monitoring thread builds a page without interruption. Without this class, a few scrapers in a row would block
+/healthz, and a liveness probe would restart a healthy process.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from bolide.monitor.server import Page
 
 
 class SharedPage:
-    """Makes `inner` for all requests that wait; after it the thread is free for as long as the page took."""
+    """Calls `inner` once for all pending requests. Afterwards, pauses for as long as the page took."""
 
     def __init__(self, inner: Page, kind: Callable[[Request], str], monotonic: Callable[[], float]) -> None:
-        """`kind` is equal for requests that get the same page; it has few values, whatever peers send."""
+        """Shares a page between requests with equal `kind`, which must have few values for any input of peers."""
         self._inner = inner
         self._kind = kind
         self._monotonic = monotonic
         self._free_until = 0.0
-        """Seconds on the clock of `monotonic`: no page is made before."""
+        """Earliest start of the next page, in seconds of `monotonic`."""
         self._waiting: dict[str, asyncio.Task[PageAnswer]] = {}
-        """Pages that are not being made yet, by their kind."""
+        """Pages that have not been started yet, by kind."""
 
     async def page(self, request: Request) -> PageAnswer:
-        """Return the page, no older than the request. Raises what `inner` raises."""
+        """Return a page that was built after the call. Raises the exception of `inner`."""
         kind = self._kind(request)
         task = self._waiting.get(kind)
         if task is None:
             task = self._waiting[kind] = asyncio.get_running_loop().create_task(self._make(kind, request))
-        return await asyncio.shield(task)  # the others get it when this one goes
+        return await asyncio.shield(task)  # a cancelled request does not cancel it for the others
 
     async def _make(self, kind: str, request: Request) -> PageAnswer:
         await asyncio.sleep(0)  # requests of the same turn share it
