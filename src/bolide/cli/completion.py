@@ -1,4 +1,4 @@
-"""`bolide completion`: what a shell needs to complete commands and options."""
+"""`bolide completion`: scripts that make a shell complete commands and options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIABLE: Final = "_BOLIDE_COMPLETE"
 
 
 class Shell(StrEnum):
-    """The shells."""
+    """Supported shells."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -33,7 +33,7 @@ def completion(shell: Shell = typer.Argument(..., help="The shell.")) -> None:
 
 
 def ready_if_asked() -> None:
-    """Let the program answer a shell that completes."""
+    """Enable completion if a shell's script started the program."""
     if VARIABLE in os.environ:
         from typer._completion_classes import completion_init
 

@@ -1,4 +1,4 @@
-"""The program `bolide`. It loads the command line itself, so that Ctrl-C ends it quietly from its first moment on."""
+"""The program `bolide`. It imports the command line lazily, so that Ctrl-C ends it quietly even during the import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command line; ends with `INTERRUPTED` after Ctrl-C."""
+    """Run the command line. Exits with `INTERRUPTED` after Ctrl-C."""
     try:
         from bolide.cli.main import main as run
 
@@ -24,10 +24,10 @@ def main() -> None:
 
 
 def _ignore_signals() -> None:
-    """Keep the exit code of a command that has ended, whatever signals still arrive.
+    """Ignore further signals, so that they cannot change the exit code of a finished command.
 
-    While the interpreter frees its modules, which takes longer than many a clean stop, it has already put the system's
-    handlers in place of its own, and a second SIGTERM or Ctrl-C would kill the process. It keeps ignored signals.
+    While the interpreter frees its modules, which takes long, it has already restored the system's handlers, and a
+    second SIGTERM or Ctrl-C would kill the process. It does not change ignored signals.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -29,10 +29,10 @@ NOUNS: Final = {
     "topic": ("topics.topic", "Create, change, list and inspect topics."),
     "group": ("groups.group", "Consumer groups: settings, progress, connected members."),
     "user": ("security.user", "Users of access control: create, change, list, show, delete."),
-    "policy": ("security.policy", "What users may do: create, change, list, show, delete."),
+    "policy": ("security.policy", "Policies of users: create, change, list, show, delete."),
     "offset": ("groups.offset", "Offsets of groups and queues."),
     "message": ("messages.message", "Find, show and recall messages."),
-    "namesrv": ("cluster.namesrv", "Run a name server; settings and key-value table of those that run."),
+    "namesrv": ("cluster.namesrv", "Run a name server; settings and key-value table of running name servers."),
     "cluster": ("cluster.cluster", "Brokers of a cluster."),
     "context": ("contexts.context", "Named clusters, with addresses and credentials."),
     "store": ("store.store", "Inspect, verify or repair a store folder, without a broker."),
@@ -54,7 +54,7 @@ def load() -> typer.Typer:
     if not app.registered_groups:
         for noun, (module, text) in NOUNS.items():
             of_noun = import_module(f"bolide.cli.{module}").app
-            # The name server's noun alone is a command, too: it runs one.
+            # `bolide namesrv` without a verb is also a command: it runs a name server.
             alone = of_noun.registered_callback is not None
             app.add_typer(of_noun, name=noun, help=text, no_args_is_help=not alone)
         for module in VERBS:
@@ -76,11 +76,11 @@ def bolide(
         False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
     ),
     context: str = typer.Option(
-        "", "--context", help="The context whose name servers and credentials count; see bolide context."
+        "", "--context", help="The context whose name servers and credentials are used; see bolide context."
     ),
 ) -> None:
     """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
-    output.errors_as_json(False)  # a verb with --json asks for it when its own options are read
+    output.errors_as_json(False)  # a verb with --json enables it when typer parses its options
 
 
 VALUES: Final[dict[object, str]] = {str: "TEXT", list[str]: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH"}
@@ -88,9 +88,9 @@ VALUES: Final[dict[object, str]] = {str: "TEXT", list[str]: "TEXT", int: "NUMBER
 
 
 def command() -> TyperGroup:
-    """All commands; the help shows flags, which take no value, without a type, and names of values as words."""
+    """Return all commands. The help shows flags without a type, and the names of values as words."""
     if os.environ.get("NO_COLOR"):
-        vars(import_module("typer.rich_utils"))["COLOR_SYSTEM"] = None  # its styles are escapes, too
+        vars(import_module("typer.rich_utils"))["COLOR_SYSTEM"] = None  # styles are escapes as well
     whole = typer.main.get_group(load())
     left: list[TyperCommand | TyperGroup] = [whole]
     while left:
@@ -129,7 +129,7 @@ def version(as_json: bool = JsonFlag) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    ctrl_c = signal.getsignal(signal.SIGINT)  # a loop, or Spark, has its own way to stop
+    ctrl_c = signal.getsignal(signal.SIGINT)  # an event loop or Spark may have its own handler
     if callable(ctrl_c):
         ctrl_c(signal.SIGINT, frame)
     else:

@@ -54,7 +54,7 @@ def test_what_cannot_be_is_told(run: Run, tmp_path: Path) -> None:
     assert "there is a context test: delete it first" in run("context", "add", "test", "b:1", code=1)
     assert "host:port" in run("context", "add", "other", "nonsense", code=2)
     assert "'a\\nb' is not a valid name of a context" in run("context", "add", "a\nb", "b:1", code=2)
-    assert "write --user too" in run("context", "add", "other", "b:1", "--password-stdin", code=2)
+    assert "write --user as well" in run("context", "add", "other", "b:1", "--password-stdin", code=2)
     asked = run("context", "add", "other", "b:1", "--user", "u", code=2)
     assert "cannot prompt for the password without a terminal" in asked
     for words in (["use"], ["use", "test", "--none"]):

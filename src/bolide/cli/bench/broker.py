@@ -15,7 +15,7 @@ _STOP_SECONDS: Final = 30.0
 
 
 class BrokerProcess:
-    """Runs from its construction to `stop`; `namesrv` is the address for clients."""
+    """A broker that runs from its construction to `stop`. Clients connect to the address `namesrv`."""
 
     def __init__(self, store: Path, settings: Mapping[str, str]) -> None:
         command = python("-m", "bolide.cli", "standalone", "--store", str(store))
@@ -28,11 +28,11 @@ class BrokerProcess:
         found = re.search(r"namesrv[ =](\S+:\d+)", ready)
         if found is None:
             self.stop()
-            raise LocalError(f"the broker to measure with did not start: {ready.strip() or 'it printed nothing'}")
+            raise LocalError(f"the broker for the measurement did not start: {ready.strip() or 'it printed nothing'}")
         self.namesrv = found[1]
 
     def stop(self) -> None:
-        """Stop it, and wait until its store is closed."""
+        """Stop the broker, and wait until its store is closed."""
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)

@@ -33,7 +33,7 @@ _PASS_SUBSCRIPTION: Final = 4
 async def pull_load(
     namesrv: str, topic: str, seconds: float, body: int, messages: int, in_flight: int
 ) -> dict[str, object]:
-    """Rates of pulls of one queue, from its first message to its last, repeated for the given seconds."""
+    """Pull the messages of a queue repeatedly for the given seconds, and return the rates."""
     from bolide.cli.terminal import output
     from bolide.client import Message, MessageQueue, Producer
     from bolide.transport.client import ClientConnection
@@ -59,7 +59,7 @@ async def pull_load(
 async def measure_pulls(
     connection: ClientConnection, topic: str, queue_id: int, seconds: float, in_flight: int
 ) -> dict[str, object]:
-    """Rates over one connection, `in_flight` pulls at a time."""
+    """Return the rates over one connection, with `in_flight` concurrent pulls. Raises `BolideError` if a pull fails."""
     begin = time.perf_counter()
     until = begin + seconds
     pulls = got = 0
@@ -91,7 +91,7 @@ async def measure_pulls(
 
 
 def pull_request(topic: str, queue_id: int, offset: int) -> Command:
-    """A pull of up to 32 messages that is answered at once."""
+    """Return a pull request for up to 32 messages that the broker does not hold."""
     ext = {
         "consumerGroup": GROUP,
         "topic": topic,
@@ -108,9 +108,9 @@ def pull_request(topic: str, queue_id: int, offset: int) -> Command:
 
 
 async def copies_of_a_body() -> float:
-    """How often a broker of this installation copies a body on its way from the page cache to the socket: 1.0 is once.
+    """Return how often a broker of this installation copies a body between page cache and socket; 1.0 is once.
 
-    A broker in this process answers a pull of one large message while every allocation is counted; the client is a
+    Counts the allocations of a broker in this process while it serves a pull of one large message. The client is a
     socket that reads the bytes into existing memory.
     """
     from bolide.broker.core.options import BrokerOptions
@@ -126,7 +126,7 @@ async def copies_of_a_body() -> float:
                 mapped_file_size_commit_log=16 * 1024 * 1024,
                 max_hash_slot_num=1000,
                 max_index_num=4000,
-                flush_disk_type="ASYNC_FLUSH",  # a sync makes no copies, so it need not be waited for
+                flush_disk_type="ASYNC_FLUSH",  # a sync does not copy, so the measurement need not wait for it
             )
         )
         await node.start()
@@ -155,10 +155,10 @@ async def copies_of_a_body() -> float:
 
 
 def _allocated(port: int, request: bytes) -> float:
-    """Bytes allocated at most while the answer to this pull was made and sent, as a multiple of the body."""
+    """Return the peak of allocated bytes while the broker served a pull, as a multiple of the body."""
     room = memoryview(bytearray(JUDGED_BYTES + 65_536))
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as sock:
-        _take(sock, request, room)  # exclude what a broker imports and creates at its first pull
+        _take(sock, request, room)  # exclude imports and allocations of the first pull
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
@@ -169,7 +169,7 @@ def _allocated(port: int, request: bytes) -> float:
 
 
 def _take(sock: socket.socket, request: bytes, room: memoryview) -> None:
-    """Ask, and read the whole answer into `room`."""
+    """Send a request, and read the whole response into `room`."""
     sock.sendall(request)
     have, size = 0, 4
     while have < size:

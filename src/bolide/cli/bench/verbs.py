@@ -100,7 +100,7 @@ def pull(
 
 
 def percentile(sorted_seconds: list[float], share: float) -> float | None:
-    """A percentile of latencies, in ms; None without latencies."""
+    """Return a percentile of latencies in ms, or None if there are no latencies."""
     if not sorted_seconds:
         return None
     return round(sorted_seconds[min(int(len(sorted_seconds) * share), len(sorted_seconds) - 1)] * 1000, 3)

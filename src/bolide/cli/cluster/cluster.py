@@ -1,4 +1,4 @@
-"""`bolide cluster`: the brokers of a cluster, and the figures and settings of one."""
+"""`bolide cluster`: the brokers of a cluster, and the statistics and settings of a broker."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
 
 
 def rate(figures: str | None) -> float | None:
-    """Messages per second: the first of a broker's figures, which are over 10 s, 1 min and 10 min; None without any."""
+    """Return messages per second over 10 s, the first of the three rates in the text, or None if there are none."""
     try:
         return float((figures or "").split(" ")[0])
     except ValueError:
@@ -73,7 +73,7 @@ def rate(figures: str | None) -> float | None:
 @app.command()
 @watched
 def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """List the replicas of each master and how far they are behind, in bytes and ms; fails if one is not in sync."""
+    """List the replicas of each master and their lag in bytes and ms; fails if one is not in sync."""
     with boundary():
         found = call(namesrv, lambda admin: admin.replicas())
         rows = [
@@ -109,7 +109,7 @@ def members(
     controller: str = Controller,
     as_json: bool = JsonFlag,
 ) -> None:
-    """List the brokers of the sets under a controller: parts, epochs, who is in sync; fails unless all are."""
+    """List the brokers of sets under a controller, their roles and epochs; fails unless all are in sync."""
     with boundary():
         found = call(namesrv, lambda admin: admin.members_of_sets(broker_set, controller))
         rows = [
@@ -134,7 +134,7 @@ def members(
 def info(
     broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
 ) -> None:
-    """Show the runtime figures of a broker."""
+    """Show the runtime statistics of a broker."""
     with boundary():
         runtime: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_runtime(broker)).items()))
         output.pairs(f"Broker {broker}", runtime, as_json)

@@ -1,4 +1,4 @@
-"""`bolide cluster export` and `cluster apply`: what a cluster keeps for its users, as a file for version control."""
+"""`bolide cluster export` and `cluster apply`: topics, groups, users and policies as a file for version control."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.errors import ConfigError
 
 LONGEST: Final = 256 << 20
-"""Bytes of a file that are read at most."""
+"""Maximum size of a file in bytes."""
 
 
 class Form(StrEnum):
-    """How a file is written."""
+    """File formats."""
 
     JSON = "json"
     YAML = "yaml"
@@ -56,7 +56,7 @@ def apply(
     prune: bool = typer.Option(False, "--prune", help="Also delete everything that the file does not declare."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Make brokers have what a file says: prints the plan, and changes nothing without --yes."""
+    """Make brokers match a file: prints the plan, and carries it out only with --yes."""
     with boundary():
         from bolide.admin.declared import decode_declared, read_declared
         from bolide.admin.plan import carry_out, plan
@@ -77,7 +77,7 @@ def apply(
 
 
 def _read(file: Path) -> Any:
-    """What a file says. Raises `ConfigError`."""
+    """Return the content of a file. Raises `ConfigError` if it is too long, unreadable or invalid."""
     with file.open("rb") as opened:
         data = opened.read(LONGEST + 1)
     if len(data) > LONGEST:

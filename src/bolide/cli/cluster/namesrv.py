@@ -1,4 +1,4 @@
-"""`bolide namesrv`: run a name server; settings and key-value table of those that run."""
+"""`bolide namesrv`: run a name server; settings and key-value table of running name servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def namesrv(
     listen: str | None = Listen,
     settings: list[str] | None = Settings,
 ) -> None:
-    """Run a name server; with a command, read or change the name servers that run."""
+    """Run a name server; with a command, query or change running name servers."""
     if asked.invoked_subcommand is not None:
         if conf is not None or listen is not None or settings:
             with boundary():
@@ -57,7 +57,7 @@ def list_keys(namespace: str = Namespace, namesrv: str = Namesrv, as_json: bool 
 
 @kv.command()
 def get(namespace: str = Namespace, key: str = Key, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """Print one value; fails if there is none."""
+    """Print one value; fails if the key does not exist."""
     with boundary():
         value = call(namesrv, lambda admin: admin.get_kv(namespace, key))
         if value is None:
@@ -93,7 +93,7 @@ def delete(
         typer.confirm(f"Delete key {key} of namespace {namespace}?", abort=True)
     with boundary():
         known = call(namesrv, lambda admin: admin.get_kv(namespace, key)) is not None
-        # Also when the first name server does not have it: another one may, as they do not talk to each other.
+        # Continue if the first name server lacks the key: others may have it, as they do not replicate to each other.
         call(namesrv, lambda admin: admin.delete_kv(namespace, key))
         if not known:
             output.fail(f"there is no key {key} in namespace {namespace} of the name servers")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from bolide.admin.rolling import RollingStep
 
 BrokerSet = typer.Argument(..., metavar="SET", help="Broker name of the set.")
-Controller = typer.Option("", "--controller", help="Controllers; default: those that a broker of the set names.")
+Controller = typer.Option("", "--controller", help="Controllers; default: the controllers of a broker of the set.")
 Yes = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan.")
 Settle = typer.Option(
-    35.0, "--settle", min=0.0, help="Seconds until producers know a changed permission: they look every 30 s."
+    35.0, "--settle", min=0.0, help="Seconds until producers know a changed permission: they check every 30 s."
 )
 TOLD_EVERY_S: Final = 10.0
 
@@ -42,7 +42,7 @@ def switch(
     yes: bool = Yes,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Hand a set under a controller over to another of its brokers; fails unless that one is in sync."""
+    """Make another broker the master of a set under a controller; fails unless that broker is in sync."""
     with boundary():
         members = call(namesrv, lambda admin: admin.members(broker_set, controller))
         rows = [
@@ -67,7 +67,7 @@ def drain(
     broker_set: str = BrokerSet,
     namesrv: str = Namesrv,
     yes: bool = Yes,
-    undo: bool = typer.Option(False, "--undo", help="Give the write permission back: producers return."),
+    undo: bool = typer.Option(False, "--undo", help="Restore the write permission, so that producers return."),
     alone: bool = typer.Option(False, "--alone", help="Continue even if producers of a topic find no other set."),
     timeout: float = typer.Option(
         3600.0, "--timeout", min=0.0, help=("Maximum time to wait for remaining messages, in seconds.")
@@ -75,7 +75,7 @@ def drain(
     settle: float = Settle,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Take a set out of service: producers avoid it, and groups consume what it holds."""
+    """Take a set out of service: producers avoid it, and groups consume its remaining messages."""
     with boundary():
         if undo:
             topics = call(namesrv, lambda admin: admin.add_write_permission(broker_set))
@@ -125,7 +125,7 @@ def join(
     wait: int | None = typer.Option(None, "--wait", min=1, help="Wait until the replica with this id is in sync."),
     timeout: float = typer.Option(3600.0, "--timeout", min=0.0, help="Seconds to wait."),
 ) -> None:
-    """Print the broker.conf with which another broker joins a set, or wait until one that was started is in sync."""
+    """Print the broker.conf for another broker of a set, or wait until a started replica is in sync."""
     with boundary():
         if wait is None:
             for key, value in call(namesrv, lambda admin: _settings(admin, broker_set)).items():
@@ -164,9 +164,9 @@ def leave(
     yes: bool = Yes,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Remove a replica that was stopped permanently from the controllers' set, and print what may be lost with it.
+    """Remove a permanently stopped replica from the controllers' set, and print what its loss may cost.
 
-    Fails while it lives, and for the master. An election that waits for it continues.
+    Fails while the replica is alive, and for the master. An election that waits for it continues.
     """
     with boundary():
         members = call(namesrv, lambda admin: admin.members(broker_set, controller))
@@ -204,7 +204,7 @@ def restart(
     settle: float = Settle,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Restart brokers one after the other, slaves first, a master once another one has its part."""
+    """Restart brokers one after the other: slaves first, a master once another broker leads its set."""
     with boundary():
         from bolide.admin.rolling import Rolling, StepKind, restart_plan
 
@@ -229,7 +229,7 @@ def restart(
 
 
 def _words(template: str, step: RollingStep) -> list[str]:
-    """The command for one broker. Raises `ConfigError` if its braces name something else."""
+    """Return the command for a broker. Raises `ConfigError` if the template is empty or its braces are invalid."""
     host, _, port = step.address.rpartition(":")
     values = {"address": step.address, "host": host, "port": port, "name": step.broker_name, "id": step.broker_id}
     try:
@@ -244,7 +244,7 @@ def _words(template: str, step: RollingStep) -> list[str]:
 
 
 async def _run(words: list[str]) -> None:
-    """Run a command, whose output goes where ours goes. Raises `StepFailed` unless it ends with 0."""
+    """Run a command with inherited output. Raises `StepFailed` unless its exit status is 0."""
     from bolide.admin.rolling import StepFailed
 
     try:
@@ -262,7 +262,7 @@ async def _run(words: list[str]) -> None:
 
 
 class _Every:
-    """Says something at most every so many seconds, and the first time."""
+    """Prints the first text, and then at most one text per `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from bolide.cli.cluster.top_screen import View
 
 SHOWN: Final = 20
-"""Groups of a round that is printed and not drawn."""
+"""Number of groups in a printed round."""
 SPECIAL: Final = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]")
-"""Arrows and function keys, as terminals send them: more than one character, none of which is a key of its own."""
+"""Escape sequences that terminals send for arrows and function keys. Their characters are not separate keys."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -94,7 +94,7 @@ def _print_tables(latest: Round, view: View) -> None:
 
 
 async def _draw(rounds: Rounds, view: View, interval: float) -> None:
-    """Until q. Rounds and keys do not wait for each other."""
+    """Draw rounds until q is pressed. Rounds and keys do not wait for each other."""
     from rich.console import Console
     from rich.live import Live
 
@@ -112,7 +112,7 @@ async def _draw(rounds: Rounds, view: View, interval: float) -> None:
 
 
 class _Latest:
-    """The last round that came, and why none came since."""
+    """The last successful round, and the error of the round after it."""
 
     def __init__(self) -> None:
         self.round: Round | None = None
@@ -143,7 +143,7 @@ def _show(screen: Live, latest: _Latest, view: View) -> None:
 
 @contextlib.contextmanager
 def _keys(view: View, changed: asyncio.Event) -> Iterator[None]:
-    """Keys reach `view` as they are pressed, without an echo; the terminal is left as it was found."""
+    """Pass key presses to `view` with echo off. Restores the terminal on exit."""
     import termios
     import tty
 
@@ -153,7 +153,7 @@ def _keys(view: View, changed: asyncio.Event) -> Iterator[None]:
 
     def pressed() -> None:
         typed = os.read(keyboard, 1024).decode(errors="replace")
-        if not typed:  # the terminal is gone
+        if not typed:  # the terminal was closed
             view.ended = True
         for key in SPECIAL.sub("", typed):
             view.press(key)

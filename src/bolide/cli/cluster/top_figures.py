@@ -1,4 +1,4 @@
-"""The figures of `bolide top`: one round of a cluster, and how lags change from one round to the next."""
+"""The statistics of `bolide top`: one round of queries to a cluster, and the growth of lags between rounds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from bolide.admin.cluster import BrokerRow
 
 ORDERS: Final = ("lag", "growth", "name")
-"""What groups may be sorted by: the largest lag, the fastest growing lag, the name."""
+"""Sort orders of groups: the largest lag, the fastest growing lag, the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group: `lag` messages are not consumed yet, and `growth` more each second since the round before (None in the
-    first round of the group; below 0 it catches up)."""
+    """A group with its lag in messages. `growth` is the change of the lag per second since the previous round, or None
+    in the first round of the group."""
 
     group: str
     lag: int
@@ -32,9 +32,9 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a cluster said at `when`, in seconds since 1970.
+    """The state of a cluster at `when`, in seconds since 1970.
 
-    With a `failure` the groups are those of the round before.
+    If `failure` is set, the groups are from the previous round.
     """
 
     when: float
@@ -44,17 +44,17 @@ class Round:
 
     @property
     def lag(self) -> int:
-        """Of all groups, in messages."""
+        """Lag of all groups in messages."""
         return sum(each.lag for each in self.groups)
 
     def slowest(self, order: str, most: int | None, part: str = "") -> list[GroupLine]:
-        """At most `most` groups whose name contains `part`, in one of `ORDERS`; case does not count."""
+        """Return at most `most` groups whose name contains `part`, ignoring case, in one of `ORDERS`."""
         wanted = part.casefold()
         found = [each for each in self.groups if wanted in each.group.casefold()] if wanted else list(self.groups)
         return heapq.nsmallest(len(found) if most is None else most, found, key=KEYS[order])
 
     def as_json(self, order: str, part: str = "") -> dict[str, Any]:
-        """For programs: all groups that the filter leaves."""
+        """Return the round as a JSON object with all groups that match the filter."""
         return {
             "time": datetime.fromtimestamp(self.when, UTC).isoformat(timespec="milliseconds"),
             "error": None if self.failure is None else str(self.failure),
@@ -86,10 +86,10 @@ KEYS: Final[Mapping[str, Callable[[GroupLine], tuple[float, str]]]] = {
 
 
 class Rounds:
-    """Asks a cluster again and again; remembers the lags of the last round."""
+    """Queries a cluster repeatedly, and stores the lags of the last round."""
 
     def __init__(self, admin: Admin, clock: Callable[[], float], *, cluster: str | None, system: bool) -> None:
-        """`clock` tells seconds since 1970; with `system`, also the groups that RocketMQ itself uses."""
+        """Takes a `clock` that returns seconds since 1970. With `system`, rounds include RocketMQ's internal groups."""
         self._admin = admin
         self._clock = clock
         self._cluster = cluster
@@ -98,9 +98,9 @@ class Rounds:
         self._groups: Sequence[GroupLine] = ()
 
     async def ask(self) -> Round:
-        """One round: two requests to a name server, one to each broker and one more to each master.
+        """Query one round: two requests to a name server, one to each broker and one more to each master.
 
-        A master that does not answer leaves the groups as they were. Raises `BolideError` without a name server.
+        If a master does not respond, the groups are unchanged. Raises `BolideError` if no name server responds.
         """
         brokers = [each for each in await self._admin.brokers() if self._cluster in (None, each.cluster)]
         try:

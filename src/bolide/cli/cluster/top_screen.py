@@ -1,4 +1,4 @@
-"""The picture of `bolide top`: lines of text that fit a terminal, and what the keys change of it."""
+"""The screen of `bolide top`: lines of text that fit a terminal, and the effects of keys."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bolide.cli.terminal.output import printable
 HELP: Final = "q quit  s sort  / filter  p pause"
 GAP: Final = "  "
 BROKER_COLUMNS: Final = (("Broker", 0), ("Id", 3), ("Role", 12), ("Put/s", 10), ("Get/s", 10), ("State", 18))
-"""With their widths; 0 takes what the others leave."""
+"""The columns and their widths. A width of 0 is the remaining width."""
 GROUP_COLUMNS: Final = (("Group", 0), ("Lag", 16), ("Lag/s", 12), ("Caught up in", 12))
 RIGHT: Final = ("Id", "Put/s", "Get/s", "Lag", "Lag/s", "Caught up in")
 BROKER_SHARE: Final = 3
-"""Brokers take at most one of so many parts of the lines."""
+"""Brokers use at most one `BROKER_SHARE`-th of the lines."""
 BACKSPACE: Final = ("\x7f", "\b")
 ENTER: Final = ("\n", "\r")
 ESCAPE: Final = "\x1b"
@@ -30,7 +30,7 @@ _FIGURES: Final = ("putTps", "getTransferredTps")
 
 @dataclass(slots=True)
 class View:
-    """What the person at the terminal chose."""
+    """The choices of the user."""
 
     order: str = ORDERS[0]
     part: str = ""
@@ -39,7 +39,7 @@ class View:
     ended: bool = False
 
     def press(self, key: str) -> None:
-        """One key. While a filter is typed, letters belong to it; Enter keeps it and Escape drops it."""
+        """Handle a key. While the user types a filter, letters extend it, Enter applies it and Escape drops it."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):
@@ -65,9 +65,9 @@ class View:
 
 
 def picture(latest: Round | None, view: View, trouble: str, *, width: int, height: int) -> list[Text]:
-    """Exactly `height` lines of `width` cells. `trouble` is why the last round failed, if it did."""
+    """Return exactly `height` lines of `width` cells. `trouble` is the error of the last round, or ""."""
     if latest is None:
-        lines = [Text(fitted(trouble or "waiting for the first answer", width), "red" if trouble else "dim")]
+        lines = [Text(fitted(trouble or "waiting for the first response", width), "red" if trouble else "dim")]
     else:
         lines = [_headline(latest, view, width)]
         if trouble:
@@ -90,7 +90,7 @@ def _headline(latest: Round, view: View, width: int) -> Text:
 
 
 def _brokers(latest: Round, width: int, most: int) -> list[Text]:
-    # Those that do not serve come first: there may be more brokers than lines.
+    # Unavailable brokers are first, because there may be more brokers than lines.
     ordered = sorted(latest.brokers, key=lambda each: (each.serves, each.broker_name, each.broker_id))
     lines = [_title(BROKER_COLUMNS, width)]
     for each in ordered[:most]:
@@ -112,7 +112,7 @@ def _groups(shown: Sequence[GroupLine], width: int) -> list[Text]:
 
 
 def caught_up(line: GroupLine) -> str:
-    """When a group has no lag, if it continues as now; "never" while its lag grows or stands still."""
+    """Return when the lag of a group reaches 0 at its current rate, or "never" if the lag does not shrink."""
     if not line.lag:
         return "now"
     if line.growth is None:
@@ -156,7 +156,7 @@ def _line(columns: Sequence[tuple[str, int]], cells: Sequence[str], width: int) 
 
 
 def fitted(text: str, width: int) -> str:
-    """Text of exactly so many cells; what does not fit ends in an ellipsis."""
+    """Pad or truncate a text to exactly `width` cells. A truncated text ends with an ellipsis."""
     safe = printable(text)
     if width <= 0:
         return ""

@@ -1,1 +1,1 @@
-"""Which cluster a command calls: contexts, the options that name it, and the call itself."""
+"""The cluster that a command calls: contexts, the options that select it, and the call itself."""

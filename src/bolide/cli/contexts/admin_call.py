@@ -1,4 +1,4 @@
-"""One administrative call from the command line: connect, ask, close, with errors as sentences."""
+"""One administrative call from the command line: connects, calls and closes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpack[ConnectionOptions]) -> T:
-    """What `ask` returns, given an `Admin` of these name servers."""
+    """Call `ask` with an `Admin` of these name servers, and return its result."""
     from bolide.admin.client import Admin
 
     async def run() -> T:
@@ -27,6 +27,6 @@ def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpac
 
 
 async def must_exist(admin: Admin, group: str) -> None:
-    """Fail if no broker knows the group, by its settings or by an offset."""
+    """End the program with an error unless a broker has settings or an offset of the group."""
     if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
         output.fail(f"there is no group {group}: no broker knows it")

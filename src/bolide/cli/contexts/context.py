@@ -43,7 +43,7 @@ def add(
         if not name.isprintable() or not name.strip():
             raise ArgumentError(f"{name!r} is not a valid name of a context: use printable characters", "name")
         if not user and (password_stdin or password_file is not None):
-            raise ArgumentError("a password without a user signs nothing: write --user too", "user")
+            raise ArgumentError("a password requires a user: write --user as well", "user")
         servers = ";".join(configured_namesrv(addresses))
         password = given_secret("password", password_stdin, password_file) if user else ""
         known.contexts[name] = Context(servers, user, password)
@@ -88,7 +88,7 @@ def use(
     name: str | None = typer.Argument(None, help="Name of the context."),
     none: bool = typer.Option(False, "--none", help="Use no context."),
 ) -> None:
-    """Use a context from now on, where neither an option nor the environment names other name servers."""
+    """Make a context current: commands use it unless an option or the environment specifies name servers."""
     with boundary():
         from bolide.cli.contexts.context_file import read_contexts, write_contexts
 
@@ -104,7 +104,7 @@ def use(
 
 @app.command()
 def delete(name: str = Name) -> None:
-    """Delete a context from the file; the cluster is not asked."""
+    """Delete a context from the file; does not contact the cluster."""
     with boundary():
         from bolide.cli.contexts.context_file import read_contexts, write_contexts
 

@@ -1,7 +1,7 @@
 """Contexts: named clusters with addresses and credentials, in one private file below the user's configuration folder.
 
-Which name servers a command asks: those of --namesrv or --context, else those of the environment, else those of the
-context in use, else this machine's. The credentials of a context sign only what goes to its name servers.
+A command uses the name servers of --namesrv or --context, else of the environment, else of the current context, else of
+this host. The credentials of a context sign only requests to its cluster.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bolide.errors import ArgumentError, ConfigError
 from bolide.world.home import expanded
 
 LONGEST: Final = 1 << 20
-"""Bytes of the file that are read at most."""
+"""Maximum size of the file in bytes."""
 
 
 class Context(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """One cluster: its name servers, and who signs."""
+    """A cluster: its name servers, and the user and password that sign requests."""
 
     namesrv: str
     user: str = ""
@@ -36,13 +36,13 @@ class Context(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
 
 class Contexts(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What the file has."""
+    """Content of the file."""
 
     in_use: str = ""
     contexts: dict[str, Context] = {}
 
     def named(self, name: str) -> Context:
-        """A context. Raises `ArgumentError` for a name that has none."""
+        """Return a context. Raises `ArgumentError` if it does not exist."""
         if name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none"
             raise ArgumentError(f"there is no context {name}; known contexts: {known}", "context")
@@ -50,14 +50,15 @@ class Contexts(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def place() -> Path:
-    """The file."""
+    """Return the path of the file."""
     home = os.environ.get("XDG_CONFIG_HOME", "")
     folder = Path(home) if os.path.isabs(home) else expanded("~/.config")
     return folder / "bolide" / "contexts.json"
 
 
 def read_contexts() -> Contexts:
-    """All contexts; none without a file. Raises `ConfigError` for a file that others may read, or that is damaged."""
+    """Return all contexts, which are empty without a file. Raises `ConfigError` if the file is damaged or other users
+    may read it."""
     try:
         path = place()
     except ConfigError:  # a user without a home folder has no contexts
@@ -77,7 +78,7 @@ def read_contexts() -> Contexts:
 
 
 def write_contexts(contexts: Contexts) -> None:
-    """Replace the file at once: it is the old one or the new one, and always its owner's only."""
+    """Replace the file atomically. Only its owner can ever read it."""
     path = place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -92,14 +93,15 @@ def write_contexts(contexts: Contexts) -> None:
 
 
 def named_by_environment() -> str:
-    """The variable that names the name servers; "" without any."""
+    """Return the environment variable that specifies the name servers, or "" if there is none."""
     return next((each for each in (*ENVIRONMENT, DOMAIN) if os.environ.get(each, "").strip()), "")
 
 
 def addresses_in_force(given: str, context: str) -> tuple[str, Callable[[], None]]:
-    """The addresses to use, "" for those of the environment or the default, and what undoes this call.
+    """Return the addresses to use and a function that undoes this call. "" means the environment or the default.
 
-    The credentials of a context become the variables of this process, which clients read, and Spark's workers too.
+    Sets the credentials of a context as variables of this process, which clients and Spark's workers read.
+    Raises `ArgumentError` if both arguments are given or the context does not exist.
     """
     if given and context:
         raise ArgumentError("--namesrv and --context exclude each other: write one", "context")

@@ -32,7 +32,7 @@ MessageOption = typer.Option("", help="With --schema FILE.desc: the full name of
 
 
 def registry_of(address: str) -> RegistryAddress | None:
-    """The registry of an option, with what the environment says of it; None if there is none."""
+    """Return the registry at an address with the credentials of the environment, or None without an address."""
     if not address:
         return None
     from bolide.bodies.registry import RegistryAddress
@@ -42,7 +42,8 @@ def registry_of(address: str) -> RegistryAddress | None:
 
 
 def decoder_of(schema: Path | None, message: str, registry: str) -> Decode | None:
-    """Decodes bodies by the file, else by the registry; None without both. Raises ArgumentError, RegistryError."""
+    """Return a decoder for the schema file, else for the registry, or None without both. Raises `ArgumentError` or
+    `RegistryError` if the options or the file are invalid."""
     if message and schema is None:
         raise ArgumentError("--message needs --schema FILE.desc")
     if schema is not None:

@@ -8,7 +8,7 @@ import typer
 
 
 def _in_force(asked: typer.Context, given: str) -> str:
-    """The name servers of the flag or a context or, without them, those that Bolide's clients would use."""
+    """Return the name servers of the flag or a context, or the default of Bolide's clients."""
     from bolide.cli.contexts.context_file import addresses_in_force
     from bolide.cli.terminal.output import boundary
     from bolide.client.instance.name_servers import configured_namesrv

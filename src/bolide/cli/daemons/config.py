@@ -1,4 +1,4 @@
-"""`bolide config show`: the settings in force, and where each value comes from."""
+"""`bolide config show`: the effective settings and the origin of each value."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def show(
 
 
 def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
-    """The struct of a daemon's settings, and the file that stores changes made while it runs."""
+    """Return the class of a daemon's settings, and the file that stores changes made while it runs."""
     if daemon == "broker":
         from bolide.broker.core.options import BrokerOptions
         from bolide.node.broker_process import kept_settings

@@ -1,4 +1,4 @@
-"""`bolide doctor`: checks whether this machine can run Bolide, and what each part lacks."""
+"""`bolide doctor`: checks whether this host meets the requirements of Bolide and its optional parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPARK_JAVA = 17
 
 @dataclass
 class Diagnosis:
-    """One check: its result, and what to do about it."""
+    """The result of a check, and how to fix the problem."""
 
     what: str
     state: str
@@ -53,13 +53,13 @@ def doctor(
 
 
 def python() -> Diagnosis:
-    """The interpreter."""
+    """Check the version of Python."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     return Diagnosis("Python", OK if sys.version_info >= (3, 11) else BAD, f"{version} at {sys.executable}")
 
 
 def implementation() -> Diagnosis:
-    """Whether the hot modules run compiled."""
+    """Check whether the hot modules are compiled."""
     from bolide import _impl
 
     if _impl.compiled_modules():
@@ -70,7 +70,7 @@ def implementation() -> Diagnosis:
 
 
 def libraries() -> list[Diagnosis]:
-    """Optional parts and what they need."""
+    """Check the libraries of optional parts."""
     found = []
     for part, names in (
         ("uvloop (faster loop)", ("uvloop",)),
@@ -83,7 +83,7 @@ def libraries() -> list[Diagnosis]:
 
 
 def added() -> list[Diagnosis]:
-    """What plug-ins are installed, and whether each can be loaded."""
+    """Check whether each installed plug-in can be loaded."""
     from bolide import plugins
     from bolide.errors import ConfigError
 
@@ -102,7 +102,7 @@ def added() -> list[Diagnosis]:
 
 
 def java() -> Diagnosis:
-    """The Java that Spark would use."""
+    """Check the Java that Spark would use."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None or not Path(program).exists():
@@ -110,7 +110,7 @@ def java() -> Diagnosis:
     try:
         answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Diagnosis("Java", WARN, f"{program} does not answer: {error}")
+        return Diagnosis("Java", WARN, f"{program} does not run: {error}")
     first = (answer.stderr or answer.stdout).splitlines()[:1]
     text = first[0] if first else ""
     digits = text.partition('"')[2].partition('"')[0].split(".")
@@ -122,7 +122,7 @@ def java() -> Diagnosis:
 
 
 def open_files() -> Diagnosis:
-    """The limit of open files: connections and queue files count."""
+    """Check the limit of open files, which include connections and queue files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     state = OK if soft >= OPEN_FILES_WANTED else WARN
     more = "" if state == OK else f": raise it, e.g. ulimit -n {min(hard, 65_536)}"
@@ -130,7 +130,7 @@ def open_files() -> Diagnosis:
 
 
 def disk(store: Path | None) -> list[Diagnosis]:
-    """The file system that the store is on, and whether old messages can be read without waiting."""
+    """Check the file system of the store, and whether old messages can be read without blocking."""
     from bolide.broker.core.options import BrokerOptions
     from bolide.store.disk.files import RealFiles
 
@@ -144,7 +144,7 @@ def disk(store: Path | None) -> list[Diagnosis]:
 
 
 def room(folder: Path, used: float) -> Diagnosis:
-    """What a broker with the shipped settings makes of a file system that is so full (0.0 to 1.0, as `df` counts)."""
+    """Report how a broker with default settings reacts at this disk usage (0.0 to 1.0, as in `df`)."""
     from bolide.store.options import StoreOptions
 
     options = StoreOptions()

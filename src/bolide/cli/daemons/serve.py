@@ -51,7 +51,7 @@ def controller(
     ),
     settings: list[str] | None = Settings,
 ) -> None:
-    """Run a controller: it elects the masters of sets of replicas."""
+    """Run a controller, which elects the masters of sets of replicas."""
     from bolide.node.controller.node import run_controller
 
     with boundary():
@@ -79,7 +79,7 @@ def standalone(
 
 
 def listen_flags(listen: str | None) -> dict[str, object]:
-    """bindAddress and listenPort of HOST:PORT. Raises ConfigError."""
+    """Return bindAddress and listenPort of HOST:PORT. Raises `ConfigError` if the text is invalid."""
     if listen is None:
         return {}
     host, colon, port = listen.rpartition(":")

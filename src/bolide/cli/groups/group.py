@@ -50,8 +50,8 @@ def lag(
     system: bool = typer.Option(False, "--system", help="Also groups that RocketMQ itself uses."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """List the lag of every group, the largest first: messages not consumed yet, over all topics and queues, and the
-    age of the oldest of them."""
+    """List the lag of every group, the largest first: the number of pending messages of all topics and queues, and the
+    age of the oldest one."""
     with boundary():
 
         async def ask(admin: Any) -> tuple[list[tuple[str, int]], dict[str, int | None]]:
@@ -134,7 +134,7 @@ def members(
     group: str = Name,
     namesrv: str = Namesrv,
     client: str | None = typer.Option(None, help="Only the member with this client id."),
-    stacks: bool = typer.Option(False, "--stacks", help="Also where the threads and tasks of each member are now."),
+    stacks: bool = typer.Option(False, "--stacks", help="Also the stacks of the threads and tasks of each member."),
     as_json: bool = JsonFlag,
 ) -> None:
     """List the connected members of a group; fails without members, or if one does not report its stacks."""
@@ -160,7 +160,7 @@ def members(
 async def _members(
     admin: Admin, group: str, client: str | None, stacks: bool
 ) -> list[tuple[Connection, str | None, str | None]]:
-    """The members with their stacks, or with the reason why there are none."""
+    """Return the members with their stacks, or with an error instead."""
     connected = await admin.consumer_connections(group)
     found = [] if connected is None else connected.connection_set
     if not found:
@@ -175,7 +175,7 @@ async def _members(
         if stacks:
             try:
                 text = (await admin.consumer_running_info(group, each.client_id, stack=True)).jstack
-            except BolideError as failure:  # it left meanwhile, or hangs: the others are of interest all the more
+            except BolideError as failure:  # it has left or hangs: still report the other members
                 error = str(failure)
             else:
                 error = None if text else "its client does not report any"

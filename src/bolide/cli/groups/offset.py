@@ -115,8 +115,8 @@ def _shown(offset: int) -> int | None:
 
 
 async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> list[tuple[MessageQueue, int, int]]:
-    """Each queue with the target's offset before and after, -1 for none. A broker with any offset of the source
-    replaces all of the target's in the topic, and one without leaves them."""
+    """Return each queue with the target's offset before and after, or -1 without one. A broker that has an offset of
+    the source replaces all offsets of the target in the topic. Other brokers change nothing."""
     from bolide.admin.together import each
 
     queues = await admin.instance.route(topic)

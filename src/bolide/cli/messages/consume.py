@@ -1,4 +1,4 @@
-"""`bolide consume`: prints the messages of a topic, as lines or as JSON, until it is told to stop."""
+"""`bolide consume`: prints the messages of a topic, as lines or as JSON, until it is stopped."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ QUEUES_S: Final = 30.0
 ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
 UNREAD_S: Final = 1.0
-"""Seconds after a signal in which the reader of a pipe may still read the output."""
+"""Seconds after a signal for which to wait until the reader of a pipe has read the output."""
 LOOK_S: Final = 0.5
-"""Seconds between two looks whether the group is refused, or idle for long enough."""
+"""Seconds between two checks whether the group was rejected or has been idle for long enough."""
 SUSPEND_S: Final = 10.0
-"""Seconds a broker holds a pull."""
+"""Seconds for which a broker holds a pull."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -61,7 +61,7 @@ def consume(
     registry: str = RegistryOption,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Print messages as they arrive."""
+    """Print the messages of a topic."""
     if broadcast and not group:
         output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
     with boundary():
@@ -81,7 +81,7 @@ def consume(
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read: the arguments of the command."""
+    """The arguments of the command that select the messages."""
 
     topic: str
     namesrv: str
@@ -94,7 +94,7 @@ class Reading:
 
 
 class Printing:
-    """Prints messages until there are enough, or the reader has closed the pipe."""
+    """Prints messages until the requested number is reached or the reader has closed the pipe."""
 
     def __init__(self, count: int, as_json: bool, decode: Decode | None = None) -> None:
         self.seen = 0
@@ -107,17 +107,18 @@ class Printing:
         self._unread_until = inf
 
     def stop(self) -> None:
-        """Called after a signal."""
+        """Stop printing. Called after a signal."""
         self._unread_until = min(self._unread_until, asyncio.get_running_loop().time() + UNREAD_S)
         self.done.set()
 
     def close(self) -> None:
-        """The reader has closed the pipe."""
+        """Stop printing. Called when the reader has closed the pipe."""
         self.closed = True
         self.done.set()
 
     async def show(self, message: ReceivedMessage) -> bool:
-        """Print one message; False if printing has ended: then the message is not consumed. Raises RegistryError."""
+        """Print a message. Returns False if printing has stopped; the caller must then not consume the message. Raises
+        `RegistryError` if a registry fails."""
         if self.done.is_set():
             return False
         value = None if self._decode is None else await self._decoded(message, self._decode)
@@ -135,7 +136,7 @@ class Printing:
         return True
 
     async def _decoded(self, message: ReceivedMessage, decode: Decode) -> str | None:
-        """The decoded body as JSON; None, and a note, if it cannot be decoded."""
+        """Return the decoded body as JSON, or print a note and return None if it cannot be decoded."""
         from bolide.bodies.decoding import as_text
         from bolide.bodies.registry import UnfitBody
 
@@ -146,10 +147,10 @@ class Printing:
             return None
 
     async def taken(self) -> bool:
-        """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
+        """Wait until the reader of a pipe has read the output. Returns immediately for other outputs.
 
-        False if the reader closes the pipe before, or does not read it after a signal. Then `seen` does not count the
-        message.
+        Returns False if the reader closes the pipe first, or does not read it after a signal. Then `seen` does not
+        count the message.
         """
         loop = asyncio.get_running_loop()
         while unread():
@@ -173,7 +174,7 @@ async def _consume(reading: Reading, printing: Printing) -> None:
 
 
 async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
-    """Wait for the topic, saying so; raises at once when no name server can be reached."""
+    """Print a note and wait until the topic exists. Raises immediately if no name server can be reached."""
     from bolide.admin.client import Admin
     from bolide.client.messages.errors import TopicNotFound
 
@@ -203,8 +204,8 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
 
     async def listen(message: ReceivedMessage) -> None:
         if not await printing.show(message) or not await printing.taken():
-            # Cancel the worker that calls this, as a stop does: the message is neither consumed nor sent back, which
-            # would count as an attempt, and the group's next member gets it.
+            # Cancel the calling worker, like a stop. Then the message is neither consumed nor returned for retry, which
+            # would be an attempt. The group's next member gets it.
             worker = asyncio.current_task()
             assert worker is not None
             worker.cancel()
@@ -232,10 +233,10 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
 
 
 async def _as_onlooker(reading: Reading, printing: Printing) -> None:
-    """Read all queues, alone, and store no offsets."""
+    """Read all queues without joining a group, and commit no offsets."""
     from bolide.client import PullConsumer
 
-    # Every broker has this group from its first start: nothing is created, and autoCreateSubscriptionGroup may be off.
+    # Every broker has this predefined group, so this also works without autoCreateSubscriptionGroup.
     start = reading.start
     consumer = PullConsumer(TOOLS_GROUP, reading.namesrv, start_from=start, auto_commit=False, suspend=SUSPEND_S)
     async with consumer:
@@ -279,8 +280,8 @@ def _expression(reading: Reading) -> Any:
 
 
 def message_fields(message: Any) -> dict[str, Any]:
-    """A message as a JSON object, which `bolide produce --from-json` takes. Invalid UTF-8 in a body is shown as
-    escapes, and another field has the bytes in base64."""
+    """Return a message as a JSON object for `bolide produce --from-json`. Invalid UTF-8 in a body is escaped; an
+    additional field then contains the bytes in base64."""
     try:
         body, whole = message.body.decode(), {}
     except UnicodeDecodeError:
@@ -305,7 +306,7 @@ def message_fields(message: Any) -> dict[str, Any]:
 
 
 def print_message(message: Any, as_json: bool, value: str | None = None) -> None:
-    """One message on standard output: its JSON, or its body as a line. `value` is its decoded body as JSON."""
+    """Print a message as JSON, or its body as a line. `value` is its decoded body as JSON."""
     if as_json:
         decoded = {} if value is None else {"value": json.loads(value)}
         output.print_json_line(message_fields(message) | decoded)

@@ -105,7 +105,7 @@ def recall(
 
 
 async def take_back(namesrv: str, topic: str, handle: str) -> str:
-    """Recall one message; returns its id."""
+    """Recall a message and return its id."""
     from bolide.client import Producer
 
     async with Producer("bolide-cli-producer", namesrv) as producer:
@@ -113,7 +113,7 @@ async def take_back(namesrv: str, topic: str, handle: str) -> str:
 
 
 def show(message: Any, as_json: bool) -> None:
-    """Print everything about one message."""
+    """Print all fields of a message."""
     fields = message_fields(message)
     if not as_json:
         body, properties = fields.pop("body"), fields.pop("properties")

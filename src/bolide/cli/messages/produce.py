@@ -1,4 +1,4 @@
-"""`bolide produce`: messages from standard input or the command line, as lines or as JSON, so that it pipes."""
+"""`bolide produce`: sends messages from standard input or the command line, as lines or as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CONSUMED: Final = {"offset_message_id", "queue_offset", "store_timestamp"}
 """Fields of each line that `bolide consume --json` prints."""
 IN_FLIGHT: Final = 256
-"""Messages sent but not answered yet."""
+"""Maximum number of messages in flight."""
 
 
 @dataclass
@@ -39,9 +39,9 @@ class Sent:
     stored: int = 0
     failed: int = 0
     unreached: int = 0
-    """How many of the failed could not reach a server."""
+    """Number of failed messages that could not reach a server."""
     closed: bool = False
-    """The reader of the output has closed the pipe."""
+    """Whether the reader of the output has closed the pipe."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -97,10 +97,10 @@ def produce(
 
 
 def message_from_json(line: str, model: Message) -> Message:
-    """The message that an input line describes; what it leaves out comes from the flags. Raises ConfigError.
+    """Return the message of an input line, with missing fields from `model`. Raises `ConfigError` if it is invalid.
 
-    A line that `bolide consume --json` printed is sent to the topic of the command, not to the one it was read from,
-    and without the properties that RocketMQ sets.
+    A line of `bolide consume --json` is sent to the topic of the command, not to its original topic, and without the
+    properties that RocketMQ sets.
     """
     try:
         given: Any = json.loads(line)
@@ -146,10 +146,10 @@ async def _given(bodies: list[str]) -> AsyncIterator[str]:
 async def send_all(
     namesrv: str, group: str, bodies: list[str] | None, message: Callable[[str], Message], as_json: bool, sent: Sent
 ) -> None:
-    """Send every line, hundreds at a time and in order, and report each as soon as it is answered.
+    """Send every line in order, with hundreds in flight, and print each result when it arrives.
 
-    After a signal, or when the reader of the output closes the pipe, it waits for the outstanding answers and ends
-    with asyncio.CancelledError.
+    After a signal, or when the reader of the output closes the pipe, it waits for the outstanding results and raises
+    `asyncio.CancelledError`.
     """
     from bolide.client import Producer
 
@@ -195,7 +195,7 @@ async def send_all(
             try:
                 async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
                     line += 1
-                    if not text and bodies is None:  # a blank line; an empty argument is refused like any empty body
+                    if not text and bodies is None:  # a blank line; an empty argument is rejected like any empty body
                         continue
                     try:
                         made = message(text)
@@ -216,7 +216,7 @@ async def send_all(
 
 
 def tell(result: Any, as_json: bool) -> None:
-    """Print one line that says where a message was stored. Raises BrokenPipeError."""
+    """Print a line with the location of a stored message. Raises `BrokenPipeError` if the reader closed the pipe."""
     if as_json:
         output.print_json_line(
             {
@@ -244,4 +244,4 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")  # invalid UTF-8 is sent unchanged
     except UnicodeEncodeError:
-        raise ConfigError("the body has half a surrogate pair, which no UTF-8 can say: write both escapes") from None
+        raise ConfigError("the body has half a surrogate pair, which is not valid UTF-8: write both escapes") from None

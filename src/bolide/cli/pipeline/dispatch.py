@@ -1,4 +1,4 @@
-"""`bolide pipeline dispatch STORE`: rebuilds on Spark what is derived from a store's log."""
+"""`bolide pipeline dispatch STORE`: rebuilds the files derived from a store's log on Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def attach(app: typer.Typer) -> None:
 def dispatch(
     store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
     out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; a new or empty folder."),
-    in_place: bool = typer.Option(False, "--in-place", help="Replace the files of the store itself, all or none."),
+    in_place: bool = typer.Option(False, "--in-place", help="Replace the files of the store itself, all together."),
     update: bool = typer.Option(
         False, "--update", help=("Update the files in DIR with the messages appended since then.")
     ),
@@ -93,7 +93,7 @@ def _show(report: DispatchReport) -> None:
 
 @dataclass(frozen=True)
 class Updating:
-    """How a folder is kept up to date; see `follow_store`."""
+    """Options for updating a folder; see `follow_store`."""
 
     follow: bool
     every: float

@@ -1,4 +1,4 @@
-"""What the commands of `bolide pipeline` share: their options, a session for a job, and its last line."""
+"""Shared code of the commands of `bolide pipeline`: options, the session of a job, and its last line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
-    """The pairs of a repeated option. Raises ConfigError."""
+    """Parse the NAME=VALUE pairs of a repeated option. Raises `ConfigError` if a pair is invalid."""
     pairs = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -62,13 +62,14 @@ def read_from(
 
 
 def with_bad_records(more: Sequence[str], bad_records: str | None, dead_letter_path: str | None) -> list[str]:
-    """The repeated --option of a read, together with the flags for single options."""
+    """Return the repeated --option of a read, extended by the flags for single options."""
     given = {"badRecords": bad_records, "deadLetterPath": dead_letter_path}
     return [*more, *(f"{name}={value}" for name, value in given.items() if value is not None)]
 
 
 def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> dict[str, str]:
-    """Options of `format("rocketmq")` that name a cluster, with TLS as the environment says. Raises ConfigError."""
+    """Return the options of `format("rocketmq")` for a cluster, with the environment's TLS settings unless given.
+    Raises `ConfigError` if an option is invalid."""
     from bolide.client.instance.environment_tls import environment_settings
 
     given = named_values(more, flag)
@@ -123,7 +124,7 @@ def _meet(options: ClusterAccess, topics: Sequence[str], writable: bool) -> None
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """A cluster that does not answer ends the command with the exit code for that."""
+    """Exit with code 3 if the cluster does not respond."""
     from bolide.spark.errors import ClusterUnavailable
     from bolide.spark.failures import JobFailed
 
@@ -139,7 +140,7 @@ def reachable() -> Iterator[None]:
 
 @contextmanager
 def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
-    """A SparkSession for one job, in UTC, stopped at its end; Spark's errors become sentences."""
+    """Yield a SparkSession in UTC for a job, and stop it at the end. Reports Spark's errors as one sentence."""
     # Errors are shown as a sentence; Spark's own logs of them, and py4j's of Ctrl-C (by the root logger), would add
     # stack traces.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
@@ -160,7 +161,8 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
 def batch_source(
     namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str], absent: str = ""
 ) -> Callable[[Any], Any]:
-    """A function that loads the messages of topics, a store folder or an archive. Raises ConfigError."""
+    """Return a function that loads the messages of topics, a store folder or an archive. Raises `ConfigError` if the
+    options are invalid."""
     if store and archive:
         raise ConfigError("give either --store or --archive, not both")
     if store:
@@ -180,7 +182,7 @@ def _archived(spark: Any, archive: str, topics: str | None) -> Any:
 
 
 def finished(result: JobResult, done: str, as_json: bool) -> None:
-    """The last line of a job, and its exit code."""
+    """Print the last line of a job. Exits with `INTERRUPTED` if the job was interrupted."""
     if as_json:
         output.print_json(asdict(result))
     else:

@@ -1,4 +1,4 @@
-"""`bolide policy`: what users may do (ACL 2 of RocketMQ 5)."""
+"""`bolide policy`: the policies of users (ACL 2 of RocketMQ 5)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMNS = ("User", "Resource", "Decision", "Actions", "From", "Type")
 @app.command("list")
 @watched
 def list_policies(namesrv: str = Namesrv, cluster: str | None = Cluster, as_json: bool = JsonFlag) -> None:
-    """List the policies of all users; what no policy allows is denied."""
+    """List the policies of all users. Actions that no policy allows are denied."""
     with boundary():
         found = call(namesrv, lambda admin: admin.policies(cluster=cluster))
         rows = [row for user, info in found.items() for row in _rows(user, info)]
@@ -64,7 +64,7 @@ def create(
     source: list[str] = From,
     cluster: str | None = Cluster,
 ) -> None:
-    """Let a user do some actions with a resource; fails if the user has a policy for it already."""
+    """Allow or deny a user actions on a resource; fails if the user already has a policy for it."""
     with boundary():
         if not actions:
             raise ArgumentError(f"no action is given: write --action with {ACTIONS}")
@@ -89,7 +89,7 @@ def change(
     anywhere: bool = typer.Option(False, "--from-anywhere", help="From every address."),
     cluster: str | None = Cluster,
 ) -> None:
-    """Change what is given of a user's policy for a resource: actions, decision or addresses."""
+    """Change the given parts of a user's policy for a resource: actions, decision or addresses."""
     with boundary():
         if not actions and deny is None and not source and not anywhere:
             raise ArgumentError("nothing to change: give --action, --deny, --allow, --from or --from-anywhere")
@@ -138,7 +138,7 @@ def delete(
 
 
 async def _entry(admin: Admin, user: str, resource: str) -> EntryInfo | None:
-    """A user's custom policy for a resource."""
+    """Return a user's custom policy for a resource, or None."""
     info = (await admin.policies(user=user)).get(user)
     for policy in info.policies if info is not None else ():
         for entry in policy.entries or ():

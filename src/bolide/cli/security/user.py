@@ -37,7 +37,7 @@ def list_users(namesrv: str = Namesrv, cluster: str | None = Cluster, as_json: b
 @app.command()
 @watched
 def show(name: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """Show a user, without the password; policy show tells what the user may do."""
+    """Show a user, without the password; policy show lists the user's policies."""
     with boundary():
         user = call(namesrv, lambda admin: known(admin, name))
         shown = dict(zip(("user", "type", "status"), _row(name, user), strict=True))
@@ -53,7 +53,7 @@ def create(
     password_file: Path | None = FromFile,
     cluster: str | None = Cluster,
 ) -> None:
-    """Create a user on every master; asks for the password unless an option says where it is."""
+    """Create a user on every master; prompts for the password unless an option specifies its source."""
     with boundary():
         password = given_secret("password", password_stdin, password_file)
         kind = "Super" if superuser else "Normal"
@@ -68,11 +68,11 @@ def change(
     password: bool = typer.Option(False, "--password", help="Prompt for a new password."),
     password_stdin: bool = FromStdin,
     password_file: Path | None = FromFile,
-    superuser: bool | None = typer.Option(None, "--super/--normal", help="Whether policies bind the user."),
-    disable: bool | None = typer.Option(None, "--disable/--enable", help="Whether the user's signatures count."),
+    superuser: bool | None = typer.Option(None, "--super/--normal", help="Whether the user is a superuser."),
+    disable: bool | None = typer.Option(None, "--disable/--enable", help="Reject or accept the user's signatures."),
     cluster: str | None = Cluster,
 ) -> None:
-    """Change what is given of a user: password, type or status."""
+    """Change the given parts of a user: password, type or status."""
     with boundary():
         new_password = password or password_stdin or password_file is not None
         if not new_password and superuser is None and disable is None:
@@ -112,7 +112,7 @@ def delete(
 
 
 async def known(admin: Admin, name: str) -> UserInfo:
-    """The user; fails if no broker knows the name."""
+    """Return the user, or end the program with an error if the user does not exist."""
     user = await admin.user(name)
     if user is None:
         output.fail(f"there is no user {name}: no broker knows it")

@@ -140,7 +140,7 @@ def _opened(folder: Path, config: Path | None, lost_log: bool = False) -> tuple[
 
 
 def _time(timestamp_ms: int) -> str:
-    """A store time for people; "-" for 0."""
+    """Format a store time, or return "-" for 0."""
     if timestamp_ms <= 0:
         return "-"
     try:
@@ -160,9 +160,9 @@ def repair(
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out.
+    """Repair a damaged log so that the store can start: prints a plan and, with --yes, carries it out.
 
-    The log of a replica that has a controller is truncated and its identity set aside: it copies the log of its set.
+    The log of a replica with a controller is truncated and its identity set aside: it copies the log of its set.
     """
     with boundary():
         from bolide.store.disk.files import RealFiles
@@ -213,7 +213,7 @@ def truncate(
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Truncate the log of a stopped replica, even confirmed data; a copy of the truncated bytes is kept."""
+    """Truncate the log of a stopped replica, even confirmed data; saves a copy of the truncated bytes."""
     with boundary():
         from bolide.store.disk.files import RealFiles
         from bolide.store.offline.truncate import Truncation

@@ -1,4 +1,4 @@
-"""The shape of a store that a command names: from its broker.conf, else from its files."""
+"""Determines the shape of the store of a command from its broker.conf, else from its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def store_shape(store: Path, config: Path | None, version: str | None) -> StoreShape:
-    """From its broker.conf, else from its files' sizes and RocketMQ's defaults; wrong usage ends the program here."""
+    """Return the shape from a broker.conf, else from the sizes of the files and RocketMQ's defaults. Ends the program
+    if the usage is wrong."""
     from bolide.declaration import options_of
     from bolide.layout.shape import ShapeOptions, StoreShape
     from bolide.node.settings.config import read_conf
@@ -21,7 +22,7 @@ def store_shape(store: Path, config: Path | None, version: str | None) -> StoreS
 
     wanted = None if version is None else StoreShape().with_version(version)
     try:
-        # Existing files are not compared with a given broker.conf: they may be what is broken.
+        # Do not compare existing files with a given broker.conf: the files may be damaged.
         shape = (
             shape_of(RealFiles(), str(store), None)
             if config is None

@@ -1,4 +1,4 @@
-"""Notices at once when the reader of standard output closes the pipe (`| head -1`)."""
+"""Detects immediately that the reader of standard output has closed the pipe (`| head -1`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def when_closed(then: Callable[[], object]) -> Iterator[None]:
-    """Call `then` in the running loop once the reader of the output pipe is gone. Other outputs never close."""
+    """Call `then` in the running loop once the reader has closed the output pipe. Never called for other outputs."""
     loop = asyncio.get_running_loop()
     handle = _pipe()
     if handle < 0:
@@ -33,7 +33,7 @@ def when_closed(then: Callable[[], object]) -> Iterator[None]:
 
 
 def unread() -> int:
-    """Bytes in the pipe of standard output that its reader has not read yet; 0 for any other output."""
+    """Return the number of unread bytes in the pipe of standard output, or 0 for other outputs."""
     handle = _pipe()
     if handle < 0:
         return 0
@@ -43,24 +43,24 @@ def unread() -> int:
     count = array("i", [0])
     try:
         fcntl.ioctl(handle, termios.FIONREAD, count)
-    except OSError:  # a system that does not answer this for a writing end
+    except OSError:  # the system does not support this for a writing end
         return 0
     return count[0]
 
 
 def silence() -> None:
-    """Discard what is still buffered for a closed pipe, so that the interpreter does not complain at its end."""
+    """Discard the buffered output for a closed pipe, so that the interpreter does not report an error at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):  # no descriptor: nothing is flushed to one either
+    except (OSError, ValueError):  # without a descriptor, the interpreter does not flush either
         return
     finally:
         os.close(nowhere)
 
 
 def _pipe() -> int:
-    """The descriptor of standard output if it is a pipe that a loop can watch, else -1."""
+    """Return the descriptor of standard output if it is a pipe that a loop can watch, else -1."""
     if sys.platform == "win32":
         return -1
     try:

@@ -1,4 +1,4 @@
-"""Lines of standard input for a command that does other things meanwhile, and that Ctrl-C can end."""
+"""Asynchronous lines of standard input, which Ctrl-C can interrupt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 
 CHUNK: Final = 1 << 16
 AHEAD: Final = 4
-"""Chunks that are read ahead."""
+"""Number of chunks to read ahead."""
 
 
 async def lines_of(handle: int) -> AsyncIterator[str]:
-    """The lines that arrive at a file descriptor, without their ends; invalid UTF-8 as surrogates.
+    """Yield the lines of a file descriptor without their line ends, with invalid UTF-8 as surrogates.
 
-    A separate thread reads, bypassing Python's buffer: a read from a terminal cannot be cancelled, and neither the loop
-    nor the interpreter may wait for one when they end.
+    A separate thread reads and bypasses Python's buffer: a read from a terminal cannot be cancelled, and neither the
+    loop nor the interpreter may wait for it when they end.
     """
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[bytes] = asyncio.Queue()
@@ -29,7 +29,7 @@ async def lines_of(handle: int) -> AsyncIterator[str]:
             room.acquire()
             try:
                 data = os.read(handle, CHUNK)
-            except OSError:  # a terminal that is gone ends the input, too
+            except OSError:  # a closed terminal also ends the input
                 data = b""
             try:
                 loop.call_soon_threadsafe(arrived.put_nowait, data)

@@ -1,4 +1,4 @@
-"""Times on the command line: one form for every option that takes one."""
+"""Parses times on the command line, in the same format for all options."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FORMS: Final = "2026-01-31T12:00+01:00, 2026-01-31T11:00Z, or ms since 1970"
 
 
 def moment_of(option: str, text: str) -> int | datetime:
-    """Milliseconds since 1970, or a time with its zone.
+    """Parse ms since 1970, or a time with its zone.
 
-    Raises `ConfigError`, also for a time without a zone, and `ArgumentError` for seconds since 1970.
+    Raises `ConfigError` if the text is not a time or lacks a zone, and `ArgumentError` for seconds since 1970.
     """
     text = text.strip()
     try:
@@ -29,7 +29,7 @@ def moment_of(option: str, text: str) -> int | datetime:
 
 
 def start_of(option: str, text: str) -> Literal["first", "last"] | int | datetime:
-    """A place in a topic: first, last, or a time. Raises as `moment_of` does."""
+    """Parse a position in a topic: first, last, or a time. Raises the errors of `moment_of`."""
     if text == "first" or text == "last":
         return "first" if text == "first" else "last"
     try:

@@ -1,7 +1,7 @@
-"""The output of the command line: tables for people, JSON for programs, and one sentence for an error.
+"""The output of the command line: tables for users, JSON for programs, and one sentence for an error.
 
-Text from others (topics, keys, bodies) is escaped before it reaches a terminal. Only answers go to standard output;
-everything else (progress, warnings) goes to standard error, so that output can be piped.
+Escapes text of other origin (topics, keys, bodies) before it reaches a terminal. Only results are written to standard
+output, and progress and warnings to standard error, so that output can be piped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ JsonFlag: Final = typer.Option(
 
 
 def printable(value: object) -> str:
-    """Text that cannot move a terminal's cursor: control characters are shown as escapes."""
+    """Escape control characters, so that text cannot move a terminal's cursor."""
     text = "" if value is None else str(value)
     if text.isprintable():
         return text
@@ -58,17 +58,18 @@ def printable(value: object) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented, on standard output."""
+    """Print an indented JSON document on standard output."""
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def print_json_line(value: Any) -> None:
-    """One JSON document on one line: for streams of answers."""
+    """Print a JSON document on one line, for streams of results."""
     print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
 
 
 class Moment(int):
-    """A time in ms since 1970: for people local time with its zone, in a form that options take; the number in JSON."""
+    """A time in ms since 1970. Tables show local time with its zone, in a format that options accept. JSON contains the
+    number."""
 
     def __str__(self) -> str:
         text = datetime.fromtimestamp(self / 1000).astimezone().isoformat(timespec="seconds")
@@ -76,12 +77,12 @@ class Moment(int):
 
 
 def moment(milliseconds: int) -> Moment | None:
-    """A time for a table or JSON; None if there is none (0 or less)."""
+    """Return a time for a table or JSON, or None for 0 or less."""
     return Moment(milliseconds) if milliseconds > 0 else None
 
 
 class Span(int):
-    """A length of time in ms: one or two units for people, the number in JSON."""
+    """A duration in ms. Tables show one or two units. JSON contains the number."""
 
     def __str__(self) -> str:
         seconds = self // 1000
@@ -93,16 +94,16 @@ class Span(int):
 
 
 def json_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
-    """Rows as objects with the column names as keys, in lower case with underscores."""
+    """Return rows as objects with the column names as keys, in lower case with underscores."""
     keys = [column.lower().replace(" ", "_").replace("/s", "_per_second") for column in columns]
     return [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
-    """Rows under named columns; as JSON a list of objects, see `json_rows`.
+    """Print rows under named columns, or a JSON list of objects, see `json_rows`.
 
-    A value is never broken: text wraps at its blanks. On a terminal too narrow for that each row is a block of lines,
-    a line for each column; what is not a terminal gets each row on one line.
+    Values wrap only at spaces. On a terminal that is too narrow for that, each row is a block with one line per column.
+    Outputs other than terminals get one line per row.
     """
     if as_json:
         print_json(json_rows(columns, rows))
@@ -119,7 +120,7 @@ def _print_table(
     right: Sequence[bool],
     blocks: Sequence[dict[str, str]],
 ) -> None:
-    """Print rows, or `blocks` of names and values where the terminal is too narrow for the rows."""
+    """Print rows, or `blocks` of names and values if the terminal is too narrow for the rows."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
@@ -165,7 +166,7 @@ def _cell(value: object) -> str:
 
 
 def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
-    """Names and values; as JSON one object."""
+    """Print names and values, or one JSON object."""
     if as_json:
         print_json(values)
         return
@@ -174,7 +175,7 @@ def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people that is not part of the answer."""
+    """Print a line on standard error that is not part of the result."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -195,9 +196,9 @@ def end_closed() -> NoReturn:
 
 @contextmanager
 def boundary(failed: int = FAILED) -> Iterator[None]:
-    """The only place where errors become a sentence and an exit code; nothing else catches broadly.
+    """Convert errors to one sentence and an exit code. No other code of the command line catches errors broadly.
 
-    `failed` is the code of errors other than wrong usage and unreachable servers.
+    `failed` is the exit code of errors other than wrong usage and unreachable servers.
     """
     try:
         yield

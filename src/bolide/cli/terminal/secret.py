@@ -1,6 +1,6 @@
-"""Passwords and secret keys: asked for without an echo, or read from standard input or a private file.
+"""Reads passwords and secret keys from a prompt without echo, from standard input or from a private file.
 
-Never from the command line, which shows in the list of processes, and never printed.
+Secrets are never read from the command line, which the list of processes shows, and never printed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typer
 from bolide.errors import ConfigError
 
 LONGEST: Final = 4096
-"""Bytes of a file or line that may hold a secret."""
+"""Maximum size in bytes of a file or line that contains a secret."""
 
 FromStdin: Final = typer.Option(False, "--password-stdin", help="Read the password from standard input: its one line.")
 FromFile: Final = typer.Option(
@@ -25,7 +25,8 @@ FromFile: Final = typer.Option(
 
 
 def given_secret(what: str, from_stdin: bool, file: Path | None) -> str:
-    """The secret, from where the options say, or else typed twice on the terminal. Raises `ConfigError`."""
+    """Read a secret from the source that the options specify, else prompt for it twice. Raises `ConfigError` if the
+    options, the file or the secret are invalid, or without a terminal."""
     if from_stdin and file is not None:
         raise ConfigError("--password-stdin and --password-file exclude each other: write one")
     if from_stdin:
@@ -43,7 +44,7 @@ def given_secret(what: str, from_stdin: bool, file: Path | None) -> str:
 
 
 def check_private(file: Path) -> None:
-    """Raise `ConfigError` for a file that other users may read."""
+    """Raise `ConfigError` if other users may read the file."""
     mode = stat.S_IMODE(os.stat(file).st_mode)
     if mode & 0o077:
         raise ConfigError(f"{file} has secrets, and others may read it (mode {mode:04o}): run chmod 600 {file}")

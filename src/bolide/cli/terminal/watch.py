@@ -1,4 +1,4 @@
-"""`--watch SECONDS`: a command that shows something runs until Ctrl-C."""
+"""`--watch SECONDS`: repeats a command until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import typer
 from bolide.cli.terminal.output import DONE, FAILED, UNREACHABLE
 
 LEAST: Final = 0.1
-"""Seconds between two answers, at least: servers have other things to do."""
+"""Minimum interval in seconds, which limits the load on servers."""
 PASSING: Final = (DONE, FAILED, UNREACHABLE)
-"""Ends of a verb that may be different the next time."""
+"""Exit codes after which to repeat the verb, because the next result may differ."""
 CLEAR: Final = "\x1b[H\x1b[2J"
 Watch: Final = typer.Option(None, "--watch", min=LEAST, help="Repeat every N seconds until Ctrl-C.")
 
 
 def watched(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with the option --watch. A failure is shown and the next answer awaited; wrong usage ends it."""
+    """Add the option --watch to a verb. Repeats the verb after a failure, but not after wrong usage."""
 
     @wraps(verb)
     def repeated(*, watch: float | None, **given: Any) -> None:
