@@ -1,7 +1,7 @@
 """Options for messages whose body cannot be decompressed: `badRecords` and `deadLetterPath` of a read.
 
-Any producer can send one: a plain body marked as compressed, a compression method that does not exist, a body that
-decompresses to more than a reader accepts. A broker stores all of them unchanged; `sifting` finds them.
+Any producer can send such a message: an uncompressed body marked as compressed, an unknown compression method, or a
+body that decompresses to more than a reader accepts. Brokers store all of them unchanged. `sifting` detects them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DROP: Final = "drop"
 COLUMN: Final = "column"
 MODES: Final = (FAIL, DROP, COLUMN)
 BAD_RECORD: Final = "_bad_record"
-"""Why a message has no body, with `badRecords` column; null for the others."""
+"""Column with the reason why a message has no body, for `badRecords` column. Null for all other messages."""
 _HEADING: Final = "Messages that cannot be read"
 BAD_RECORDS: Final = (
     Option(
@@ -38,19 +38,19 @@ BAD_RECORDS: Final = (
 
 @dataclass(frozen=True)
 class BadRecords:
-    """What to do with messages whose body cannot be decompressed."""
+    """The options for messages whose body cannot be decompressed."""
 
     mode: str = FAIL
     path: str = ""
-    """Folder for dropped messages; empty if they are not kept."""
+    """Folder for dropped messages, or "" to discard them."""
 
     def columns(self) -> dict[str, str]:
-        """The column that a read has for them."""
+        """Return the additional column of a read, by name and type."""
         return {BAD_RECORD: "string"} if self.mode == COLUMN else {}
 
 
 def read_bad_records(given: Mapping[str, str], default: str = FAIL) -> BadRecords:
-    """The two options, by their names in lower case. Raises OptionError."""
+    """Parse the two options, whose names are in lower case. Raises `OptionError` if they are invalid."""
     path = mounted_folder(given.get("deadletterpath", ""), "deadLetterPath")
     mode = given.get("badrecords", DROP if path else default).strip().lower()
     if mode not in MODES:

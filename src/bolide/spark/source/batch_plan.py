@@ -1,6 +1,6 @@
-"""What the next batch of a stream covers, decided from a checkpoint and from what a cluster was found to have.
+"""Plans the next batch of a stream from a checkpoint and the current state of a cluster.
 
-Values and functions without I/O: `stream_run` asks the brokers, and says what is lost.
+Values and functions without I/O: `stream_run` queries the brokers and reports lost messages.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from bolide.spark.source.stream_offset import StreamOffset
 
 
 class Newest(NamedTuple):
-    """The ends of the selected queues at one moment."""
+    """The end offsets of the selected queues at one time."""
 
     ends: Offsets
     masters: frozenset[str] = frozenset()
-    """Brokers whose master returned them, not a replica."""
+    """Brokers whose master, not a replica, returned the offsets."""
 
 
 @dataclass(frozen=True)
 class QueuesFound:
-    """What a cluster has."""
+    """The state of a cluster's queues."""
 
     ends: Offsets
-    """The ends of the selected queues."""
+    """End offsets of the selected queues."""
     first: Offsets = field(default_factory=dict)
     """First offsets of the queues in `ends` that the checkpoint lacks."""
     former: Offsets = field(default_factory=dict)
-    """Ends of former queues of topics that became smaller, which the checkpoint lacks. They count as read."""
+    """End offsets of former queues of shrunk topics that the checkpoint lacks. Those queues are treated as read."""
     forgotten: Collection[Queue] = frozenset()
     """Queues that no longer exist: the checkpoint need not contain them."""
 
@@ -44,17 +44,17 @@ class BatchPlan:
     start: StreamOffset
     seen: QueuesFound
     begin: Offsets
-    """Where the batch begins, for each queue that its end will contain."""
+    """Start offset of each queue that the end of the batch will contain."""
     ahead: Offsets
-    """Where it may end."""
+    """Latest possible end of the batch."""
     marks: Marks
     """The messages before `begin`, as recorded in the checkpoint."""
     again: Offsets = field(default_factory=dict)
-    """First offsets of queues that were created again since the checkpoint: the batch reads them from there."""
+    """First offsets of queues that were recreated since the checkpoint. The batch reads these queues from there."""
 
     @property
     def rows(self) -> int:
-        """Messages that can be read now."""
+        """Number of messages that can be read now."""
         return sum(end - self.begin[queue] for queue, end in self.ahead.items())
 
     @property
@@ -63,7 +63,7 @@ class BatchPlan:
         return bool(self.again or self.seen.former or self.seen.forgotten)
 
     def created_again(self, first: Offsets, ends: Offsets) -> BatchPlan:
-        """The plan if these queues are not the ones in the checkpoint, and have messages from `first` to `ends`."""
+        """Return the plan for the case that the given queues were recreated, with messages from `first` to `ends`."""
         return replace(
             self,
             begin={**self.begin, **first},
@@ -73,46 +73,46 @@ class BatchPlan:
         )
 
     def read_here(self) -> Offsets:
-        """Positions in the checkpoint that can be compared: those of queues that exist and have a mark."""
+        """Checkpoint positions that can be compared: the positions of existing queues with a mark."""
         there = self.start.reached.keys() & self.seen.ends.keys() & self.marks.keys()
         return {queue: self.begin[queue] for queue in there}
 
     def end(self, most: int) -> Offsets:
-        """Where a batch of at most `most` messages ends (0: no limit)."""
+        """Return the end of a batch of at most `most` messages; 0 means no limit."""
         return limit_offsets(self.begin, self.ahead, most)
 
     def moves(self, end: Offsets) -> bool:
-        """Whether a batch that ends there has messages."""
+        """Return whether a batch with this end contains messages."""
         return any(end[queue] != offset for queue, offset in self.begin.items())
 
     def advanced(self, end: Offsets) -> Offsets:
-        """Of `read_here`, the positions from which a batch that ends there reads on."""
+        """Return the positions of `read_here` from which a batch with this end continues."""
         return {queue: at for queue, at in self.read_here().items() if end[queue] != self.start.reached[queue]}
 
     def kept_marks(self, end: Offsets) -> Marks:
-        """The marks of queues from which a batch that ends there reads nothing."""
+        """Return the marks of queues that a batch with this end does not read."""
         return {queue: mark for queue, mark in self.marks.items() if end.get(queue) == self.begin[queue]}
 
     def unmarked(self, end: Offsets) -> Offsets:
-        """Ends of a batch whose messages before them must be requested."""
+        """Return the end offsets whose preceding messages must be requested for their marks."""
         kept = self.kept_marks(end)
         return {queue: offset for queue, offset in end.items() if queue not in kept and queue in self.seen.ends}
 
     def offset(self, end: Offsets, marks: Marks) -> StreamOffset:
-        """The end of the batch as Spark stores it. `marks` are those of `unmarked` that were found."""
+        """Return the end of the batch as Spark stores it. `marks` are the available marks of `unmarked`."""
         begins = self.begin if self.start.initial else {**self.seen.first, **self.again}
         return StreamOffset(end, {**self.kept_marks(end), **marks}, begins)
 
 
 def plan_batch(start: StreamOffset, seen: QueuesFound) -> BatchPlan:
-    """The batch after a checkpoint, as long as no queue turns out to be another one."""
+    """Plan the batch after a checkpoint, assuming that no queue was recreated."""
     begin = {**start.reached, **seen.first, **seen.former}
     begin = {queue: offset for queue, offset in begin.items() if queue not in seen.forgotten}
-    # A queue that is missing for a moment, or was asked of a replica, keeps its position.
+    # Keep the position of a queue that is temporarily missing or was queried at a replica.
     ahead = {queue: max(offset, seen.ends.get(queue, offset)) for queue, offset in begin.items()}
     return BatchPlan(start, seen, begin, ahead, {queue: mark for queue, mark in start.marks.items() if queue in begin})
 
 
 def shorter(reached: Mapping[Queue, int], ends: Mapping[Queue, int]) -> Offsets:
-    """The ends of queues that end before the position that was reached."""
+    """Return the ends of queues that end before their position in `reached`."""
     return {queue: ends[queue] for queue, offset in reached.items() if ends.get(queue, offset) < offset}

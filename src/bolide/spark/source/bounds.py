@@ -1,4 +1,4 @@
-"""Where a read begins and ends, queue by queue: positions and filters compared with what the brokers hold."""
+"""Computes the first and last offset of a read per queue, from positions, filters and the messages at the brokers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Of
     _check_ends(cluster, options, begin)
     end = cluster.resolve(options.ending, queues, LATEST)
     if options.filters.stored_to:
-        # A 4.9 broker returns the last message if all are older; one more row does no harm, rows are compared again.
+        # A 4.9 broker returns the last message if all are older. That row is harmless, because rows are filtered again.
         later = cluster.by_time(dict.fromkeys(queues, options.filters.stored_to))
         end = {queue: min(offset, later[queue] + 1) for queue, offset in end.items()}
     return begin, end
 
 
 def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> None:
-    """Raise errors for offsets of a user or a group from which a queue would be read as if it were empty."""
+    """Raise an error if offsets of a user or a group would make a queue appear empty."""
     if options.starting.kind not in ("offsets", "group"):
         return
     for queue, end in cluster.latest(list(begin)).items():
@@ -50,9 +50,10 @@ def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> Non
 
 
 def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Offsets:
-    """Where a read begins. Queues that JSON leaves out begin at `default` (-2 or -1), which is -1 for a stream.
+    """Return the start offsets of a read. Queues missing in JSON offsets start at `default`, -2 (earliest) or -1
+    (latest); a stream uses -1.
 
-    A stream by pattern may begin without any topic. Raises DataLost if the first messages are gone.
+    A stream by pattern may start without any topic. Raises `DataLost` if the first messages have expired.
     """
     queues = cluster.selected(tolerant=default == LATEST and bool(options.selection.pattern))
     begin = cluster.resolve(options.starting, queues, default)
@@ -75,9 +76,9 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
 def hidden_ends(
     cluster: Cluster, queues: list[Queue], options: SourceOptions, reached: Container[Queue] = ()
 ) -> Offsets:
-    """The ends of former queues of topics that were made smaller, if they ever had messages and are not in `reached`.
+    """Return the ends of former queues of shrunk topics, if the queues had messages and are not in `reached`.
 
-    Raises DataLost if they still hold messages of the read.
+    Raises `DataLost` if these queues still contain messages of the read.
     """
     hidden = cluster.hidden(queues)
     asked = [queue for queue in hidden if queue not in reached]

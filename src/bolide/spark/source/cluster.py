@@ -1,4 +1,4 @@
-"""Cluster: what the driver asks of a cluster: its queues, and offsets by every rule that an option may name.
+"""The driver's client of a cluster: lists queues, and finds offsets for every kind of position.
 
 Runs in Spark's planner and stream processes, never in an event loop.
 """
@@ -25,16 +25,16 @@ class Cluster(ClusterRoutes):
     def __init__(self, options: ClusterAccess, pause_s: float = PAUSE_S) -> None:
         super().__init__(options, pause_s)
         self._tables: dict[str, set[str]] = {}
-        """Broker name to the topics in which it has a table of the group's offsets."""
+        """Topics in which a broker has a table of the group's offsets, by broker name."""
         self._pulled = PulledOffsets(self.answers, options.group, self._exists)
         self._without_get: set[tuple[str, str]] = set()
-        """(topic, broker) for which this user lacks the right `Get`: offsets are found by pulls."""
+        """(topic, broker) pairs for which this user lacks the right `Get`, so that offsets are found by pulls."""
 
     def _unanswered(self, broker: str) -> None:
-        self._tables.pop(broker, None)  # one that starts again may have lost them
+        self._tables.pop(broker, None)  # a restarted broker may have lost them
 
     def resolve(self, position: Position, queues: list[Queue], default: int) -> Offsets:
-        """The offset of each queue at a position; queues that JSON offsets leave out get `default` (-2 or -1)."""
+        """Return the offset of each queue at a position. Queues missing in JSON offsets get `default` (-2 or -1)."""
         if position.kind == "earliest":
             return self.earliest(queues)
         if position.kind == "latest":
@@ -48,17 +48,17 @@ class Cluster(ClusterRoutes):
         return self._given(position.given(), queues, default)
 
     def earliest(self, queues: list[Queue]) -> Offsets:
-        """The first offset still stored, by queue."""
+        """Return the first stored offset of each queue."""
         found, refused = self._offsets(queues, lambda queue: (codes.GET_MIN_OFFSET, _queue_ext(queue)))
         return found | {queue: first for queue, (first, _) in self._pulled.ends(refused).items()}
 
     def latest(self, queues: list[Queue]) -> Offsets:
-        """The offset the next message will get, by queue."""
+        """Return the end offset of each queue, which the next message will get."""
         found, refused = self._offsets(queues, lambda queue: (codes.GET_MAX_OFFSET, _queue_ext(queue)))
         return found | {queue: end for queue, (_, end) in self._pulled.ends(refused).items()}
 
     def by_time(self, times: Mapping[Queue, int]) -> Offsets:
-        """The first offset stored at each queue's time (ms) or later."""
+        """Return the first offset of each queue that was stored at its time (ms since 1970) or later."""
 
         def question(queue: Queue) -> tuple[int, dict[str, str]]:
             return codes.SEARCH_OFFSET_BY_TIMESTAMP, {**_queue_ext(queue), "timestamp": str(times[queue])}
@@ -67,7 +67,7 @@ class Cluster(ClusterRoutes):
         return found | self._pulled.by_time({queue: times[queue] for queue in refused})
 
     def committed(self, queues: list[Queue], group: str, default: int) -> Offsets:
-        """A consumer group's committed offsets; queues it never committed get `default` (-2 or -1)."""
+        """Return the committed offsets of a consumer group. Queues without one get `default` (-2 or -1)."""
 
         def question(queue: Queue) -> tuple[int, dict[str, str]]:
             ext = {**_queue_ext(queue), "consumerGroup": group, "setZeroIfNotFound": "false"}
@@ -82,11 +82,11 @@ class Cluster(ClusterRoutes):
         return self._fill(found, queues, default)
 
     def commit(self, offsets: Mapping[Queue, int]) -> None:
-        """Store offsets as the progress of the group. Raises ClusterUnavailable.
+        """Commit offsets for the group. Raises `ClusterUnavailable` if a broker rejects them or does not respond.
 
-        A Java broker makes the table of a group in a topic with the first commit, and without a lock: of two first
-        commits that arrive together, one may be lost although both are answered. So the first commit to a broker for
-        a topic is answered before the others are sent.
+        A Java broker creates the table of a group and topic at the first commit, without a lock: if two first commits
+        arrive together, it may lose one although it confirms both. So the first commit to a broker for a topic must be
+        confirmed before the others are sent.
         """
         first: dict[tuple[str, str], Queue] = {}
         for queue in offsets:

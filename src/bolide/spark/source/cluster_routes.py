@@ -1,7 +1,7 @@
 """The routes of a cluster: its topics, queues and brokers, as its name servers describe them, and requests to brokers.
 
-Requests for many queues of one broker are sent together over one connection. Transient failures are retried: a broker
-is asked for as long as `retry_timeout_ms`, a name server that never answered only three times.
+Requests for many queues of a broker are sent together over one connection. Transient failures are retried: requests to
+a broker for `retry_timeout_ms`, requests to a name server that never responded only three times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bolide.spark.source.queues import Queue
 from bolide.transport.blocking import ClientConnection
 
 HIDDEN: Final = 8
-"""Queues after the last one of a topic in which messages are looked for."""
+"""Number of queues after the last one of a topic to check for messages."""
 AT_ONCE: Final = 256
 """Requests in flight to one broker: more would fill the sockets of both sides before either reads."""
 
@@ -44,23 +44,23 @@ class ClusterRoutes:
         self._fresh = options.discovery_interval_ms / 1000
         self._routes: dict[str, tuple[float, TopicRouteData]] = {}
         self._absent: set[str] = set()
-        """Topics that had no route when they were asked for last."""
+        """Topics that had no route at the last query."""
         self._listed: tuple[float, list[str]] | None = None
         self._met = False
         self._masters: dict[str, str] = {}
         self.addresses: dict[str, tuple[str, ...]] = {}
-        """Broker name to addresses, the master's first; filled by `queues`."""
+        """Addresses by broker name, with the master first. Filled by `queues`."""
         self.answered: dict[str, str] = {}
-        """Broker name to the address that answered last."""
+        """Address of the last response, by broker name."""
 
     def close(self) -> None:
         """Close every connection."""
         self._requests.close()
 
     def selected(self, tolerant: bool = False) -> list[Queue]:
-        """The queues that the options select, as of the last few seconds. Raises OptionError if there are none.
+        """Return the queues that the options select, at most a few seconds old. Raises `OptionError` if there are none.
 
-        `tolerant`: a topic without a route has no queues, as when all its brokers are down.
+        With `tolerant`, a topic without a route has no queues, for example while all its brokers are down.
         """
         choice = self._options.selection
         topics = self._matching() if choice.pattern else choice.topics
@@ -75,9 +75,9 @@ class ClusterRoutes:
         return found
 
     def queues(self, topics: Iterable[str], writable: bool = False, tolerant: bool = False) -> list[Queue]:
-        """The readable (or writable) queues of the topics, sorted, as of the last few seconds.
+        """Return the readable (or writable) queues of the topics, sorted, at most a few seconds old.
 
-        Raises TopicMissing for a topic that no name server knows, unless `tolerant`.
+        Raises `TopicMissing` if a topic has no route, unless `tolerant`.
         """
         found: set[Queue] = set()
         for topic in topics:
@@ -97,9 +97,9 @@ class ClusterRoutes:
         return sorted(found)
 
     def dropped(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        """Selected queues that their topic no longer has, with the number of read queues it has now.
+        """Return the selected queues that their topic no longer has, with its current number of read queues.
 
-        A topic or a broker without a route may just be down, and has dropped nothing.
+        Omits topics and brokers without a route, because they may only be down.
         """
         found: dict[Queue, int] = {}
         for queue in queues:
@@ -116,10 +116,10 @@ class ClusterRoutes:
         return found
 
     def hidden(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        """Selected queues that topics may have had before they were made smaller, with the number of read queues now.
+        """Return selected queues that topics may have had before they shrank, with the current number of read queues.
 
-        A broker keeps their messages, and returns nothing from them. These are the first few; senders take turns among
-        all queues, so one of these has messages if any has.
+        A broker keeps the messages of such queues but does not return them. Returns the first few queues: senders use
+        all queues in turn, so one of these has messages if any has.
         """
         found: dict[Queue, int] = {}
         for topic in sorted({queue.topic for queue in queues}):
@@ -133,12 +133,12 @@ class ClusterRoutes:
         return found
 
     def routed(self, queue: Queue) -> bool:
-        """Whether the topic of a queue is on its broker, readable or not."""
+        """Return whether the topic of a queue exists on its broker, readable or not."""
         route = None if queue.topic in self._absent else self._routes.get(queue.topic)
         return route is not None and any(data.broker_name == queue.broker for data in route[1].queue_datas)
 
     def registered(self) -> set[str]:
-        """The names of the brokers that the name servers know now."""
+        """Return the names of the registered brokers."""
         return set(self._cluster_info().broker_addr_table)
 
     def _cluster_info(self, patience: float | None = None) -> ClusterInfo:
@@ -157,7 +157,7 @@ class ClusterRoutes:
             self._masters[broker.broker_name] = self._registered_master(broker.broker_name) if acts else shown
 
     def _registered_master(self, broker: str) -> str:
-        """The address of the master by the list of brokers, in which no slave takes its place; "" if there is none."""
+        """Return the master's address from the list of brokers, which does not show acting masters, or ""."""
         try:
             data = self._cluster_info(0.0).broker_addr_table.get(broker)
         except BolideError:
@@ -165,27 +165,27 @@ class ClusterRoutes:
         return "" if data is None else data.broker_addrs.get(MASTER_ID, "")
 
     def master_answered(self, broker: str) -> bool:
-        """Whether the last answer came from the master of a broker: its replicas may lag behind it."""
+        """Return whether the last response came from the master of a broker, not from a replica that may lag."""
         return broker in self._masters and self.answered.get(broker) == self._masters[broker]
 
     def surely_master_answered(self, broker: str) -> bool:
-        """The same, by what the name servers say now: a master that was replaced seconds ago may follow another."""
+        """Like `master_answered`, but re-reads the route first: a master replaced seconds ago may now be a slave."""
         if self.master_answered(broker):
             self.relearn(broker)
         return self.master_answered(broker)
 
     def master(self, broker: str) -> str:
-        """The address of the master, to which messages are sent; "" while none is registered, as far as is known."""
+        """Return the last known address of the master, to which messages are sent, or "" if none is registered."""
         return self._masters.get(broker, "")
 
     def members(self, broker: str) -> BrokerMembers:
-        """Where a broker can be read, as far as is known."""
+        """Return the last known addresses of a broker for reads."""
         return BrokerMembers(self.addresses.get(broker, ()), self.master(broker))
 
     def closed(self, topic: str, queue_id: int | None = None) -> str:
-        """A broker whose queues of a topic (or whose queue with this id) take no messages while its master is away.
+        """Return a broker that rejects messages to a topic (or to one queue) while its master is down, or "".
 
-        Name servers clear the write bit only in sets with acting masters; elsewhere an operator did. "" without one.
+        Name servers clear the write bit only in sets with acting masters. In other sets, an operator cleared it.
         """
         known = self._routes.get(topic)
         if known is None:
@@ -198,12 +198,12 @@ class ClusterRoutes:
         return ""
 
     def forget(self, topic: str) -> None:
-        """Ask for the route of a topic again when it is needed next."""
+        """Invalidate the route of a topic."""
         if topic in self._routes:
             self._routes[topic] = -math.inf, self._routes[topic][1]
 
     def _matching(self) -> list[str]:
-        """The topics of the pattern, as of the last few seconds."""
+        """Return the topics that match the pattern, at most a few seconds old."""
         if self._listed is None or time.monotonic() - self._listed[0] > self._fresh:
             names = self.topic_names()
             hidden = self._topic_list(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
@@ -211,7 +211,7 @@ class ClusterRoutes:
         return self._listed[1]
 
     def topic_names(self) -> list[str]:
-        """All topics that the name servers know."""
+        """Return all topics of the name servers."""
         return self._topic_list(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
 
     def _topic_list(self, code: int) -> list[str]:
@@ -236,7 +236,7 @@ class ClusterRoutes:
         return decode_answer(answer.body, TopicRouteData)
 
     def relearn(self, broker: str) -> None:
-        """Ask the name servers once where a broker is now; without an answer the known addresses stay."""
+        """Query the name servers once for the addresses of a broker. Keeps the known addresses if none responds."""
         for topic, (_, route) in list(self._routes.items()):
             if any(data.broker_name == broker for data in route.broker_datas):
                 try:
@@ -252,7 +252,7 @@ class ClusterRoutes:
     def answers(
         self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], at_once: int = AT_ONCE
     ) -> Iterator[tuple[Queue, Command]]:
-        """The answer of its broker for each queue; at most `at_once` requests are in flight."""
+        """Yield each queue with the response of its broker. At most `at_once` requests are in flight per broker."""
         by_broker: dict[str, list[Queue]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)
@@ -266,7 +266,8 @@ class ClusterRoutes:
                 yield from zip(few, self.ask(broker, commands), strict=True)
 
     def ask(self, broker: str, commands: list[Command]) -> list[Command]:
-        """The answers of a broker to requests sent together. Raises ClusterUnavailable."""
+        """Send requests to a broker together, and return the responses in order. Raises `ClusterUnavailable` if it does
+        not respond in time."""
         if broker not in self.addresses:
             self.queues(self._options.topics, tolerant=True)
         if broker not in self.addresses:
@@ -291,7 +292,7 @@ class ClusterRoutes:
         )
 
     def _unanswered(self, broker: str) -> None:
-        """Called after an address of a broker did not answer. Does nothing here."""
+        """Called after an address of a broker did not respond. Does nothing here."""
 
     def _ask_namesrv(self, code: int, ext: dict[str, str], patience: float | None = None) -> Command:
         def ask(connection: ClientConnection) -> Command:

@@ -1,7 +1,7 @@
 """Converts a condition of Spark to options of the source, if both mean exactly the same.
 
-Spark has already parsed and typed the condition; here its expression, a tree of Java objects, is visited. Every term
-of a conjunction is converted separately. A term that cannot be converted is not an error: Spark applies it.
+Spark has already parsed and typed the condition. This module visits its expression, a tree of Java objects, and
+converts every term of a conjunction separately. A term that cannot be converted is not an error: Spark applies it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LISTED: Final = {"topic": "subscribe", "broker": "brokers", "queue_id": "queueI
 
 @dataclass(frozen=True)
 class Term:
-    """`column operator values`; the operator is Spark's name of it, `In` for one of several values."""
+    """A comparison of a column with values. `operator` is Spark's name, such as `In` for one of several values."""
 
     column: str
     operator: str
@@ -36,7 +36,7 @@ class Term:
 
 
 def terms_of(condition: Any) -> list[Term | None]:
-    """The terms of a conjunction; None for each that is more than a column against constants."""
+    """Return the terms of a conjunction, with None for each that does not compare a column with constants."""
     kind = condition.getClass().getSimpleName()
     if kind == "And":
         return [*terms_of(condition.left()), *terms_of(condition.right())]
@@ -64,7 +64,7 @@ def _term(operator: str, column: Any, constants: list[Any]) -> Term | None:
 
 
 def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
-    """The given options extended by those of a term; None if no options express the term."""
+    """Return the given options extended by the options of a term, or None if options cannot express the term."""
     if term.column in _LISTED and term.operator in ("EqualTo", "In"):
         option = _LISTED[term.column]
         if option == "subscribe" and option not in given:
@@ -85,7 +85,7 @@ def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
 
 
 def _fewer(option: str, values: list[str], given: Mapping[str, str], separator: str) -> Narrowing | None:
-    """The values that were also allowed before; None if none is left, which no option can express."""
+    """Return the values that the given options also allow, or None if there are none, which options cannot express."""
     if separator == "," and any(not v or v != java_trim(v) or set(v) & set(",; ") for v in values):
         return None
     before = given.get(option, "")
@@ -97,7 +97,7 @@ def _fewer(option: str, values: list[str], given: Mapping[str, str], separator: 
 
 
 def _bounds(term: Term, low: str, high: str, unit: int, given: Mapping[str, str]) -> Narrowing | None:
-    """A range of whole numbers, of which the column's values are `unit` each; `high` is exclusive."""
+    """Return the options for a range of integers. A column value is `unit` of them, and `high` is exclusive."""
     value = term.values[0]
     if len(term.values) != 1 or not isinstance(value, int) or value < 0:
         return None

@@ -1,4 +1,4 @@
-"""Options of the connection to a cluster, which reads, writes and jobs share."""
+"""Connection options, which reads, writes and jobs share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIGNED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAccess:
-    """What a driver or a task needs to talk to a cluster; plain data, shipped to executors."""
+    """Connection options of a driver or task. Spark ships them to executors."""
 
     namesrv: tuple[str, ...] = option(
         SPEED, "name servers, `host:port`, separated by commas", comma_names, absent=(), shown=REQUIRED
@@ -32,14 +32,14 @@ class ClusterAccess:
     group: str = option("Streams", "consumer group that requests name", as_it_is, DEFAULT_GROUP)
     tls: Tls = field(default_factory=Tls)
     selection: Selection = field(default_factory=Selection)
-    """The topics and queues that are read, or the topic that is written."""
+    """The topics and queues to read, or the topic to write."""
     retry_timeout_ms: int = 60_000
-    """How long a broker that does not answer is retried before a task or a query fails."""
+    """Time in ms to retry requests to an unresponsive broker before a task or a query fails."""
     discovery_interval_ms: int = 10_000
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Topics by name; none if a pattern selects them."""
+        """Topics by name; empty if a pattern selects them."""
         return self.selection.topics
 
 
@@ -51,7 +51,7 @@ CONNECTION: Final[tuple[Option, ...]] = (
 
 
 def check_connection(given: Mapping[str, str]) -> None:
-    """Raise OptionError if a connection lacks an option; names are in lower case."""
+    """Raise `OptionError` if a connection option is missing. Names are in lower case."""
     if not given.get("namesrv"):
         raise OptionError('no name server is given: set option namesrv, e.g. .option("namesrv", "127.0.0.1:9876")')
     if ("accesskey" in given) != ("secretkey" in given):

@@ -1,4 +1,4 @@
-"""Handles messages that should be read and are gone: the read fails, or warns and continues with what is left."""
+"""Handles messages that expired before they were read: the read fails, or warns and continues with the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LOG: Final = logging.getLogger("bolide.spark")
 
 
 def data_lost(what: str, fail: bool, instead: str) -> None:
-    """Raise DataLost if `failOnDataLoss` is set; else log a warning in the process that reads, and continue.
+    """Raise `DataLost` if `failOnDataLoss` is set, otherwise log a warning in the reading process.
 
-    `instead` is what the read does without the option.
+    `instead` describes the behaviour of the read without the option.
     """
     if fail:
         raise DataLost(f"{what}; set failOnDataLoss to false to {instead}")

@@ -1,11 +1,10 @@
-"""Reads one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
+"""Reads a range of a queue in an executor, with several pulls in flight, and returns record bytes in queue order.
 
-A broker decides how many messages an answer holds. Bolide's gives as many as a bulk pull takes; RocketMQ's gives 32 by
-default, 8 from disk, or as many as fit into 256 KiB. A reader that waits for each answer spends its time waiting. The
-first pull shows how many offsets an answer covers; then several pulls are in flight, each for that many. An answer may
-still be shorter: then the gap is pulled before the later answers are used, and later pulls ask for less; now and then
-one asks for more. With a filter at the broker an answer may cover more offsets than asked for: `rows` drops what
-arrives twice.
+The broker decides how many messages a response contains: Bolide as many as a bulk pull allows, RocketMQ 32 by default,
+8 from disk, or as many as fit into 256 KiB. A reader that waited for each response would mostly be idle. The first pull
+shows how many offsets a response covers. Then several pulls are in flight, each for that many. A response may still be
+shorter: then the gap is pulled before the later responses are used, later pulls request less, and occasionally a pull
+requests more. With a filter at the broker, a response may cover more offsets than requested: `rows` drops duplicates.
 """
 
 from __future__ import annotations
@@ -32,27 +31,27 @@ from bolide.spark.source.source_options import SourceOptions
 from bolide.transport.blocking import ClientConnection, Pending
 
 REMOVING: Final = "MESSAGE_WAS_REMOVING"
-"""Remark of an answer whose queue units point to a deleted CommitLog file."""
+"""Remark of a response whose queue units refer to a deleted CommitLog file."""
 ATTEMPTS: Final = 5
 PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 2.0
 BYTES_IN_FLIGHT: Final = 16 * 1024 * 1024
-"""What all answers in flight may hold, by the size of the last one."""
+"""Maximum size of all responses in flight in bytes, estimated by the last one."""
 PROBE_EVERY: Final = 64
 FILTERED_STRETCH: Final = 4096
 
 
 def _steady(got: int) -> int:
-    """Offsets to expect in later answers after a shortened one held `got`.
+    """Return the number of offsets to expect in later responses after a shortened one had `got`.
 
-    Limits in messages are powers of two and constant. With a limit in bytes a little more or less fits each time; every
-    answer that falls short costs another pull, so later ones ask for less.
+    Limits in messages are constant powers of two. With a limit in bytes, the number varies slightly. Every response
+    that falls short costs another pull, so later pulls request less.
     """
     return got if got & (got - 1) == 0 else max(1, got - got // 12)
 
 
 class RangeReader:
-    """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
+    """Reads [begin, end) of a queue. `chunks()` yields record bytes, each with the offset that follows it."""
 
     def __init__(
         self,
@@ -62,15 +61,15 @@ class RangeReader:
         pause_s: float = PAUSE_S,
         spare: dict[str, ClientConnection] | None = None,
     ) -> None:
-        """`spare`: idle connections by address. One is taken if there is, and it is returned after the last answer."""
+        """Uses an idle connection from `spare`, by address, if there is one. Returns it after the last response."""
         self._spare = spare
         self._part = part
         self._pause_s = pause_s
         self._members = members
         self._asked = ""
-        """The address that answered last."""
+        """Address of the last response."""
         self._first = 0
-        """Index of the address at which the search for a connection begins."""
+        """Index of the address at which the search for a connection starts."""
         self._options = options
         self._filtered = options.filters.at_broker
         self._timeout = options.request_timeout_ms / 1000
@@ -78,7 +77,7 @@ class RangeReader:
         self._tls = options.tls.context()
         self._connection: ClientConnection | None = None
         self._stretch = 0
-        """Offsets that a pull asks for; 0 until the first answer."""
+        """Number of offsets that a pull requests, 0 before the first response."""
         self._depth = options.pulls_in_flight
         self._sent = 0
         fields = pull_fields(options.group, part.queue, subscription=options.filters.expression)
@@ -93,7 +92,8 @@ class RangeReader:
             self._connection = None
 
     def chunks(self) -> Iterator[tuple[bytes, int]]:
-        """Record bytes in queue order; closes when it ends. Raises DataLost, ClusterUnavailable or OptionError."""
+        """Yield record bytes in queue order, and close at the end. Raises `DataLost` if messages have expired,
+        `ClusterUnavailable` after the retry timeout, and `OptionError` if the broker rejects the SQL filter."""
         try:
             yield from self._chunks()
             if self._spare is not None and self._connection is not None and not self._connection.closed:
@@ -116,11 +116,11 @@ class RangeReader:
             except (ConnectionLost, RequestTimeout) as error:
                 self.close()
                 if isinstance(error, RequestTimeout):
-                    self._first += 1  # a broker that hangs accepts connections: its replica may answer
+                    self._first += 1  # a broker that hangs accepts connections: try its replica
                 self._pause(error)
 
     def _run(self, offset: int) -> Iterator[tuple[bytes, int]]:
-        """Pull from `offset` to the end of the range, or until an answer lacks messages that should exist."""
+        """Pull from `offset` to the end of the range, or until a response lacks messages that should exist."""
         connection = self._connected()
         self._asked = connection.address
         flight: deque[tuple[int, int, Pending]] = deque()
@@ -149,10 +149,10 @@ class RangeReader:
                 ahead = max(ahead, offset)
         finally:
             if flight:
-                self.close()  # answers still to come are no longer needed
+                self.close()  # pending responses are no longer needed
 
     def _next_stretch(self) -> int:
-        """How many offsets the next pull asks for."""
+        """Return the number of offsets that the next pull requests."""
         most = self._options.pull_batch_size
         self._sent += 1
         if not self._stretch:
@@ -162,7 +162,7 @@ class RangeReader:
         return self._stretch
 
     def _learn(self, asked: int, got: int, size: int) -> None:
-        """Fit later pulls to an answer that reached `got` offsets and holds `size` bytes."""
+        """Adapt later pulls to a response that covered `got` offsets and had `size` bytes."""
         self._depth = max(1, min(self._options.pulls_in_flight, BYTES_IN_FLIGHT // max(size, 1)))
         if self._filtered:
             if got > self._stretch:
@@ -173,7 +173,7 @@ class RangeReader:
             self._stretch = _steady(got)
 
     def _take(self, answer: Command, asked: int) -> tuple[bytes, int, bool]:
-        """Body, following offset, and whether the answer made progress."""
+        """Return the body, the following offset, and whether the response made progress."""
         code = answer.code
         if code == codes.PULL_NOT_FOUND:
             return b"", asked, False
@@ -192,7 +192,7 @@ class RangeReader:
         where = f"{self._part.queue} at offset {asked}"
         if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
             if not self._of_master():
-                return b"", asked, False  # a slave is told of a new topic, or of more queues, up to a minute later
+                return b"", asked, False  # a slave copies a new topic, or more queues, up to a minute later
             self._lost(f"{where}: the broker no longer has this queue ({answer.remark})", "continue without it")
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
@@ -233,7 +233,7 @@ class RangeReader:
         raise last or ConnectionLost(f"no address of broker {self._part.queue.broker} is known")
 
     def _wait_for_more(self) -> bool:
-        """The broker lacks messages that should exist: wait. False to continue without them."""
+        """Wait for messages that should exist but that the broker did not return. Returns False to skip them."""
         self._count_failure()
         if self._failures >= ATTEMPTS and self._of_master():
             self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
@@ -252,9 +252,9 @@ class RangeReader:
         return True
 
     def _of_master(self) -> bool:
-        """Whether the last answer came from the master: a replica may lag, and proves no loss.
+        """Return whether the last response came from the master. A replica may lag, so it does not prove a loss.
 
-        The name servers are asked, because a master that was replaced meanwhile is a replica.
+        Queries the name servers, because a master that was replaced since then is a replica.
         """
         if self._asked == self._members.master:
             self._find_broker()
@@ -264,7 +264,8 @@ class RangeReader:
         data_lost(what, self._options.fail_on_data_loss, instead)
 
     def _pause(self, error: BolideError) -> None:
-        """Wait a little before the next try, and look up where the broker is now; give up after the retry timeout."""
+        """Wait before the next try, and refresh the broker's addresses. Raises `ClusterUnavailable` after the retry
+        timeout."""
         self._count_failure()
         if self._failures >= ATTEMPTS and not self._is_patient():
             raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
@@ -273,13 +274,13 @@ class RangeReader:
             self._find_broker()
 
     def _find_broker(self) -> None:
-        """A broker that came back may have another address, and a replica may have taken its place."""
+        """Refresh the addresses: a restarted broker may have a new one, and a replica may be the master now."""
         queue = self._part.queue
         cluster = Cluster(self._options, self._pause_s)
         try:
             cluster.queues([queue.topic], tolerant=True)
         except BolideError:
-            return  # no name server answers: the known addresses stay
+            return  # no name server responds: keep the known addresses
         finally:
             cluster.close()
         found = cluster.members(queue.broker)

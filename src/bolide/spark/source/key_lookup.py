@@ -28,18 +28,18 @@ from bolide.spark.source.source_options import SourceOptions
 from bolide.spark.source.tasks import RangesPartition, plan
 
 MOST: Final = 64
-"""Messages that a Java broker returns at most (maxMsgsNumBatch)."""
+"""Maximum number of messages that a Java broker returns (maxMsgsNumBatch)."""
 TAIL: Final = 64
-"""Offsets at the end of a queue that are read anyway: a Java broker delivers a message before it indexes it."""
+"""Number of offsets to always read at the end of a queue: a Java broker delivers a message before it indexes it."""
 FOREVER: Final = (1 << 53) - 1
 CLOCKS_MS: Final = 10_000
-"""Margin for the clocks of a set's brokers: a new master has messages with the former master's store times."""
+"""Margin in ms for the clocks of a set's brokers: a new master has messages with the former master's store times."""
 
 
 def tasks_by_keys(
     cluster: Cluster, options: SourceOptions, begin: Offsets, end: Offsets
 ) -> list[InputPartition] | None:
-    """Tasks for the messages between two offsets with one of the keys, or None if all queues must be read.
+    """Return the tasks for messages in a range with one of the keys, or None if all queues must be read.
 
     There is one task per broker for the messages that its index contains. Other messages are read as without `keys`.
     """
@@ -74,9 +74,9 @@ class _Index(NamedTuple):
     """The key index of a broker."""
 
     since_ms: int
-    """All messages stored at this time or later are in it."""
+    """The index contains all messages stored at this time or later."""
     most: int
-    """Entries that a query returns at most."""
+    """Maximum number of entries that a query returns."""
 
 
 def _index_of(cluster: Cluster, options: SourceOptions, broker: str) -> _Index | None:
@@ -98,7 +98,7 @@ def _index_of(cluster: Cluster, options: SourceOptions, broker: str) -> _Index |
 def _places(
     cluster: Cluster, options: SourceOptions, broker: str, topics: list[str], most: int
 ) -> set[tuple[Queue, int]] | None:
-    """Queue and offset of the messages in the index of a broker, or None if a response may be incomplete."""
+    """Return queue and offset of the messages in the index of a broker, or None if a response may be incomplete."""
     asked = [(topic, key) for topic in topics for key in options.filters.keys]
     commands = []
     for topic, key in asked:
@@ -125,9 +125,9 @@ def _places(
 
 
 def _entries(records: RecordColumns, key: str) -> int:
-    """The entries of an index that lead to these records, at most: one for each time that a message names the key.
+    """Return the maximum number of index entries for these records: one per occurrence of the key in a message.
 
-    A message without the key has the same hash, of any of its keys.
+    A message without the key is in the result because one of its keys has the same hash.
     """
     count = 0
     for text, unique in zip(records.property_values(KEYS).to_pylist(), records.uniq_key.to_pylist(), strict=True):

@@ -1,6 +1,6 @@
-"""Requests the last message that a stream read from each queue, to detect a queue that was created again (`marks`).
+"""Requests the last message that a stream read from each queue, to detect a recreated queue (`marks`).
 
-It is read by a pull of one message, and only from queues that have advanced.
+Pulls one message per queue, and only from queues that have advanced.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from bolide.spark.source.pulls import AT_ONCE, pull_of_one
 from bolide.spark.source.queues import Queue
 
 ATTEMPTS: Final = 2
-"""After an operator resets an offset, the group's next pull gets this answer instead of messages."""
+"""Pulls per message: after an operator resets an offset, the group's next pull returns no message."""
 
 
 def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> MessagesBefore:
-    """The messages before these offsets.
+    """Return the messages before these offsets.
 
-    A queue is in neither result if nothing is known: the message has expired, or the broker refuses the pull.
-    Raises ClusterUnavailable.
+    A queue is in neither result if the message has expired or the broker rejects the pull. Raises `ClusterUnavailable`
+    if a broker does not respond.
     """
     found = MessagesBefore({}, {})
     asked = {queue: offset - 1 for queue, offset in offsets.items() if offset > 0}
@@ -45,7 +45,7 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Messages
 
 
 def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, cluster: Cluster) -> bool:
-    """Record an answer. False if it says nothing but a repeated request may."""
+    """Record a response. Returns False if it has no result, but a repeated request may have one."""
     if answer.code == codes.SUCCESS:
         records = decode_records(answer.body)
         if records and records[0].queue_offset == asked:

@@ -1,8 +1,8 @@
-"""Marks: what identifies the last message that a stream read from a queue, to detect a queue that was created again.
+"""Marks: fingerprints of the last message that a stream read from each queue, to detect recreated queues.
 
-A topic that is deleted and created again counts its offsets from 0, so an offset alone does not identify the queue.
-The checkpoint therefore contains, for the message before each offset, a digest of its position in the CommitLog and its
-store time; together they identify a message. `last_read` requests it from brokers.
+The offsets of a recreated topic start at 0, so an offset alone does not identify the queue. For the message before each
+offset, the checkpoint therefore contains a digest of its position in the CommitLog and its store time, which together
+identify a message. `last_read` requests it from brokers.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from bolide.spark.source.queues import Offsets, Queue, nested
 LAST: Final = "last"
 
 Mark: TypeAlias = int
-"""A digest of 32 bits that distinguishes a message from every other that was ever at its offset in a queue."""
+"""A 32-bit digest that distinguishes a message from all earlier and later messages at its offset in a queue."""
 Marks: TypeAlias = dict[Queue, Mark]
-"""By queue, the message before an offset."""
+"""Marks of the messages before an offset, by queue."""
 
 
 class MessagesBefore(NamedTuple):
-    """What a broker has before the given offsets."""
+    """The messages of brokers before the given offsets."""
 
     marks: Marks
     ends: Offsets
-    """The ends of the queues that end before their offset."""
+    """Ends of the queues that end before their offset."""
 
 
 def changed(read: Mapping[Queue, int], marks: Marks, found: MessagesBefore) -> dict[Queue, str]:
-    """The queues that no longer are those read up to the offsets `read`, each with what was found."""
+    """Return the queues that were recreated since they were read up to `read`, each with the observed difference."""
     other: dict[Queue, str] = {}
     for queue in sorted(read):
         mark, now = marks.get(queue), found.marks.get(queue)
@@ -45,12 +45,12 @@ def changed(read: Mapping[Queue, int], marks: Marks, found: MessagesBefore) -> d
 
 
 def mark_of(physical_offset: int, stored_ms: int) -> Mark:
-    """Return the mark of a message. Two messages have the same mark by chance in one of 2^32 cases."""
+    """Return the mark of a message. The probability that two messages have equal marks is 2^-32."""
     return zlib.crc32(struct.pack(">qq", physical_offset, stored_ms))
 
 
 def marks_to_json(marks: Marks) -> dict[str, dict[str, str]]:
-    """The text form by topic and broker, about 6 bytes per queue: queue ids and marks, compressed, in base64."""
+    """Return compressed base64 texts of queue ids and marks by topic and broker, about 6 bytes per queue."""
     found: dict[str, dict[str, str]] = {}
     for topic, brokers in nested(marks).items():
         for broker, queues in brokers.items():
@@ -62,7 +62,7 @@ def marks_to_json(marks: Marks) -> dict[str, dict[str, str]]:
 
 
 def marks_of(offset: Mapping[str, Any]) -> Marks:
-    """The marks in a stream's offset; none if it was written without them.
+    """Return the marks in a stream's offset, empty if it was written without them.
 
     Earlier versions wrote [physical offset, store time in ms] by topic, broker and queue.
     """

@@ -1,4 +1,4 @@
-"""Queues of a checkpoint that the cluster does not show now: what is lost with them, and which are forgotten."""
+"""Queues in the checkpoint that the cluster does not show: reports their lost messages, and drops deleted queues."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _LOG: Final = logging.getLogger("bolide.spark")
 
 
 class Loss(NamedTuple):
-    """Messages that a query should have read and cannot."""
+    """A loss of messages that a query has not read."""
 
     what: str
     instead: str
-    """What it does if loss is allowed."""
+    """Behaviour of the query if loss is allowed."""
 
 
 def made_again(queue: Queue, reached: int, seen: str) -> Loss:
-    """The loss of a queue that is no longer the one in the checkpoint. `seen` says how that was noticed."""
+    """Return the loss of a queue that was recreated since the checkpoint. `seen` describes how that was detected."""
     return Loss(
         f"{queue} was read up to offset {reached} and {seen}: its topic was deleted and created again, or its broker "
         "lost messages",
@@ -33,9 +33,9 @@ def made_again(queue: Queue, reached: int, seen: str) -> Loss:
 
 
 def left_behind(reached: Mapping[Queue, int], ends: Offsets, counts: Mapping[Queue, int]) -> dict[Queue, Loss]:
-    """The losses of removed queues that still hold messages: a broker returns nothing from them.
+    """Return the losses of removed queues that still contain messages, which brokers do not return.
 
-    `counts` has the number of read queues that the topic of each removed queue has now.
+    `counts` is the current number of read queues of each removed queue's topic.
     """
     return {
         queue: Loss(
@@ -50,7 +50,7 @@ def left_behind(reached: Mapping[Queue, int], ends: Offsets, counts: Mapping[Que
 
 
 def away(queue: Queue, deleted: bool, registered: Collection[str]) -> str:
-    """Why no route names a queue. `registered` are the brokers that the name servers know."""
+    """Return the reason why no route contains a queue. `registered` are the registered brokers."""
     if deleted:
         return f"{queue} no longer exists: its topic was deleted, with what had not been read"
     if queue.broker in registered:
@@ -59,25 +59,24 @@ def away(queue: Queue, deleted: bool, registered: Collection[str]) -> str:
 
 
 class MissingQueues:
-    """Checks the queues that a checkpoint contains and the newest offsets lack. Reports each of them once."""
+    """Checks the queues that are in a checkpoint but not in the newest offsets. Reports each queue once."""
 
     def __init__(self, cluster: Cluster, options: SourceOptions) -> None:
         self._cluster = cluster
         self._options = options
         self._left: set[Queue] = set()
-        """Queues that were removed with messages in them."""
+        """Removed queues that contained messages."""
         self._away: set[Queue] = set()
-        """Queues that no route names."""
+        """Queues without a route."""
 
     def lost(self, loss: Loss) -> None:
-        """Raise DataLost, or log the loss if it is allowed."""
+        """Raise `DataLost`, or log the loss if it is allowed."""
         data_lost(loss.what, self._options.fail_on_data_loss, loss.instead)
 
     def forgotten(self, reached: Offsets, newest: Offsets, ends_now: bool) -> set[Queue]:
-        """The queues that no longer exist, if loss is allowed. Raises DataLost.
+        """Return the queues that no longer exist. Raises `DataLost` unless loss is allowed.
 
-        `ends_now`: the query ends by itself, and must not end as if missing queues were empty. A continuous one waits
-        for them.
+        A query with `ends_now` must not treat missing queues as empty. A continuous query waits for them.
         """
         missing = {queue: offset for queue, offset in reached.items() if queue not in newest}
         counts = self._cluster.dropped(missing)
@@ -88,7 +87,7 @@ class MissingQueues:
         return found | self._without_route(gone, ends_now)
 
     def _removed(self, reached: Offsets, counts: Mapping[Queue, int]) -> set[Queue]:
-        """Check that removed queues were read to their end; returns those that a new topic of the name never had."""
+        """Check that removed queues were read to their end. Returns the queues that a recreated topic never had."""
         asked = [queue for queue in counts if queue not in self._left]
         ends = self._cluster.latest(asked) if asked else {}
         for queue, loss in left_behind(reached, ends, counts).items():
@@ -102,7 +101,7 @@ class MissingQueues:
         return found
 
     def _without_route(self, queues: list[Queue], ends_now: bool) -> set[Queue]:
-        """Report queues that no route names; returns those whose topic was deleted."""
+        """Report queues without a route. Returns the queues whose topic was deleted."""
         if not queues:
             return set()
         registered = self._cluster.registered()

@@ -1,4 +1,4 @@
-"""The newest offsets of a stream's queues, requested no more often than an idle query needs."""
+"""The newest offsets of a stream's queues, queried only as often as an idle query needs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bolide.spark.source.cluster import Cluster
 
 ASK_INTERVAL_S: Final = 0.1
 ASK_SHARE: Final = 4
-"""An idle stream waits this many times as long as its last requests took."""
+"""An idle stream waits this multiple of the duration of its last requests."""
 
 
 class NewestOffsets:
-    """Asks brokers for the newest offsets. An idle stream polls every 10 ms.
+    """Queries brokers for the newest offsets. An idle stream calls it every 10 ms.
 
-    Brokers are asked at most ten times a second, and less often if there are so many queues that it takes long.
+    Queries brokers at most ten times per second, and less often if many queues make a query slow.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -24,7 +24,8 @@ class NewestOffsets:
         self._ask_at = 0.0
 
     def ask(self) -> Newest:
-        """The ends of the selected queues. Waits until brokers may be asked again. Raises ClusterUnavailable."""
+        """Return the ends of the selected queues. Waits until the next query is allowed. Raises `ClusterUnavailable` if
+        brokers do not respond."""
         wait = self._ask_at - time.monotonic()
         if wait > 0:
             time.sleep(wait)
@@ -36,5 +37,5 @@ class NewestOffsets:
         return Newest(ends, masters)
 
     def hurry(self) -> None:
-        """Let the next `ask` not wait: there was a batch."""
+        """Let the next `ask` query immediately. Called after a batch."""
         self._ask_at = 0.0

@@ -1,4 +1,4 @@
-"""Requests of the driver, repeated until one is answered: an error that leaves a stream reader ends the query."""
+"""Retries requests of the driver, because an error that a stream reader raises ends the query."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ MAX_PAUSE_S: Final = 2.0
 
 
 def _nothing() -> None:
-    """The default of a callback."""
+    """Default of a callback."""
 
 
 class PatientRequests:
-    """Requests to one address or the next, over connections that are made on first use and kept until `close`."""
+    """Sends requests to the first responsive address. Opens connections at their first use, and keeps them until
+    `close`."""
 
     def __init__(self, options: ClusterAccess, pause_s: float) -> None:
-        """`pause_s`: seconds after the first round without an answer."""
+        """Waits `pause_s` seconds after the first round without a response."""
         self._pause_s = pause_s
         self._pool = connections(options)
 
@@ -45,10 +46,10 @@ class PatientRequests:
         failed: Callable[[], None] = _nothing,
         next_round: Callable[[], None] = _nothing,
     ) -> T:
-        """The answer of the first address that gives one, tried in rounds for `patience` seconds.
+        """Return the first response, trying all addresses in rounds for `patience` seconds.
 
-        `failed` is called after an address did not answer, `next_round` before each round but the first. Raises
-        `ClusterUnavailable`.
+        Calls `failed` after an address did not respond, and `next_round` before each round but the first. Raises
+        `ClusterUnavailable` if none responds in time.
         """
         begin = time.monotonic()
         last: BolideError | None = None
@@ -73,12 +74,12 @@ class PatientRequests:
 
 
 def connections(options: ClusterAccess) -> ConnectionPool:
-    """An empty pool of connections as the options say. Raises `ConfigError` for a missing TLS file."""
+    """Return an empty pool of connections with these options. Raises `ConfigError` if a TLS file is missing."""
     return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
 
 
 def signed(command: Command, options: ClusterAccess) -> Command:
-    """The command, with access key and signature if the options have them."""
+    """Return the command, signed if the options have an access key."""
     if options.access_key:
         sign_request(command.ext(), command.body, options.access_key, options.secret_key, code=command.code)
     return command

@@ -1,4 +1,4 @@
-"""Where reading begins or ends, as options say it: an end of the queue, a time, offsets, a group's progress."""
+"""Start and end positions of a read from options: an end of the queue, a time, offsets, or a group's progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Times: TypeAlias = tuple[tuple[str | Queue, int], ...]
 
 
 def forms_of(which: str) -> tuple[str, str, str]:
-    """The options that say where reading begins (`which` is starting) or ends (ending); only one may be given."""
+    """Return the names of the options for the start (`which` is starting) or the end (ending). They exclude each
+    other."""
     return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
 
 
@@ -39,23 +40,23 @@ POSITIONS: Final = tuple(
 
 @dataclass(frozen=True)
 class Position:
-    """Where reading begins or ends: a kind, and what the kind needs."""
+    """A start or end position: a kind, and the value for the kind."""
 
     kind: str
     """earliest, latest, group, timestamp, times or offsets."""
     timestamp: int = 0
-    """ms since the epoch, for kind timestamp."""
+    """Time in ms since 1970, for kind timestamp."""
     offsets: tuple[tuple[Queue, int], ...] = ()
     """(queue, offset) pairs, for kind offsets."""
     times: Times = ()
-    """For kind times."""
+    """Times by topic or queue, for kind times."""
 
     def given(self) -> Offsets:
-        """The offsets of kind offsets."""
+        """Offsets by queue, for kind offsets."""
         return dict(self.offsets)
 
     def time_of(self, queue: Queue) -> int | None:
-        """The time of a queue for the kinds timestamp and times; None if none is given."""
+        """Return the time of a queue for the kinds timestamp and times, or None if it is not given."""
         if self.kind == "timestamp":
             return self.timestamp
         times: dict[str | Queue, int] = dict(self.times)
@@ -63,7 +64,7 @@ class Position:
 
 
 def read_position(given: Mapping[str, str], which: str, default: str) -> Position:
-    """The position that the options for `which` (starting or ending) name. Raises OptionError."""
+    """Parse the options for `which` (starting or ending). Raises `OptionError` if they are invalid."""
     forms = forms_of(which)
     named = [form for form in forms if form.lower() in given]
     if len(named) > 1:

@@ -1,8 +1,7 @@
-"""Offsets of queues by pulls, for a user who has the right `Sub` to a topic but not `Get`.
+"""Determines offsets of queues by pulls, for a user who has the right `Sub` to a topic but not `Get`.
 
-RocketMQ's consumers need only `Sub` to read. Brokers answer questions about offsets only with `Get`, but each response
-to a pull contains both ends of its queue. A position by time is found by bisection, with a pull of one message for each
-step.
+RocketMQ's consumers need only `Sub` to read. Brokers allow queries of offsets only with `Get`, but each response to a
+pull contains both ends of its queue. A position by time is found by bisection, with a pull of one message per step.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ WITH_ENDS: Final = frozenset(
     {codes.SUCCESS, codes.PULL_NOT_FOUND, codes.PULL_OFFSET_MOVED, codes.PULL_RETRY_IMMEDIATELY}
 )
 ATTEMPTS: Final = 5
-"""Pulls of one position that may return nothing: after an operator resets an offset, the group's next pull does."""
+"""Maximum number of pulls at a position, because the first pull after an operator's reset of an offset is empty."""
 
 Question: TypeAlias = Callable[[Queue], tuple[int, dict[str, str]]]
 Asking: TypeAlias = Callable[[list[Queue], Question, int], Iterable[tuple[Queue, Command]]]
@@ -32,19 +31,19 @@ Asking: TypeAlias = Callable[[list[Queue], Question, int], Iterable[tuple[Queue,
 
 
 class PulledOffsets:
-    """Offsets of a cluster's queues by pulls of a group. Queues that do not `exists` are left out of all results."""
+    """Offsets of a cluster's queues by pulls of a group. All results omit queues for which `exists` is false."""
 
     def __init__(self, ask: Asking, group: str, exists: Callable[[Queue], bool]) -> None:
         self._ask = ask
         self._group = group
         self._exists = exists
         self._last: Offsets = {}
-        """The last known end of each queue: a pull from there returns a message only if it is new."""
+        """Last known end of each queue. A pull from there returns only new messages."""
 
     def ends(self, queues: list[Queue]) -> dict[Queue, tuple[int, int]]:
         """Return the first offset and the end of each queue.
 
-        Raises NotPermitted if the broker refuses pulls too, and ClusterUnavailable.
+        Raises `NotPermitted` if the broker also rejects pulls, and `ClusterUnavailable` if it does not respond.
         """
         found: dict[Queue, tuple[int, int]] = {}
         for queue, answer in self._pulled({queue: self._last.get(queue, 0) for queue in queues}):
@@ -54,9 +53,9 @@ class PulledOffsets:
         return found
 
     def by_time(self, times: Mapping[Queue, int]) -> Offsets:
-        """Return the first offset stored at each queue's time (ms) or later; the end if all messages are older.
+        """Return each queue's first offset that was stored at its time (ms) or later, or its end if all are older.
 
-        Raises as `ends`.
+        Raises the errors of `ends`.
         """
         between = self.ends(list(times))
         vain: Counter[Queue] = Counter()
@@ -93,7 +92,7 @@ class PulledOffsets:
 
 
 def _halved(low: int, middle: int, high: int, answer: Command, wanted: int) -> tuple[int, int]:
-    """Return the part of [low, high] that is left after a pull at `middle`: all of it if the pull must be repeated."""
+    """Return the remaining part of [low, high] after a pull at `middle`, or all of it if the pull must be repeated."""
     if answer.code == codes.SUCCESS:
         records = decode_records(answer.body)
         if not records:

@@ -1,4 +1,4 @@
-"""Requests for the messages of a queue: they neither wait nor commit, and bring their subscription with them."""
+"""Builds pull requests that neither wait nor commit, and that contain their subscription."""
 
 from __future__ import annotations
 

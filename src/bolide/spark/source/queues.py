@@ -1,7 +1,7 @@
-"""Names for what is read: a queue, the offsets of many queues, and their JSON in options and checkpoints.
+"""Queues and their offsets, and the JSON format of offsets in options and checkpoints.
 
-Everything here is plain data, so that partitions pickle and planning is tested without a session. The JSON form is
-`{"topic": {"broker": {"0": 12}}}`; in options -2 means the earliest offset of a queue and -1 the latest.
+The types are picklable, so that partitions can contain them, and planning is testable without a session. The JSON
+format is `{"topic": {"broker": {"0": 12}}}`. In options, -2 is the earliest offset of a queue and -1 the latest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXAMPLE: Final = '{"topic": {"broker": {"0": 12}}}'
 
 
 class Queue(NamedTuple):
-    """One queue of a topic on a broker (RocketMQ's MessageQueue)."""
+    """A queue of a topic on a broker (RocketMQ's MessageQueue)."""
 
     topic: str
     broker: str
@@ -35,12 +35,12 @@ Offsets: TypeAlias = dict[Queue, int]
 
 
 def to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
-    """Nested objects with sorted keys, because Spark compares offsets by their text."""
+    """Return nested objects with sorted keys, because Spark compares offsets as text."""
     return nested(offsets)
 
 
 def nested(values: Mapping[Queue, T]) -> dict[str, dict[str, dict[str, T]]]:
-    """Values by queue, in the form of `to_json`."""
+    """Return values by queue in the format of `to_json`."""
     found: dict[str, dict[str, dict[str, T]]] = {}
     for queue in sorted(values):
         brokers = found.setdefault(queue.topic, {})
@@ -49,7 +49,7 @@ def nested(values: Mapping[Queue, T]) -> dict[str, dict[str, dict[str, T]]]:
 
 
 def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
-    """The offsets of `to_json`. Raises OptionError naming `where` the text came from."""
+    """Return the offsets of a `to_json` result. Raises `OptionError` with the name `where` if it is invalid."""
     offsets: Offsets = {}
     try:
         for topic, brokers in nested.items():
@@ -67,7 +67,7 @@ def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
 
 
 def parse_offsets(text: str, where: str) -> Offsets:
-    """Offsets from an option's text."""
+    """Parse the offsets of the option `where`. Raises `OptionError` if they are invalid."""
     try:
         nested = json.loads(text)
     except ValueError as error:

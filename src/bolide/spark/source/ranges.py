@@ -1,4 +1,4 @@
-"""From offsets to task ranges: what a micro-batch or a batch read covers. Pure planning, no cluster, no session."""
+"""Plans the task ranges of a micro-batch or batch read from offsets, without a cluster or session."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 from bolide.spark.source.queues import Offsets, Queue
 
 MANY: Final = 64
-"""Ranges that are a task each; of more, small ones share tasks."""
+"""Number of ranges up to which each range is a task. Above it, small ranges share tasks."""
 PACKED_ROWS: Final = 10_000
-"""Rows of a task that several ranges share, at most: starting a task takes as long as reading a few thousand rows."""
+"""Maximum number of rows of a shared task. Starting a task takes as long as reading a few thousand rows."""
 
 
 @dataclass(frozen=True, order=True)
 class Range:
-    """Offsets [begin, end) of one queue."""
+    """Offsets [begin, end) of a queue."""
 
     queue: Queue
     begin: int
@@ -26,16 +26,16 @@ class Range:
 
     @property
     def rows(self) -> int:
-        """Offsets in the range; a filter may reduce the number of rows."""
+        """Number of offsets in the range. A filter may reduce the number of rows."""
         return self.end - self.begin
 
 
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> Offsets:
-    """The end of a micro-batch of at most `limit` offsets (0: all), so that no queue starves.
+    """Return the end of a micro-batch of at most `limit` offsets (0: all), so that no queue starves.
 
     Each queue with lag gets one offset. The rest of the limit is shared in proportion to the remaining lag, rounded
-    down. The offsets that rounding leaves go to the queues with the largest remainders, so the sum is the limit.
-    If more queues have lag than `limit`, they take turns.
+    down. The queues with the largest remainders get the offsets lost by rounding, so the sum is the limit. If more
+    queues than `limit` have lag, they take turns.
     """
     lag = {queue: max(end - start.get(queue, 0), 0) for queue, end in latest.items()}
     total = sum(lag.values())
@@ -57,8 +57,8 @@ def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit
 def _in_turn(start: Mapping[Queue, int], latest: Mapping[Queue, int]) -> list[Queue]:
     """Return the queues in order of their turns.
 
-    The offsets themselves are the only state that a restart keeps. A batch of `limit` offsets increases their sum by
-    `limit`, so the turn moves on by `limit` queues and passes over none of them.
+    The offsets are the only state that survives a restart. A batch of `limit` offsets increases their sum by `limit`,
+    so the turn advances by `limit` queues and does not skip any of them.
     """
     queues = sorted(latest)
     if not queues:
@@ -68,9 +68,9 @@ def _in_turn(start: Mapping[Queue, int], latest: Mapping[Queue, int]) -> list[Qu
 
 
 def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least_parts: int = 0) -> list[Range]:
-    """Ranges of all queues that have something to read, in queue order; none longer than `most` (0: unlimited).
+    """Return the ranges of all queues with messages, in queue order, each at most `most` long (0: unlimited).
 
-    There are `least_parts` of them at least, or as many as there are rows: longer queues are cut into more.
+    Splits longer queues until there are `least_parts` ranges, or as many ranges as rows.
     """
     rows_of = {queue: rows for queue in sorted(end) if (rows := end[queue] - start.get(queue, 0)) > 0}
     parts = {queue: 1 if most <= 0 else -(-rows // most) for queue, rows in rows_of.items()}
@@ -86,16 +86,16 @@ def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least
     ranges: list[Range] = []
     for queue, rows in rows_of.items():
         begin, count = start.get(queue, 0), parts[queue]
-        # Parts of equal size: a short last part would leave its task idle while the others work.
+        # Use equal parts: a short last part would leave its task idle while the others work.
         cuts = [begin + rows * part // count for part in range(count + 1)]
         ranges.extend(Range(queue, low, high) for low, high in pairwise(cuts))
     return ranges
 
 
 def packed(ranges: Sequence[Range], least: int = 0) -> list[tuple[Range, ...]]:
-    """The ranges of each task. Up to `MANY` ranges have one task each; of more, small neighbours share a task.
+    """Return the ranges of each task. Above `MANY` ranges, small neighbours share a task.
 
-    A shared task has at most `PACKED_ROWS` rows, and at most its part of all rows. There are `least` tasks at least, if
+    A shared task has at most `PACKED_ROWS` rows, and at most its share of all rows. There are at least `least` tasks if
     there are that many ranges.
     """
     if len(ranges) <= MANY:
@@ -120,5 +120,5 @@ def packed(ranges: Sequence[Range], least: int = 0) -> list[tuple[Range, ...]]:
 
 
 def within(offsets: Mapping[Queue, int], low: int, high: int) -> Offsets:
-    """The same offsets, none below `low` or above `high`."""
+    """Return the offsets, limited to `low` and `high`."""
     return {queue: min(max(offset, low), high) for queue, offset in offsets.items()}

@@ -1,6 +1,6 @@
-"""Which messages of the selected queues a read wants. What the broker or the planning excludes is never sent.
+"""Filters of a read on the messages of the selected queues. Planning and brokers apply them before messages are sent.
 
-A broker compares tags by a hash and an index finds keys by a hash, so a reader checks every row again (`rows`).
+Brokers compare tags by hash, and indexes find keys by hash, so the reader also checks every row (`rows`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OFFSETS: Final = "queue offsets from the first, and before the second"
 
 
 def tag_names(name: str, text: str) -> tuple[str, ...]:
-    """The tags of an expression such as `A || B`; none for every tag, as RocketMQ reads it."""
+    """Return the tags of an expression such as `A || B`, or an empty tuple for all tags, like RocketMQ."""
     if java_trim(text) in ("", EVERY_TAG):
         return ()
     return tuple(dict.fromkeys(split_tags(text)))
@@ -46,7 +46,7 @@ def _keys(name: str, text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RowFilters:
-    """Conditions on messages; with the defaults all pass. Times are ms, and `stored_to` 0 is no limit."""
+    """Conditions on messages. The defaults accept all messages. Times are in ms; `stored_to` 0 means no limit."""
 
     tags: tuple[str, ...] = option(
         _HEADING,
@@ -80,17 +80,17 @@ class RowFilters:
 
     @property
     def at_broker(self) -> bool:
-        """Whether the broker filters, so that an answer may cover more offsets than it holds messages."""
+        """Whether the broker filters, so that a response may cover more offsets than messages."""
         return bool(self.tags or self.sql)
 
     @property
     def expression(self) -> tuple[str, str]:
-        """Expression type and text of a pull. A pull takes one of the two: SQL goes to the broker, tags then do not."""
+        """Expression type and text of a pull. A pull has only one expression: SQL if given, otherwise tags."""
         if self.sql:
             return "SQL92", self.sql
         return "TAG", " || ".join(self.tags) or EVERY_TAG
 
 
 def read_filters(given: Mapping[str, str]) -> RowFilters:
-    """The filters that options name. Raises OptionError."""
+    """Parse the filter options. Raises `OptionError` if one is invalid."""
     return read_fields(RowFilters, given)

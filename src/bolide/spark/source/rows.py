@@ -1,7 +1,7 @@
-"""Record bytes to Arrow batches with the source's columns, without a Python loop per message.
+"""Converts record bytes to Arrow batches with the source's columns, without a Python loop per message.
 
-Compressed bodies are the exception (`sifting`): each is decompressed separately, with a limit. The wanted rows are
-selected from the few fields that filters need, before the costly columns are made.
+Compressed bodies are the exception (`sifting`): each is decompressed separately, with a limit. Filters select rows by a
+few fields before the costly columns are built.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ ROWS_PER_BATCH: Final = 8_192
 """Spark is fastest with 1,000 to 10,000 rows per batch."""
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 _TRANSACTION_STATES: Final = ("none", "prepared", "commit", "rollback")
-"""By the two transaction bits of the sys flag. No array: making one imports pandas, which no planner needs."""
+"""Indexed by the two transaction bits of the sys flag. Not an array, because building one imports pandas, which
+planners do not need."""
 EARLIEST_MS: Final = -62_135_424_000_000
-"""0001-01-03: Spark's timestamps begin with the year 1, and Python asks for the day before."""
+"""0001-01-03: Spark's timestamps start with the year 1, and Python needs the day before."""
 LATEST_MS: Final = 253_402_041_600_000
-"""9999-12-29: they end with the year 9999, which some time zones reach a day earlier."""
-_compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
+"""9999-12-29: Spark's timestamps end with the year 9999, which some time zones reach a day earlier."""
+_compute: Any = pc  # its stubs lack plain values as scalars and some functions
 
 
 def read_ranges(
     parts: Iterable[Range], members: Mapping[str, BrokerMembers], options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task with several ranges, over one connection per broker. Small batches are joined."""
+    """Yield the rows of a task with several ranges, over one connection per broker. Joins small batches."""
     spare: dict[str, ClientConnection] = {}
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -81,9 +82,9 @@ def read_range(
     schema: StructType,
     spare: dict[str, ClientConnection] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one range, a few thousand per batch; memory does not grow with the range.
+    """Yield the rows of a range, a few thousand per batch. Memory does not depend on the size of the range.
 
-    `spare`: idle connections by address, which the read may take and returns.
+    Uses idle connections from `spare`, by address, and returns them afterwards.
     """
     maker = RowMaker(part, options, schema)
     waiting: list[bytes] = []
@@ -100,14 +101,14 @@ def read_range(
 
 
 class RowMaker:
-    """Makes the rows of one task, in order."""
+    """Builds the rows of a task, in order."""
 
     def __init__(self, part: Range, options: SourceOptions, schema: StructType) -> None:
         self._part = part
         self._filters = options.filters
         self._fail = options.fail_on_data_loss
         self._whole = options.fail_on_data_loss and not options.filters.at_broker
-        """Whether every offset of the range must come with a message."""
+        """Whether every offset of the range must have a message."""
         self._schema: pa.Schema = to_arrow_schema(schema)
         self._bad = options.bad_records
         others = (*COLUMNS, BAD_RECORD)
@@ -116,9 +117,9 @@ class RowMaker:
         self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
 
     def rows(self, data: bytes, since: int, following: int) -> Iterator[pa.RecordBatch]:
-        """Records back to back as rows; they cover the offsets from `since` to before `following`.
+        """Yield concatenated records as rows. They cover the offsets from `since` to `following`, exclusive.
 
-        One batch, unless the decompressed bodies are too large for one.
+        Yields one batch, unless the decompressed bodies are too large. Raises `DataLost` if messages are missing.
         """
         starts = chain_starts(data)
         records = RecordColumns(data, starts)
@@ -136,14 +137,14 @@ class RowMaker:
             yield self._with_bodies(part)
 
     def _batch(self, records: RecordColumns, made: dict[str, Any]) -> pa.RecordBatch:
-        """The rows of these records; `made` has the columns that already exist."""
+        """Return the rows of these records. `made` contains the columns that already exist."""
         if "properties" in self._schema.names:
-            made["properties"] = records.properties  # first, because tags, keys and ids are taken from it
+            made["properties"] = records.properties  # first, because tags, keys and ids are derived from it
         columns = [self._column(records, field, made) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _with_bodies(self, part: Sifted) -> pa.RecordBatch:
-        """The rows of records whose bodies were decompressed."""
+        """Return the rows of records with decompressed bodies."""
         records, body, good, reasons = part
         made: dict[str, Any] = {}
         if self._bodies is not None:
@@ -157,7 +158,7 @@ class RowMaker:
         return self._batch(records, made)
 
     def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
-        """Rows of the range that did not arrive before: answers to filtered pulls may overlap."""
+        """Select the rows of the range that are not duplicates: responses to filtered pulls may overlap."""
         low, high = max(since, self._part.begin), min(following, self._part.end)
         wanted = (offsets >= low) & (offsets < high)
         if len(offsets) > 1:
@@ -188,7 +189,7 @@ class RowMaker:
 
 
 def chosen(records: RecordColumns, filters: RowFilters) -> NDArray[np.bool_]:
-    """The records that filters want. A broker compares tags by their hash only, so the text is compared here."""
+    """Select the records that match filters. Brokers compare only hashes of tags, so this compares their text."""
     wanted = np.ones(len(records), np.bool_)
     if filters.stored_from or filters.stored_to:
         times = records.numbers("store_timestamp")
@@ -207,12 +208,12 @@ def chosen(records: RecordColumns, filters: RowFilters) -> NDArray[np.bool_]:
 
 
 def _is_in(texts: Any, names: tuple[str, ...]) -> Any:
-    """Where a text is one of these; null is in no set."""
+    """Return whether each text is one of `names`. False for null."""
     return _compute.is_in(texts, pa.array(names, pa.string())).to_numpy(zero_copy_only=False)
 
 
 def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
-    """One column of the source's schema, in Arrow's own type for it; without a broker's name it is null."""
+    """Return a column of the source's schema in its Arrow type. The broker column is null if `broker` is None."""
     if name == BAD_RECORD:
         return pa.nulls(len(records), pa.string())
     if name == "broker":
@@ -231,7 +232,7 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
 
 
 def timestamps(milliseconds: NDArray[np.int64]) -> Any:
-    """Times as Spark has them, in microseconds; one out of range becomes the nearest that all time zones can show."""
+    """Convert times to Spark's microseconds. Times out of range become the nearest that all time zones can show."""
     if len(milliseconds) and (int(milliseconds.max()) > LATEST_MS or int(milliseconds.min()) < EARLIEST_MS):
         milliseconds = np.clip(milliseconds, EARLIEST_MS, LATEST_MS)
     near: Any = pa.array(milliseconds * 1000)

@@ -1,7 +1,7 @@
 """Columns of a message as a row: the schema of `format("rocketmq")`, for Spark and for Arrow.
 
-Besides the fixed columns there may be columns of user properties and of a typed body. Every column is nullable: Spark
-does not check a null in a NOT NULL column in Python, and fails in the JVM instead.
+A read may add columns of user properties and of a typed body to the fixed columns. Every column is nullable, because
+Spark does not check nulls of a NOT NULL column in Python, and fails in the JVM instead.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ PROPERTY_PREFIX: Final = "property."
 
 
 def ddl_of(columns: Mapping[str, str]) -> str:
-    """These columns and types as SQL writes a schema."""
+    """Return columns and types as an SQL schema."""
     return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
 
 
 def kinds_of(columns: Iterable[str], body: Mapping[str, str]) -> dict[str, str]:
-    """Columns of a read and their types; `body` are those of a typed body."""
+    """Return the columns of a read with their types. `body` contains the columns of a typed body."""
     return {name: COLUMNS.get(name) or body.get(name, "string") for name in columns}
 
 
 def check_read_schema(schema: StructType, body: Collection[str], typed: bool) -> None:
-    """Refuse a schema that the live source cannot fill. Raises OptionError.
+    """Raise `OptionError` if the live source cannot provide a schema.
 
-    `body` names the columns of a typed body; with `typed` a field with no other meaning is also one of them.
+    `body` contains the columns of a typed body. With `typed`, unknown fields are also columns of the body.
     """
     for field in schema:
         wanted = "string" if field.name.startswith(PROPERTY_PREFIX) else COLUMNS.get(field.name)
@@ -73,9 +73,9 @@ def check_read_schema(schema: StructType, body: Collection[str], typed: bool) ->
 
 
 def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, source: str = "rocketmq") -> tuple[str, ...]:
-    """The columns of a user's schema: some of the source's, with its types. Raises OptionError.
+    """Return the columns of a user's schema. Raises `OptionError` if the source lacks one or its type differs.
 
-    A narrower schema is the only way to leave out columns of a Python source in Spark.
+    A narrower schema is the only way in Spark to omit columns of a Python source.
     """
     for field in schema:
         wanted = columns.get(field.name)
@@ -88,13 +88,13 @@ def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, sourc
 
 
 def arrow_schema(columns: tuple[str, ...], kind_of: Mapping[str, str] = COLUMNS) -> pa.Schema:
-    """The exact Arrow schema that Spark expects for these columns, by Spark's own rules.
+    """Return the exact Arrow schema that Spark expects for these columns.
 
-    Types are built by hand: Spark's parser of DDL needs a JVM, which a worker does not have.
+    Builds the types without Spark's DDL parser, which needs a JVM that workers do not have.
     """
     from pyspark.sql import types
 
-    from bolide.spark.spark_versions import to_arrow_schema  # only where rows are made: it imports PySpark's sources
+    from bolide.spark.spark_versions import to_arrow_schema  # import it only here: it imports PySpark's sources
 
     kinds: dict[str, types.DataType] = {
         "string": types.StringType(),

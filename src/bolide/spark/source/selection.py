@@ -1,4 +1,4 @@
-"""Which queues to read: topics by name, by pattern, or single queues; optionally only of some brokers and queue ids."""
+"""Selects the queues to read: topics by name or pattern, or single queues, optionally only of some brokers and ids."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOPIC_NAMES: Final = ("topic", "path")
 
 @dataclass(frozen=True)
 class Selection:
-    """One of `topics`, `pattern` and `assigned` is given; `brokers` and `queue_ids` may narrow it."""
+    """A selection of queues by one of `topics`, `pattern` and `assigned`. `brokers` and `queue_ids` may narrow it."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -44,20 +44,20 @@ class Selection:
     queue_ids: tuple[int, ...] = ()
 
     def matching(self, names: Iterable[str], of_system: Iterable[str] = ()) -> list[str]:
-        """Those of the topics whose whole name matches the pattern.
+        """Return the topics whose whole name matches the pattern.
 
-        RocketMQ's own topics are excluded, and so are retry and dead letter topics unless the pattern begins with %.
+        Excludes RocketMQ's internal topics, and also retry and dead letter topics unless the pattern starts with %.
         """
         hidden = set(of_system)
         return sorted(name for name in set(names) if name not in hidden and self._matches(name))
 
     def keeps(self, queue: Queue) -> bool:
-        """Whether topics or pattern, brokers, queue ids and assigned queues include this one."""
+        """Return whether the selection includes a queue."""
         named = queue.topic in self.topics if self.topics else not self.pattern or self._matches(queue.topic)
         return named and self.keeps_of_topic(queue)
 
     def keeps_of_topic(self, queue: Queue) -> bool:
-        """Like `keeps`, if the topic of the queue is known to be included."""
+        """Return whether the selection includes a queue, assuming that it includes its topic."""
         return (
             (not self.brokers or queue.broker in self.brokers)
             and (not self.queue_ids or queue.queue_id in self.queue_ids)
@@ -80,7 +80,7 @@ class Selection:
 
 
 def read_selection(given: Mapping[str, str]) -> Selection:
-    """The queues that options name. Raises OptionError."""
+    """Parse the options that select queues. Raises `OptionError` if they are missing, invalid or exclude each other."""
     subscribe = given.get("subscribe") or given.get("topic") or given.get("path")
     pattern, assign = given.get("subscribepattern"), given.get("assign")
     named = [

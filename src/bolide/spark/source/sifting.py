@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("bolide.spark")
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 MAX_PLAIN: Final = 64 * 1024 * 1024
-"""Maximum bytes of decompressed bodies in a batch of rows, without the last: kilobytes may become megabytes."""
+"""Maximum size in bytes of the decompressed bodies of a batch without the last, as kilobytes may become megabytes."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("broker", pa.string()),
@@ -46,19 +46,19 @@ class Sifted(NamedTuple):
 
     records: RecordColumns
     body: Any
-    """Their plain bodies, null in bad rows."""
+    """Decompressed bodies, null in bad rows."""
     good: NDArray[np.bool_] | None
-    """The rows that are not bad; None where all are good."""
+    """Mask of the rows that are not bad, or None if all are good."""
     reasons: Any
-    """The column with the reasons why the others are bad; None where all are good."""
+    """Column with the reasons for bad rows, or None if all rows are good."""
 
 
 def sifted(
     records: RecordColumns, bad: BadRecords, broker: str | None, place: Callable[[RecordColumns, int], str]
 ) -> Iterator[Sifted]:
-    """The records and their bodies, bad ones handled as the options say; limited to what memory should hold at once.
+    """Yield the records and their bodies in parts of limited memory, with bad records handled according to `bad`.
 
-    `place` returns where the message of a row is. Raises BadBody.
+    `place` returns the location of the message of a row. Raises `BadBody` if bad records should fail the read.
     """
     done = 0
     while done < len(records):
@@ -96,9 +96,9 @@ def _sift(
 
 
 def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
-    """Decompressed bodies, null if they cannot be decompressed; and why, by row.
+    """Return the decompressed bodies, null if decompression fails, and the reasons for failures by row.
 
-    Only those of the first records if all would decompress to more than `MAX_PLAIN` bytes together.
+    Returns only the bodies of the first records if all would decompress to more than `MAX_PLAIN` bytes.
     """
     flags = records.numbers("sys_flag")
     marked = flags & COMPRESSED_FLAG
@@ -124,7 +124,7 @@ def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
 
 
 def put_aside(records: RecordColumns, why: Mapping[int, str], path: str, broker: str | None) -> None:
-    """Write these rows to a file named after their position, so that writing the same rows again replaces it."""
+    """Write rows to a file named after their position, so that a repeated write replaces it."""
     import pyarrow.parquet as pq  # slow to import, and few tasks find a bad message
 
     rows = sorted(why)
@@ -141,7 +141,7 @@ def put_aside(records: RecordColumns, why: Mapping[int, str], path: str, broker:
     name = quote(place, safe="@%")
     home = Path(path)
     home.mkdir(parents=True, exist_ok=True)
-    staged = home / f"_{uuid.uuid4().hex}"  # Spark ignores names that begin with _
+    staged = home / f"_{uuid.uuid4().hex}"  # Spark ignores names that start with _
     table = pa.table({name: columns[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names}, schema=SCHEMA)
     with staged.open("wb") as file:
         pq.write_table(table, file)

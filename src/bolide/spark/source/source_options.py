@@ -1,7 +1,7 @@
-"""Options of `format("rocketmq")`, read once and checked before the first request to a cluster.
+"""Options of `format("rocketmq")`, parsed once and checked before the first request to a cluster.
 
-Names follow Spark's Kafka source where the meaning is the same. An unknown option is refused, with the known ones:
-a misspelt limit that is silently ignored costs more than an error.
+Options with the meaning of an option of Spark's Kafka source have its name. The error for an unknown option lists the
+known ones: a misspelt limit that is silently ignored costs more than an error.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _BODY: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(ClusterAccess):
-    """Everything a read needs to know; plain data, shipped to executors."""
+    """All options of a read. Spark ships them to executors."""
 
     starting: Position
     ending: Position
@@ -159,7 +159,7 @@ class SourceOptions(ClusterAccess):
     )
 
     def extra_columns(self) -> dict[str, str]:
-        """Columns that the options add to a read, with their types."""
+        """Return the columns that the options add to a read, with their types."""
         return {**self.body.columns(), **self.bad_records.columns()}
 
 
@@ -175,7 +175,8 @@ _ELSEWHERE: Final = {**KAFKA_OPTIONS, **{name.lower(): "it is for writes, remove
 
 
 def read_options(options: Mapping[str, str], streaming: bool | None = False) -> SourceOptions:
-    """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
+    """Check and convert the options of a read; `streaming` is None if unknown. Raises `OptionError` if one is unknown,
+    invalid or missing."""
     check_names(options, KNOWN, "format rocketmq", _ELSEWHERE)
     given = {name.lower(): value for name, value in options.items()}
     for name in forms_of("ending"):
@@ -207,13 +208,13 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
 
 
 def reading_over(connection: ClusterAccess) -> SourceOptions:
-    """The options of a read of whole queues over the connection of a write."""
+    """Return the options to read whole queues over the connection of a write."""
     shared = {one.name: getattr(connection, one.name) for one in fields(ClusterAccess)}
     return SourceOptions(starting=Position("earliest"), ending=Position("latest"), **shared)
 
 
 def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
-    """The requested columns; `*` means all columns except those of properties."""
+    """Parse the requested columns. `*` means all columns except properties."""
     known = {**COLUMNS, **extra}
     found: dict[str, None] = {}
     for name in comma_names("columns", text):

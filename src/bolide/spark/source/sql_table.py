@@ -1,7 +1,7 @@
-"""`CREATE TABLE t USING rocketmq`: what Spark asks a source for a table without columns.
+"""Handles `CREATE TABLE t USING rocketmq`, for which Spark requests the schema of the source.
 
-Spark keeps only the columns of such a table: its OPTIONS reach neither a read nor a write. So they are refused here
-instead of being forgotten.
+Spark stores only the columns of such a table: its OPTIONS reach neither a read nor a write. So this module rejects them
+instead of ignoring them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 from bolide.spark.errors import OptionError
 
 _PROVIDER: Final = "provider"
-"""A property of every created table, passed as an option; the table's OPTIONS also come with a prefix."""
+"""A property of every created table, passed as an option. Spark also passes the table's OPTIONS with a prefix."""
 _PREFIX: Final = "option."
 _PATH: Final = "path"
 """Not an option of the source: for Spark it is the location of a table's files."""
 
 
 def is_table(options: Mapping[str, str], source: str) -> bool:
-    """Whether these are the properties of a CREATE TABLE. Raises OptionError if it has OPTIONS."""
+    """Return whether options are the properties of a CREATE TABLE. Raises `OptionError` if the table has OPTIONS."""
     given = {name.lower() for name in options}
     if _PROVIDER not in given:
         return False

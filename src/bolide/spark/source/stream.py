@@ -1,4 +1,4 @@
-"""`readStream`: micro-batches between offsets that Spark keeps in its checkpoint, as Spark calls them."""
+"""`readStream`: the stream reader that Spark calls, for micro-batches between offsets in Spark's checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A micro-batch stream. Lives in one process for a whole run of a query; `read` runs in executors."""
+    """A micro-batch stream. One object in a process serves a whole run of a query. `read` runs in executors."""
 
     def __init__(
         self, options: SourceOptions, schema: StructType, connect: Callable[[SourceOptions], Cluster] = Cluster
@@ -41,7 +41,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_options": self._options, "_schema": self._schema}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_options"], state["_schema"])  # type: ignore[misc] # connections stay behind
+        self.__init__(state["_options"], state["_schema"])  # type: ignore[misc] # without the connections
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -55,19 +55,19 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._running().end_now()
 
     def read_until(self, end: dict[str, Any] | None) -> None:
-        """Make the batches of this run end at this offset, or remove that bound; for `OlderStream`."""
+        """Limit the batches of this run to this offset, or remove the limit. For `OlderStream`."""
         if end is None:
             self._running().until = None
         else:
             self._running().end_at(read_offset(end).reached)
 
     def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
-        """Whether any queue of an offset is missing in a later one, or was read further; for `OlderStream`."""
+        """Return whether a queue of `start` is missing in `end` or has a lower offset there. For `OlderStream`."""
         ends = read_offset(end).reached
         return any(ends.get(queue, -1) < offset for queue, offset in read_offset(start).reached.items())
 
     def initialOffset(self) -> dict[str, Any]:
-        # Spark asks twice before the first batch; "latest" must not move in between.
+        # Spark calls this twice before the first batch. "latest" must not change between the calls.
         if self._initial is None:
             self._initial = self._running().start().to_json()
         return self._initial
@@ -76,12 +76,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = read_offset(start)
         run = self._running()
         if not begin.initial:
-            # Spark asks for the next batch only when the previous one is committed in the checkpoint.
+            # Spark requests the next batch only after the previous one is committed in the checkpoint.
             run.tell_group(begin.reached)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         least = 0 if isinstance(limit, ReadAllAvailable) else self._options.min_offsets_per_trigger
         end = run.next_end(begin, most, least)
-        # Spark compares offsets by their text: the same object means that nothing is new.
+        # Spark compares offsets by their text: return the same object if there are no new messages.
         return start if end is None else end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -99,7 +99,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Called a batch late, and never for the last one: `latestOffset` learns earlier what is committed."""
+        """Does nothing: Spark calls it a batch late and never for the last one, so `latestOffset` commits instead."""
 
     def stop(self) -> None:
         if self._run is not None:

@@ -1,10 +1,10 @@
-"""What Spark stores of a stream's progress: how far each queue was read, and the last message read from it.
+"""The progress of a stream that Spark stores: the next offset of each queue, and the last message read from it.
 
-The JSON form is `{"queues": {topic: {broker: {queue: next offset}}}}`. Instead of the innermost object, a list has the
-offsets of more than `MANY` queues, by queue id: it takes half the space. Spark stores only the end of a batch, and asks
-again for the start of the first batch when it repeats it. An end therefore also contains, under `from`, where queues
-begin that are new in the batch: the rows of a batch follow from its two offsets alone. `last` has the last messages
-(`marks`).
+The JSON form is `{"queues": {topic: {broker: {queue: next offset}}}}`. For more than `MANY` queues, a list of offsets
+by queue id replaces the innermost object and halves the size. Spark stores only the end of a batch, and requests the
+start of the first batch again when it repeats it. An end therefore also contains, under `from`, the start offsets of
+queues that are new in the batch, so that the two offsets of a batch determine its rows. `last` contains the last
+messages (`marks`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _WHERE: Final = "the checkpoint"
 
 @dataclass(frozen=True)
 class StreamOffset:
-    """The start or the end of a batch."""
+    """The start or end of a batch."""
 
     reached: Offsets
-    """Next offset of each queue. Also contains queues that the options no longer select."""
+    """Next offset of each queue, including queues that the options no longer select."""
     marks: Marks = field(default_factory=dict)
     """The messages before `reached`."""
     begins: Offsets = field(default_factory=dict)
-    """Where the batch that ends here begins in queues whose begin its start may not contain."""
+    """Start offsets of the batch that ends here, for queues that its start may lack."""
     initial: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The form in which Spark stores it."""
+        """Return the JSON form for Spark."""
         found: dict[str, Any] = {INITIAL: True} if self.initial else {}
         found |= {_QUEUES: _short(self.reached), LAST: marks_to_json(self.marks)}
         if self.begins:
@@ -46,7 +46,7 @@ class StreamOffset:
 
 
 def read_offset(offset: Mapping[str, Any]) -> StreamOffset:
-    """The offset that Spark stored. Raises OptionError if another source wrote it."""
+    """Parse an offset that Spark stored. Raises `OptionError` if another source wrote it."""
     if _QUEUES not in offset:
         raise OptionError(FOREIGN_CHECKPOINT)
     reached, begins = (from_json(_long(offset.get(part, {})), _WHERE) for part in (_QUEUES, _FROM))
@@ -54,19 +54,19 @@ def read_offset(offset: Mapping[str, Any]) -> StreamOffset:
 
 
 def newest_json(newest: Offsets) -> dict[str, Any]:
-    """The newest offsets as a query's progress shows them."""
+    """Return the newest offsets in the form for a query's progress."""
     return {_QUEUES: _short(newest)}
 
 
 def begins_of(start: StreamOffset, end: StreamOffset) -> Offsets:
-    """Where the batch between two offsets begins, for each queue of its end."""
-    # When a batch is repeated, Spark asks again for an initial start, so that one says nothing.
+    """Return the start offset of the batch between two offsets, for each queue of its end."""
+    # Spark requests the initial start again when it repeats a batch, so that start is not reliable.
     known = {**({} if start.initial else start.reached), **end.begins}
     return {queue: known.get(queue, offset) for queue, offset in end.reached.items()}
 
 
 def _short(offsets: Offsets) -> dict[str, Any]:
-    """The JSON form."""
+    """Return the JSON form of offsets."""
     return {
         topic: {broker: _listed(queues) for broker, queues in brokers.items()}
         for topic, brokers in to_json(offsets).items()
@@ -74,13 +74,13 @@ def _short(offsets: Offsets) -> dict[str, Any]:
 
 
 def _listed(queues: dict[str, int]) -> dict[str, int] | list[int]:
-    """The offsets of one broker; a list if its queue ids are 0, 1, 2 and so on."""
-    # The ids are in ascending order, each once, so the last one says whether any is missing.
+    """Return the offsets of a broker, as a list if its queue ids are 0, 1, 2 and so on."""
+    # The ids are in ascending order without duplicates, so the last id shows whether any is missing.
     return list(queues.values()) if len(queues) > MANY and [*queues][-1] == str(len(queues) - 1) else queues
 
 
 def _long(nested: Any) -> Any:
-    """The form of `to_json`, made from the JSON form. Leaves what is neither as it is, for `from_json` to reject."""
+    """Convert the JSON form to the form of `to_json`. Returns invalid values unchanged, for `from_json` to reject."""
     if not isinstance(nested, Mapping):
         return nested
     return {

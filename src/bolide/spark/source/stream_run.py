@@ -1,8 +1,8 @@
-"""One run of a streaming query: asks the cluster what the plan of the next batch needs, and says what is lost.
+"""A run of a streaming query: queries the cluster for the plan of the next batch, and reports lost messages.
 
-Every start of a query, and every batch that reads from a queue, compares the last message read from it with what the
-queue holds now. Queues that the options no longer select keep their positions, and are read from there if they are
-selected again.
+Every start of a query, and every batch that reads from a queue, compares the last message read from the queue with the
+message now at its offset. Queues that the options no longer select keep their positions, and are read from there if
+they are selected again.
 """
 
 from __future__ import annotations
@@ -23,52 +23,53 @@ from bolide.spark.source.stream_offset import StreamOffset, begins_of
 
 
 class StreamRun:
-    """The driver's part of a stream, in one process from the start of a query to its end."""
+    """The driver's part of a stream, in a process, from the start of a query to its end."""
 
     def __init__(self, cluster: Cluster, options: SourceOptions) -> None:
         self.cluster = cluster
         self.until: Newest | None = None
-        """Where the batches of this run end, or None for a continuous query."""
+        """End of the batches of this run, or None for a continuous query."""
         self.newest: Newest | None = None
-        """The newest offsets of the last plan."""
+        """Newest offsets of the last plan."""
         self._options = options
         self._asked = NewestOffsets(cluster)
         self._missing = MissingQueues(cluster, options)
         self._first: Offsets = {}
-        """First offsets of new queues when they were found: messages may expire while a batch waits for more."""
+        """First offsets of new queues at their discovery, because messages may expire while a batch waits for more."""
         self._unreadable: Offsets = {}
-        """Ends of queues whose last message has expired and could not be read; not requested again."""
+        """Ends of queues whose last message has expired and could not be read. It is not requested again."""
         self._told: Offsets = {}
         """Offsets that the group has committed."""
         self._batch_at: float | None = None
-        """When the last batch was planned."""
+        """Time at which the last batch was planned."""
         self._compare_at: float | None = None
-        """When all last messages are compared again, and former queues looked for: as often as routes are asked for.
+        """Next time to compare all last messages and search for former queues, as often as routes are refreshed.
 
-        A topic that is created again with as many messages as were read, or grows and shrinks between two batches,
-        shows nothing else. None before the first time in this run.
+        This is the only way to detect a topic that was recreated with as many messages as were read, or that grew and
+        shrank between two batches. None before the first time in this run.
         """
 
     def start(self) -> StreamOffset:
-        """Where a new query starts. Raises DataLost if its first messages are gone."""
+        """Return the start of a new query. Raises `DataLost` if its first messages have expired."""
         start = begin_offsets(self.cluster, self._options, LATEST)
         marks = look(self.cluster, self._options.group, start).marks
-        # Known from now on: what enters these queues later would be read if the topic had them.
+        # Record these queues now: messages that they get later would be read if the topic had them.
         former = hidden_ends(self.cluster, list(start), self._options)
         return StreamOffset({**start, **former}, marks, initial=True)
 
     def end_now(self) -> None:
-        """Let this run end with the messages that exist now."""
+        """Limit this run to the messages that exist now."""
         self.until = self._asked.ask()
 
     def end_at(self, ends: Offsets) -> None:
-        """Let this run end at these offsets."""
+        """Limit this run to these offsets."""
         self.until = Newest(ends, self.newest.masters if self.newest else frozenset())
 
     def next_end(self, start: StreamOffset, most: int, least: int) -> StreamOffset | None:
-        """The end of the next batch: at most `most` messages (0: all), and at least `least` unless that takes too long.
+        """Return the end of the next batch, or None if there are no or too few new messages.
 
-        Returns None if there is nothing new, or too little. Raises DataLost and ClusterUnavailable.
+        A batch has at most `most` messages (0: all), and at least `least` unless that takes too long. Raises `DataLost`
+        if messages have expired, and `ClusterUnavailable` if the cluster does not respond.
         """
         newest = self.newest = self.until or self._asked.ask()
         all_now = self._compare_at is None or time.monotonic() >= self._compare_at
@@ -83,7 +84,7 @@ class StreamRun:
         if not plan.must_be_stored and not plan.moves(end):
             return None
         marks = self._marks(plan.unmarked(end))
-        # Compared after the ends were read: a queue created again before that is noticed now, a later one next time.
+        # Compare after reading the ends: this detects queues recreated before. The next batch detects later ones.
         compared = self._compared(plan, plan.advanced(end))
         if compared is not plan:
             plan, end = compared, compared.end(most)
@@ -93,18 +94,18 @@ class StreamRun:
         return plan.offset(end, marks)
 
     def begins(self, start: StreamOffset, end: StreamOffset) -> Offsets:
-        """Where a planned batch begins, by queue. Raises DataLost if its messages are those of another topic."""
+        """Return the start of a planned batch by queue. Raises `DataLost` if its topic was recreated."""
         there = set(self.cluster.selected(tolerant=True))
-        # A batch that an earlier run planned may have topics that are no longer selected; it is repeated unchanged.
+        # Repeat a batch of an earlier run unchanged, although it may contain topics that are no longer selected.
         keeps = self._options.selection.keeps
         self.cluster.queues({queue.topic for queue in end.reached if not keeps(queue)}, tolerant=True)
         begin = begins_of(start, end)
         back = list(shorter(begin, end.reached))
-        if back:  # planned by an earlier version: created again while loss is allowed
+        if back:  # planned by an earlier version: recreated while loss is allowed
             begin.update(self.cluster.earliest(back))
         if self._compare_at is None:
-            # A batch that an earlier run planned. Its messages of a queue that was created again are gone; the next
-            # batch compares again, and reads that queue from its first message.
+            # An earlier run planned this batch. Its messages of a recreated queue were deleted. The next batch compares
+            # again, and reads that queue from its first message.
             read = {queue: end.reached[queue] for queue in end.marks if queue in there}
             read = {queue: offset for queue, offset in read.items() if offset > begin[queue]}
             for queue in self._others(read, end.marks):
@@ -112,7 +113,7 @@ class StreamRun:
         return begin
 
     def tell_group(self, reached: Offsets) -> None:
-        """Commit offsets for the group, if the options want that."""
+        """Commit offsets for the group if the options enable commits."""
         if not self._options.commit_offsets:
             return
         keeps = self._options.selection.keeps
@@ -131,18 +132,18 @@ class StreamRun:
         return QueuesFound(ends, {queue: self._first[queue] for queue in fresh}, former, forgotten)
 
     def _shorter(self, reached: Offsets, newest: Newest) -> dict[Queue, str]:
-        """Queues that, according to their master, end before the position that was reached."""
+        """Return the queues that, according to their master, end before their position in `reached`."""
         found = shorter(reached, newest.ends)
         brokers = {queue.broker for queue in found} & newest.masters
         masters = {broker for broker in brokers if self.cluster.surely_master_answered(broker)}
         return {queue: f"ends at {end} now" for queue, end in found.items() if queue.broker in masters}
 
     def _compared(self, plan: BatchPlan, read: Offsets) -> BatchPlan:
-        """The plan after a comparison of the messages before these offsets; the same one if nothing changed."""
+        """Compare the messages before these offsets. Returns the adapted plan, or `plan` if no queue was recreated."""
         return self._created_again(plan, changed(read, plan.marks, look(self.cluster, self._options.group, read)))
 
     def _created_again(self, plan: BatchPlan, other: Mapping[Queue, str]) -> BatchPlan:
-        """Fail the query for queues that were created again, or read them from their first message."""
+        """Fail the query because of recreated queues, or plan to read them from their first message."""
         for queue, seen in other.items():
             self._missing.lost(made_again(queue, plan.begin[queue], seen))
         if not other:
@@ -153,22 +154,22 @@ class StreamRun:
         return plan.created_again(first, ends)
 
     def _others(self, read: Offsets, marks: Marks) -> list[Queue]:
-        """The queues that were created again since a batch of them was planned. Raises DataLost."""
+        """Return the queues that were recreated since a batch was planned. Raises `DataLost` unless loss is allowed."""
         other = changed(read, marks, look(self.cluster, self._options.group, read))
         for queue, seen in other.items():
             self._missing.lost(made_again(queue, read[queue], seen))
         return list(other)
 
     def _marks(self, offsets: Offsets) -> Marks:
-        """The messages before these offsets."""
+        """Return the marks of the messages before these offsets."""
         asked = {queue: offset for queue, offset in offsets.items() if self._unreadable.get(queue) != offset}
         found = look(self.cluster, self._options.group, asked).marks
         self._unreadable.update({queue: offset for queue, offset in asked.items() if queue not in found})
         return found
 
     def _is_too_little(self, rows: int, least: int) -> bool:
-        """Whether to wait for more messages, as `minOffsetsPerTrigger` and `maxTriggerDelay` say."""
-        # There is no later batch, or the first one has not waited: then the minimum does not apply.
+        """Return whether to wait for more messages, according to `minOffsetsPerTrigger` and `maxTriggerDelay`."""
+        # The minimum does not apply to the last batch of a run, nor to the first one.
         if not least or self.until is not None or self._batch_at is None:
             return False
         waited = (time.monotonic() - self._batch_at) * 1000

@@ -1,4 +1,4 @@
-"""From offsets to Spark's tasks, for batch reads and streams, and the work of a task in an executor."""
+"""Plans Spark's tasks from offsets, for batch reads and streams, and executes a task in an executor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RangePartition(InputPartition):
-    """One task: a range, and where its broker is."""
+    """A task that reads a range. Contains the addresses of its broker."""
 
     part: Range
     members: BrokerMembers
@@ -33,18 +33,18 @@ class RangePartition(InputPartition):
 
 @dataclass
 class RangesPartition(InputPartition):
-    """One task: ranges of several queues, read one after the other."""
+    """A task that reads ranges of several queues one after the other."""
 
     parts: tuple[Range, ...]
     members: dict[str, BrokerMembers]
-    """By broker name."""
+    """Addresses by broker name."""
 
     def __post_init__(self) -> None:
         super().__init__(None)
 
 
 def plan(begin: Offsets, end: Offsets, cluster: Cluster, options: SourceOptions) -> list[InputPartition]:
-    """Tasks for everything between two offsets that passes the filters on offsets."""
+    """Return the tasks for the messages between two offsets that pass the filters on offsets."""
     low, high = options.filters.offset_from, options.filters.offset_to
     begin, end = within(begin, low, high), within(end, low, high)
     ranges = split(begin, end, options.max_records_per_partition, options.min_partitions)
@@ -59,8 +59,8 @@ def _task(parts: tuple[Range, ...], cluster: Cluster) -> InputPartition:
 
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of one task; Spark plans one empty partition if there are no tasks."""
-    from bolide.spark.source.rows import read_range, read_ranges  # a planner reads nothing, and starts sooner
+    """Yield the rows of a task. Spark plans an empty partition if there are no tasks."""
+    from bolide.spark.source.rows import read_range, read_ranges  # planners do not read, and start faster without it
 
     if isinstance(partition, RangePartition):
         yield from read_range(partition.part, partition.members, options, schema)

@@ -1,6 +1,6 @@
 """TLS of connections from Spark: options with the names of a daemon's settings (Java's tls.enable and tls.client.*).
 
-They are sent to executors as text; keys and certificates are files that each machine reads itself.
+They are sent to executors as text. Each host reads the files of keys and certificates itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN_TO_SERVERS: Final = "shown to servers that ask for a certificate"
 
 @dataclass(frozen=True)
 class Tls:
-    """How connections are encrypted; by default they are not."""
+    """TLS options of connections. TLS is disabled by default."""
 
     enable: bool = option(_HEADING, "use TLS 1.2 or 1.3", true_or_false, "false", name=ENABLE)
     auth_server: bool = option(
@@ -55,11 +55,12 @@ class Tls:
     key_password: str = option(_HEADING, _SHOWN_TO_SERVERS, as_it_is, absent="", shown="", name=PASSWORD)
 
     def context(self) -> ssl.SSLContext | None:
-        """The SSL context, made once per process; None for plain connections. Raises `ConfigError`."""
+        """Return the SSL context, which is created once per process, or None without TLS. Raises `ConfigError` if a
+        file is missing or invalid."""
         return _context(self) if self.enable else None
 
     def __repr__(self) -> str:
-        return f"Tls(enable={self.enable}, auth_server={self.auth_server})"  # never the password
+        return f"Tls(enable={self.enable}, auth_server={self.auth_server})"  # without the password
 
 
 @lru_cache(maxsize=8)
@@ -70,7 +71,7 @@ def _context(tls: Tls) -> ssl.SSLContext:
 
 
 def read_tls(given: Mapping[str, str]) -> Tls:
-    """The TLS options among those of a read or a write, names in lower case. Raises OptionError."""
+    """Parse the TLS options of a read or write, with names in lower case. Raises `OptionError` if they are invalid."""
     tls = read_fields(Tls, given)
     if not tls.enable:
         idle = [one.name for one in options_in(Tls) if one.name != ENABLE and one.name.lower() in given]
