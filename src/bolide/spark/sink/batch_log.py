@@ -1,9 +1,9 @@
-"""The commit decisions of one query: a folder that outlives the driver, with one file per batch.
+"""The commit decisions of a query: a folder that outlives the driver, with one file per batch.
 
-The file of a batch lists its half messages. It appears whole, under a name that can be created only once: a repeated
-batch, or a driver thought dead, follows the first decision. Only then are half messages committed. When all are, the
-file shrinks to a note that says so. The process that commits holds the lock of the folder; the kernel releases it when
-the process ends, so a new driver waits for a committer that is still running.
+The file of a batch lists its half messages. It is created atomically, under a name that can be created only once: a
+repeated batch, or an old driver that still runs, must follow the first decision. Half messages are committed only after
+that. When all are committed, a short note replaces the file. The committing process holds the lock of the folder. The
+kernel releases it when the process ends, so a new driver waits for a committer that is still running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bolide.spark.source.queues import Offsets, from_json, to_json
 from bolide.spark.synced_folders import sync_folder
 
 KEPT: Final = 100
-"""Files kept before the newest batch; Spark keeps as many of its own (spark.sql.streaming.minBatchesToRetain)."""
+"""Number of files to keep before the newest batch, like Spark (spark.sql.streaming.minBatchesToRetain)."""
 SUFFIX: Final = ".batch"
 LOCK: Final = "lock"
 SWEPT: Final = "swept.json"
@@ -34,34 +34,35 @@ LOCK_PAUSE_S: Final = 0.1
 
 @dataclass
 class BatchDecision:
-    """Which half messages make up a batch, and where their queues ended before the first became visible."""
+    """The half messages of a batch, and the ends of their queues before the first became visible."""
 
     handles: Handles
     tails: Offsets
     dead: list[str] = field(default_factory=list)
-    """Names of the staged files of refused rows."""
+    """Names of the staged files of rejected rows."""
     done: bool = False
 
 
 @dataclass(frozen=True)
 class Swept:
-    """How far each half queue was swept for abandoned half messages, and by which run of the query."""
+    """Offsets up to which the half queues were swept for abandoned half messages, and the run that did it."""
 
     run: str
     topics: list[str]
-    """Topics the query has written to; their routes lead to the brokers."""
+    """Topics that the query has written to. Their routes contain the brokers."""
     ends: dict[str, int]
 
 
 class BatchLog:
-    """The folder of one query. Methods that write are called inside `locked`."""
+    """The folder of a query. Call methods that write only inside `locked`."""
 
     def __init__(self, folder: str, query: str) -> None:
         self._folder = Path(folder) / query
 
     @contextmanager
     def locked(self, patience: float) -> Iterator[BatchLog]:
-        """Lock the folder for a commit. Raises ClusterUnavailable if another process keeps the lock."""
+        """Lock the folder for a commit. Raises `ClusterUnavailable` if another process holds the lock for `patience`
+        seconds."""
         self._folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -81,7 +82,7 @@ class BatchLog:
             os.close(handle)  # releases the lock
 
     def decided(self, batch: int) -> BatchDecision | None:
-        """The decision about a batch, or None."""
+        """Return the decision for a batch, or None."""
         try:
             data = (self._folder / f"{batch}{SUFFIX}").read_bytes()
         except FileNotFoundError:
@@ -91,11 +92,11 @@ class BatchLog:
         return BatchDecision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
 
     def decide(self, batch: int, decision: BatchDecision) -> bool:
-        """Record what a batch is; False if that was done before, and the first decision holds."""
+        """Record the decision for a batch. Returns False if there is an earlier one, which then remains valid."""
         target = self._folder / f"{batch}{SUFFIX}"
         staged = self._write(decision, batch)
         try:
-            # A crash before this line leaves an unused staged file; after it, the decision holds.
+            # A crash before this line leaves an unused staged file. After it, the decision is valid.
             os.link(staged, target)
         except FileExistsError:
             return False
@@ -105,8 +106,8 @@ class BatchLog:
         return True
 
     def finish(self, batch: int) -> None:
-        """Record that everything of a batch is visible, and drop its half messages and old batches."""
-        # A crash before this line leaves the decision unchanged: the replay finds all of it visible.
+        """Record that all messages of a batch are visible, and remove its half messages and old batches."""
+        # A crash before this line leaves the decision unchanged: the replay finds all messages visible.
         os.replace(self._write(BatchDecision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
         sync_folder(self._folder)
         for old in self._batches():
@@ -114,15 +115,15 @@ class BatchLog:
                 (self._folder / f"{old}{SUFFIX}").unlink(missing_ok=True)
 
     def swept(self) -> Swept | None:
-        """How far half queues were swept for abandoned half messages."""
+        """Return the progress of the sweep for abandoned half messages, or None if it is unknown."""
         try:
             value = msgspec.json.decode((self._folder / SWEPT).read_bytes())
             return Swept(value["run"], value["topics"], value["ends"])
         except (FileNotFoundError, msgspec.DecodeError, KeyError):
-            return None  # it only saves work: without it nothing is swept this time
+            return None  # it only saves work: without it, this commit does not sweep
 
     def note_swept(self, swept: Swept) -> None:
-        """Store how far. Needs no sync: an older position makes the next sweep longer, not wrong."""
+        """Store the progress of the sweep. Does not sync: an older position only makes the next sweep longer."""
         staged = self._folder / f".{SWEPT}.{os.getpid()}"
         staged.write_bytes(msgspec.json.encode(swept))
         os.replace(staged, self._folder / SWEPT)
@@ -147,7 +148,7 @@ class BatchLog:
 
 
 def decided_batches(folder: str) -> frozenset[tuple[str, int]]:
-    """The newest decided batches of every query in a folder: a task need not write them again."""
+    """Return the newest decided batches of every query in a folder. Tasks need not write them again."""
     found: set[tuple[str, int]] = set()
     try:
         queries = [path for path in Path(folder).iterdir() if path.is_dir()]

@@ -1,4 +1,4 @@
-"""The messages that a task sends together: one request with a batch, or a run of requests with one message each."""
+"""Messages that a task sends together, as one request with a batch or as a run of requests with one message each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from bolide.transport.blocking import ClientConnection, Pending, PendingRun
 
 @dataclass(slots=True)
 class Bundle:
-    """Messages of one queue that are sent together."""
+    """Messages of a queue that are sent together."""
 
     queue: Queue
     single: bool
     """Whether each message is sent in a separate request."""
     keyed: bool = False
-    """Whether a key chose the queue for one of them."""
+    """Whether a key determined the queue of any message."""
     numbered: bool = False
-    """Whether the row of one of them names the queue."""
+    """Whether the row of any message specifies the queue."""
     parts: list[bytes | memoryview] = field(default_factory=list)
-    """Their elements, in order."""
+    """Elements of the messages, in order."""
     origins: list[tuple[RowOrigin, Ints, Ints]] = field(default_factory=list)
     """The rows of the messages, with their born timestamps."""
     count: int = 0
@@ -40,12 +40,12 @@ class Bundle:
 
     @property
     def requests(self) -> int:
-        """Number of requests it takes."""
+        """Number of requests to send."""
         return self.count if self.single else 1
 
     @property
     def first_row(self) -> int:
-        """Number of the row of the first message."""
+        """Row number of the first message."""
         return int(self.origins[0][1][0])
 
     def add(self, elements: Elements, begin: int, end: int, part: memoryview) -> None:
@@ -61,21 +61,21 @@ class Bundle:
         self.size += len(part)
 
     def body(self) -> bytes:
-        """The elements back to back."""
+        """Return the concatenated elements."""
         if len(self.parts) != 1 or not isinstance(self.parts[0], bytes):
             self.parts = [b"".join(self.parts)]
         return bytes(self.parts[0])
 
     def messages(self) -> list[BatchMessage]:
-        """Its messages, one by one."""
+        """Return the messages."""
         return decode_batch(self.body())
 
     def born(self) -> list[int]:
-        """The born timestamp of each message, or NO_TIME."""
+        """Return the born timestamp of each message in ms since 1970, or `NO_TIME`."""
         return [each for _, _, born in self.origins for each in born.tolist()]
 
     def singles(self, places: list[int] | None = None) -> Bundle:
-        """The messages at these places, or all, to be sent one by one; with the same deadline and tries."""
+        """Return a bundle that sends the messages at these indexes, or all, separately. Keeps deadline and tries."""
         wanted = range(self.count) if places is None else places
         body, ends, at = self.body(), [0], 0
         while at < len(body):
@@ -95,7 +95,7 @@ class Bundle:
         return some
 
     def refusal(self, place: int, reason: str, *, of_the_row: bool) -> Refusal:
-        """The refusal of one message."""
+        """Return the refusal of the message at an index."""
         for origin, rows, _ in self.origins:
             if place < len(rows):
                 return origin.refusal(int(rows[place]), self.queue.topic, reason, of_the_row=of_the_row)

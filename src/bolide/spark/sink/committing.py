@@ -1,11 +1,11 @@
-"""The work of the driver when all tasks of a batch have written, or one has failed.
+"""Commits or aborts a batch on the driver, when all tasks have written or one has failed.
 
-The order, and what a crash between two steps leaves:
-1. decide: write the half messages of the batch to the log. Before this nothing is visible, and a replay starts over.
-2. commit each of them. A crash leaves a part visible; the replay finds the decision, checks which part, and continues.
-3. record that all are visible. After a crash before it, the replay checks again and finds all of them.
-4. sweep: roll back what other attempts left. After a crash a later batch does it, or the broker gives them up.
-Spark calls `abort` also when `commit` has failed; what was decided is then left to the replay.
+The steps, and the effects of a crash between them:
+1. Decide: write the half messages of the batch to the log. Before this, no message is visible; a replay starts over.
+2. Commit each half message. After a crash, some are visible; the replay reads the decision, finds them, and continues.
+3. Record that all are visible. After a crash before it, the replay checks again and finds all of them visible.
+4. Sweep: roll back the half messages of other attempts. After a crash, a later batch does it, or the broker gives up.
+Spark also calls `abort` when `commit` has failed. Decided half messages are then left to the replay.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bolide.spark.sink.task_writing import Written
 
 @dataclass(frozen=True)
 class CommitParts:
-    """The inputs of a commit."""
+    """Dependencies of a commit."""
 
     log: type[BatchLog] = BatchLog
     ender: type[Ender] = Ender
@@ -37,7 +37,8 @@ PARTS: Final = CommitParts()
 
 
 def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, parts: CommitParts = PARTS) -> None:
-    """Make a batch visible, once. Raises ClusterUnavailable or DataLost; then the same call can be repeated."""
+    """Make the messages of a batch visible exactly once. Raises `ClusterUnavailable` if brokers do not respond, or
+    `DataLost` if half messages were given up. The same call can then be repeated."""
     written = [message for message in messages if isinstance(message, Written)]
     if not written:
         return  # a batch without a task has no rows
@@ -74,7 +75,7 @@ def abort_batch(options: SinkOptions, messages: Sequence[object], batch: int) ->
         else:
             _give_up(options, query, batch, written, None)
     except ClusterUnavailable:
-        return  # the half messages wait for a sweep, or for their broker to give them up
+        return  # a sweep removes the half messages, or their broker gives them up
 
 
 def _commit_logged(
@@ -109,12 +110,12 @@ def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Bat
     try:
         ends = ender.half_ends(topics, since)
         if set(ends) != set(since):
-            return  # a later commit sweeps from where this one would have begun
+            return  # a later commit sweeps from the same position
         if not last.run:  # drivers may have died before the first commit of this query
             since = _earliest(since, ender.half_progress(since))
         if begun or _may_have_strays(written) or last.run != run:
             ender.roll_back(ender.strays(since, ends, decision.handles.places()))
-        if not decision.done:  # else this commit is late, and later batches may be before these ends
+        if not decision.done:  # otherwise this commit is late, and messages of later batches may precede these ends
             log.note_swept(Swept(run, topics, ends))
     except BolideError:
         return
@@ -144,7 +145,7 @@ def _handles(written: Sequence[Written]) -> Handles:
 
 
 def _since(written: Sequence[Written]) -> dict[str, int]:
-    """Where the half queues ended before the first of these attempts sent anything."""
+    """Return the ends of the half queues before the first of these attempts sent a message."""
     return _earliest(*(each.starts for each in written))
 
 

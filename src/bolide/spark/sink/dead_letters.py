@@ -1,7 +1,7 @@
-"""Rows that cannot become messages, saved as Parquet files with the reason.
+"""Saves rows that cannot become messages as Parquet files with the reason.
 
-A task writes them to a staging folder, and the commit of its batch moves them to their place: a repeated task or batch
-does not save a row twice. Spark ignores folders whose names begin with `_`.
+A task writes them to a staging folder, and the commit of its batch moves them to the target folder, so a repeated task
+or batch does not save a row twice. Spark ignores folders whose names start with `_`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("refused_at", pa.timestamp("us", "UTC")),
 ]
 SCHEMA: Final = pa.schema(_FIELDS)
-"""Columns of a dead letter: those of the sink, the reason, and the position of the row."""
+"""Columns of a dead letter: the columns of the sink, the reason, and the position of the row."""
 
 
 class DeadLetters:
-    """The refused rows of one task."""
+    """The rejected rows of a task."""
 
     def __init__(self, folder: str, task: Task) -> None:
         self._folder = Path(folder) / STAGING
@@ -60,14 +60,14 @@ class DeadLetters:
         self.count = 0
 
     def add(self, refusal: Refusal) -> None:
-        """Save one row."""
+        """Save a row."""
         self.count += 1
         self._rows.append(_row(refusal, self._task))
         if len(self._rows) >= ROWS_AT_ONCE:
             self._write()
 
     def close(self) -> list[str]:
-        """Finish the file; returns its name for the driver, or nothing if no row was refused."""
+        """Finish the file. Returns its name for the driver, or an empty list if no row was rejected."""
         if self._rows:
             self._write()
         if self._writer is None:
@@ -87,12 +87,12 @@ class DeadLetters:
 
 
 def publish(folder: str, names: Iterable[str]) -> None:
-    """Move staged files to their place; one that was moved before is skipped."""
+    """Move staged files to the target folder. Skips files that were moved before."""
     moved = False
     for name in names:
         staged = Path(folder) / STAGING / name
         try:
-            # The file is named after the batch and the partition, without the attempt: a second run replaces it.
+            # The name contains the batch and the partition, but not the attempt, so a second run replaces the file.
             os.replace(staged, Path(folder) / f"{name.rsplit('.', 2)[0]}.parquet")
             moved = True
         except FileNotFoundError:
@@ -102,7 +102,7 @@ def publish(folder: str, names: Iterable[str]) -> None:
 
 
 def discard(folder: str, query: str, batch: int, kept: Iterable[str] = ()) -> None:
-    """Delete what unsuccessful attempts at a batch staged."""
+    """Delete the staged files of unsuccessful attempts at a batch."""
     staging = Path(folder) / STAGING
     keep = set(kept)
     for path in staging.glob(f"{stem(query, batch)}*"):
@@ -111,7 +111,7 @@ def discard(folder: str, query: str, batch: int, kept: Iterable[str] = ()) -> No
 
 
 def stem(query: str, batch: int) -> str:
-    """The prefix of the files of a batch; no name of a query contains the separator."""
+    """Return the prefix of the files of a batch. Names of queries do not contain the separator."""
     return f"{query}={batch}="
 
 
@@ -136,5 +136,5 @@ def _row(refusal: Refusal, task: Task) -> dict[str, Any]:
 
 
 def _time(ms: int | None) -> int | None:
-    """A time in the unit of the file, or the nearest time that all time zones can show, as in reads."""
+    """Return a time in the unit of the file, limited to the range that all time zones can show, as in reads."""
     return None if ms is None else min(max(ms, EARLIEST_MS), LATEST_MS) * 1000

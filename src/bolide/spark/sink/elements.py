@@ -1,7 +1,7 @@
 """Rows as elements of batch bodies (`remoting/batch.py`), built column by column, without an object per row.
 
-Ordinary rows are joined by Arrow. A row with a delay, with a name twice in its properties, or with anything that may be
-wrong is read by `messages`, the reference, which makes the same bytes.
+Arrow joins ordinary rows. `messages`, the reference, builds the same bytes for rows with a delay, with a duplicate name
+in their properties, or with anything that may be invalid.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ _arrow: Any = pa
 _compute: Any = pc
 
 MAX_PIECE: Final = 16 * 1024 * 1024
-"""Bytes of the columns that are processed together."""
+"""Maximum size in bytes of the columns that are processed together."""
 NO_TIME: Final = np.iinfo(np.int64).min
-"""The born timestamp of a message that has the time of sending."""
+"""Born timestamp of a message that should get the time of sending."""
 
 
 @dataclass(slots=True)
 class Elements:
-    """Messages of one topic, in the order of their rows."""
+    """Messages of a topic, in the order of their rows."""
 
     topic: str
     origin: RowOrigin
     rows: Ints
-    """Numbers of the rows in the task."""
+    """Row numbers in the task."""
     data: Any
-    """An Arrow array with one element of a batch per message."""
+    """Arrow array with one batch element per message."""
     numbers: Ints | None
-    """The queue number in each row, or -1. None if no row has one."""
+    """Queue number in each row, or -1. None if no row has one."""
     hashes: Ints | None
-    """The absolute hash of the key that chooses the queue, or -1. None if no row has a key."""
+    """Absolute hash of the key that determines the queue, or -1. None if no row has a key."""
     alone: Bools | None
-    """True for messages that cannot be sent in a batch: they are delayed, or have a born timestamp."""
+    """Mask of messages that cannot be sent in a batch, because they are delayed or have a born timestamp."""
     born: Ints | None
-    """Born timestamps in ms since the epoch, or NO_TIME. None if no row has one."""
+    """Born timestamps in ms since 1970, or `NO_TIME`. None if no row has one."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def only(self, where: Ints) -> Elements:
-        """Return the messages at these places, in this order."""
+        """Return the messages at these indexes, in this order."""
         return Elements(
             self.topic,
             self.origin,
@@ -77,22 +77,22 @@ class Elements:
         return np.frombuffer(self.data.buffers()[1], np.int32, count + 1, self.data.offset * 4).astype(np.int64)
 
     def bytes(self) -> memoryview:
-        """The elements back to back."""
+        """Return the concatenated elements."""
         data = self.data.buffers()[2]
         return memoryview(b"" if data is None else data)
 
 
 class ElementReader:
-    """Makes the messages of one task."""
+    """Builds the messages of a task."""
 
     def __init__(self, topic: str, task: Task, immediate: bool, reference: type[RowReader] = RowReader) -> None:
-        """`topic` is the default. If `immediate`, delayed rows are refused. `reference` reads odd rows."""
+        """Takes the default `topic`. With `immediate`, rejects delayed rows. `reference` reads odd rows."""
         self._topic = topic
         self._reference = reference(topic, task, immediate)
         self._rows = 0
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Elements | Refusal]:
-        """Read the rows of one Arrow batch: the refused rows first, then the messages of each topic."""
+        """Yield the rejected rows of an Arrow batch, then the messages of each topic."""
         for piece in _pieces(readable(batch)):
             origin = RowOrigin(piece, self._rows)
             self._rows += piece.num_rows
@@ -127,7 +127,7 @@ class ElementReader:
                 yield some
 
     def _topics(self, made: _ElementRows) -> tuple[dict[str, int], Ints]:
-        """A code for each topic, and the code of each row; rows of a bad topic become odd."""
+        """Return a code for each topic, and the code of each row. Marks rows of an invalid topic as odd."""
         column = made.columns.get("topic")
         if column is None or column.null_count == len(column) or made.unreadable:
             if not self._reference.check_topic(self._topic):
@@ -148,7 +148,7 @@ class ElementReader:
 
 
 class _ElementRows:
-    """The columns of one piece, and which of its rows need the reference."""
+    """The columns of a piece, and the rows that need the reference."""
 
     def __init__(self, origin: RowOrigin, ids: str) -> None:
         batch = origin.batch
@@ -187,11 +187,11 @@ class _ElementRows:
                 self.odd |= self.columns[name].is_valid().to_numpy(zero_copy_only=False)
 
     def replace(self, place: int, message: Outgoing) -> None:
-        """Take a row from the reference."""
+        """Replace a row by the message of the reference."""
         self._replaced[place] = message
 
     def elements(self) -> Elements:
-        """All rows, as messages of no topic yet; an odd row that was not replaced has an empty element."""
+        """Return all rows as messages without a topic. Odd rows that were not replaced have empty elements."""
         numbers, hashes, born = self._numbers, self._hashes, self._born
         alone = None if born is None else born != NO_TIME
         if self._replaced:
@@ -229,7 +229,7 @@ class _ElementRows:
         return made
 
     def _integers(self, name: str, missing: int) -> Ints | None:
-        """A column of whole numbers, or None if all are null."""
+        """Return a column of integers, or None if all are null."""
         column = self.columns.get(name)
         if column is None or column.null_count == len(column):
             return None
@@ -248,7 +248,7 @@ def _element(message: Outgoing) -> bytes:
 
 
 def readable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with times as ms since the epoch, and the body as bytes."""
+    """Return the batch with times as ms since 1970, and the body as bytes."""
     columns = [
         column.cast(pa.binary()) if name == "body" else milliseconds_of(column)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -257,7 +257,7 @@ def readable(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in pieces of a bounded size; a row is never split."""
+    """Yield the rows in pieces of limited size, without splitting a row."""
     if batch.num_rows > 1 and batch.nbytes > MAX_PIECE:
         half = batch.num_rows // 2
         yield from _pieces(batch.slice(0, half))
@@ -267,7 +267,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _valid(batch: pa.RecordBatch) -> bool:
-    """Whether all texts are UTF-8."""
+    """Return whether all texts are valid UTF-8."""
     try:
         for column in batch.columns:
             if not pa.types.is_binary(column.type):
@@ -278,7 +278,7 @@ def _valid(batch: pa.RecordBatch) -> bool:
 
 
 def _hashes(keys: Any) -> Ints | None:
-    """The absolute Java hash of each key, or -1 for null."""
+    """Return the absolute Java hash of each key, or -1 for null. None if all are null."""
     if keys is None or keys.null_count == len(keys):
         return None
     hashes = np.abs(string_hashes(keys.fill_null("")).astype(np.int64))

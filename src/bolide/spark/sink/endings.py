@@ -1,10 +1,10 @@
-"""Ends half messages on their brokers, each once, even if something fails meanwhile.
+"""Commits or rolls back half messages on their brokers, each exactly once, despite failures.
 
-A broker answers END_TRANSACTION when the message is stored under its own topic. A repeated request has no effect
-(Bolide) or stores the message again (Java). So a request is repeated only for messages that are proven invisible: the
-stored message contains the physical offset of its half message, and it follows `tails`, where its queue ended before
-the first END was sent. A Java broker may still process a request of a closed connection, but drops what has waited
-for three seconds; so the check waits longer than that.
+A broker responds to END_TRANSACTION when the message is stored under its real topic. A repeated request has no effect
+(Bolide) or stores the message again (Java). So a request is repeated only for messages that are proven invisible: a
+stored message contains the physical offset of its half message, and follows `tails`, the end of its queue before the
+first END was sent. A Java broker may still process a request of a closed connection, but drops requests that have
+waited for 3 s, so the check waits longer.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ COMMIT: Final = 8
 ROLLBACK: Final = 12
 IN_FLIGHT: Final = 512
 TOGETHER: Final = 128
-"""Requests that are written together."""
+"""Number of requests that are written together."""
 LATE_S: Final = 5.0
-"""Longer than a Java broker processes an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
+"""Seconds after which a Java broker drops an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
 PAUSE_S: Final = 0.3
 
 
 @dataclass(frozen=True)
 class BrokerKind:
-    """The kind of a broker, by its answer to a first request."""
+    """The kind of a broker, according to its first response."""
 
     repeats: bool
-    """True if a repeated END has a second effect: for every broker but Bolide."""
+    """Whether a repeated END has a second effect, as at every broker except Bolide."""
     half_end: int
-    """The offset its next half message would get."""
+    """Offset that the next half message would get."""
 
 
 def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKind:
-    """Ask a broker for the end of its half queue; the language of its answer shows its kind."""
+    """Query the end of a broker's half queue. The language of the response shows the kind of the broker."""
     question = make_request(codes.GET_MAX_OFFSET, 0, {"topic": HALF_TOPIC, "queueId": "0"})
     answer = connection.request(signed(question, options.connection), options.timeout)
     offset = answer.ext().get("offset", "") if answer.code == codes.SUCCESS else ""
@@ -65,33 +65,33 @@ def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKin
 
 
 def half_marks(kind: BrokerKind, group: str, seconds: int) -> str:
-    """The properties that make a message a half message; `seconds`: how long after its birth it may be ended.
+    """Return the properties that make a message a half message, which may be ended for `seconds` after its birth.
 
-    Bolide does not check it for that time. Java would store it again at every check for as long, and does not need such
-    a time: it ends a half message by its first position even after its checks were given up.
+    Bolide does not check it for that time. Java would store it again at every check for that time, and does not need
+    the property: it ends a half message by its first position even after it gave up the checks.
     """
     marks = f"{TRAN_MSG}\x01true\x02{PGROUP}\x01{group}\x02"
     return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{seconds}\x02"
 
 
 def producer_group(options: SinkOptions, query: str, batch: int) -> str:
-    """The group that owns the half messages of a batch, whichever process sends or ends them."""
+    """Return the producer group of the half messages of a batch, which all processes use."""
     return f"{options.connection.group}-{query}-{batch}"
 
 
 @dataclass
 class _Unended:
-    """Half messages that were not ended, and the reason."""
+    """Half messages that were not ended, with the reason."""
 
     halves: list[HalfHandle] = field(default_factory=list)
     reason: str = ""
-    """The last failure."""
+    """Text of the last failure."""
     decided_before: int = 0
-    """Number of them that were committed or rolled back before."""
+    """Number of half messages that were committed or rolled back before."""
 
 
 class Ender:
-    """Ends the half messages of one batch. Use it from one thread; `close` it."""
+    """Ends the half messages of a batch. Use it from one thread, and `close` it."""
 
     late: ClassVar[float] = LATE_S
     together: ClassVar[int] = TOGETHER
@@ -111,9 +111,9 @@ class Ender:
         self._cluster.close()
 
     def tails(self, handles: Handles) -> Offsets:
-        """Return the ends of the queues of these half messages. Raises ClusterUnavailable.
+        """Return the ends of the queues of these half messages. Raises `ClusterUnavailable` if brokers do not respond.
 
-        Empty if this user has only the right `Pub`. A commit that is interrupted then needs more rights to continue.
+        The result is empty if this user has only the right `Pub`. An interrupted commit then needs more rights.
         """
         until = time.monotonic() + self._options.patience
         while True:
@@ -126,9 +126,10 @@ class Ender:
                 self._wait(until, f"the end of {len(handles.by_queue)} queues is not known: {error}")
 
     def commit(self, handles: Handles, tails: Offsets, begun: bool) -> None:
-        """Make all of them visible. `begun`: an earlier run may have started. Raises ClusterUnavailable or DataLost."""
+        """Make all half messages visible. `begun` means that an earlier run may have started. Raises
+        `ClusterUnavailable` if brokers do not respond, or `DataLost` if half messages were given up."""
         until = time.monotonic() + self._options.patience
-        left: Handles | list[HalfHandle] = handles  # a list of a million takes memory; usually none is made
+        left: Handles | list[HalfHandle] = handles  # a list of a million takes memory, and is usually not needed
         doubtful = begun
         while left:
             try:
@@ -150,7 +151,7 @@ class Ender:
                 self._wait(until, f"{len(left)} of {len(handles)} half messages are not committed: {reason}")
 
     def roll_back(self, halves: Iterable[HalfHandle]) -> int:
-        """Roll back half messages; returns how many could not be reached: their brokers give those up later."""
+        """Roll back half messages. Returns the number of failures; their brokers give up those messages later."""
         left = list(halves)
         if not left:
             return 0
@@ -161,15 +162,15 @@ class Ender:
             return len(left)
 
     def half_ends(self, topics: Iterable[str], brokers: Iterable[str]) -> dict[str, int]:
-        """Where the half queues of these brokers end now; a broker that does not answer is left out.
+        """Return the ends of the half queues of these brokers, without brokers that do not respond.
 
-        `topics`: where to look for the brokers, besides the topics seen so far.
+        Finds the brokers by the routes of `topics` and of the topics used so far.
         """
         ends = {}
         try:
             self._locate(Queue(topic, "", 0) for topic in topics)
         except BolideError:
-            pass  # what is not located does not answer
+            pass  # the result omits brokers without an address
         for broker in brokers:
             try:
                 ends[broker] = self._kind(broker, fresh=True).half_end
@@ -178,15 +179,15 @@ class Ender:
         return ends
 
     def half_progress(self, brokers: Iterable[str]) -> dict[str, int]:
-        """The offset of its half queue before which a broker has decided all; it stores that as a consumer's offset."""
+        """Return, by broker, the half queue offset before which all is decided, stored as a consumer offset."""
         queues = [Queue(HALF_TOPIC, broker, 0) for broker in brokers]
         found = self._cluster.committed(queues, TRANSACTION_GROUP, EARLIEST)
         return {queue.broker: offset for queue, offset in found.items()}
 
     def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[HalfHandle]:
-        """Half messages between two offsets of the half queues that are not among the chosen ones.
+        """Yield the half messages in a range of the half queues that are not among `chosen`.
 
-        Those of this batch and of earlier ones: this commit may be a dead driver's, and a later batch under way.
+        Only half messages of this and earlier batches: this driver may have been replaced, with a later batch running.
         """
         base = self._group.removesuffix(str(self._batch))
         for broker, end in ends.items():
@@ -211,14 +212,14 @@ class Ender:
                 f"{what}; nothing is lost: start the query again when the brokers run, or raise deliveryTimeoutMs"
             )
         time.sleep(PAUSE_S)
-        # A route and a connection from before the broker stopped do not show where it is now.
+        # Drop the route and the connection: a restarted broker may have another address.
         self._pool.close()
         self._cluster.close()
         self._cluster = Cluster(self._options.connection)
         self._kinds.clear()
 
     def _locate(self, queues: Iterable[Queue]) -> None:
-        """Learn the addresses of the brokers of these queues."""
+        """Look up the addresses of the brokers of these queues."""
         wanted = list(queues)
         self._topics.update(queue.topic for queue in wanted if queue.topic != HALF_TOPIC)
         self._cluster.queues(sorted(self._topics))
@@ -240,12 +241,12 @@ class Ender:
         return self._kinds[broker]
 
     def _settle(self, left: Iterable[HalfHandle]) -> None:
-        """Wait until a broker that would repeat an END has processed, or dropped, the earlier requests."""
+        """Wait until brokers that would repeat an END have processed or dropped the earlier requests."""
         if any(self._kind(broker).repeats for broker in {half.queue.broker for half in left}):
             time.sleep(self.late)
 
     def _invisible(self, left: Iterable[HalfHandle], tails: Offsets) -> list[HalfHandle]:
-        """Those that are not stored under their own topic yet."""
+        """Return the half messages that are not yet stored under their real topic."""
         by_queue: dict[Queue, list[HalfHandle]] = {}
         for half in left:
             by_queue.setdefault(half.queue, []).append(half)
@@ -271,7 +272,7 @@ class Ender:
 
     def _tail(self, queue: Queue, begin: int, end: int, data_may_be_gone: bool = False) -> Iterator[bytes]:
         options = reading_over(self._options.connection)
-        # Only the master: on a lagging replica visible messages would look invisible.
+        # Read only from the master: on a lagging replica, visible messages would look invisible.
         reader = RangeReader(Range(queue, begin, end), master_alone(self._address(queue.broker)), options)
         try:
             for data, _ in reader.chunks():
@@ -283,7 +284,7 @@ class Ender:
             reader.close()
 
     def _end(self, halves: Handles | Iterable[HalfHandle], how: int) -> _Unended:
-        """Send an END for each, and return the half messages that may not be ended."""
+        """Send an END for each half message, and return the half messages that may not be ended."""
         flight: deque[tuple[HalfRun, PendingRun]] = deque()
         flying = 0
         unended = _Unended()
@@ -295,7 +296,7 @@ class Ender:
             broker = run.queue.broker
             pending = None if broker in down else self.send_ends(run, how)
             if pending is None:
-                down.add(broker)  # each further try would wait as long as this one did
+                down.add(broker)  # each further try would also wait for the timeout
                 unended.halves += map(run.handle, range(len(run)))
                 unended.reason = f"there is no connection to broker {broker}"
             else:
@@ -314,7 +315,7 @@ class Ender:
             common = {
                 "producerGroup": run.group or self._group,
                 "commitOrRollback": str(how),
-                # Bolide refuses a late END unless it answers a check; Java has no such time to keep here.
+                # Bolide rejects a late END unless it is the response to a check. Java has no such limit.
                 "fromTransactionCheck": "false" if kind.repeats else "true",
                 "topic": run.queue.topic,
                 "bname": broker,
@@ -344,10 +345,10 @@ class Ender:
         return frames
 
     def _see(self, decided: list[HalfHandle], tails: Offsets) -> None:
-        """Wait until half messages that were decided before are visible; the rest were given up."""
+        """Wait until half messages that were decided before are visible. Raises `DataLost` if some were given up."""
         until = time.monotonic() + self.late
         lost = self._invisible(decided, tails)
-        while lost and time.monotonic() < until:  # an END just answered may still wait for the disk
+        while lost and time.monotonic() < until:  # the message of a confirmed END may not be on disk yet
             time.sleep(PAUSE_S)
             lost = self._invisible(lost, tails)
         if lost:
@@ -360,7 +361,7 @@ class Ender:
 
 
 def _settle(run: HalfRun, pending: PendingRun, unended: _Unended) -> None:
-    """Wait for the answers to a run. Raises NotPermitted."""
+    """Wait for the responses to a run. Raises `NotPermitted` if the user lacks the right `Pub`."""
     answers, error = pending.results()
     broker = run.queue.broker
     for place, answer in enumerate(answers):
@@ -374,6 +375,6 @@ def _settle(run: HalfRun, pending: PendingRun, unended: _Unended) -> None:
                 raise NotPermitted(
                     f"{run.queue}: {unended.reason}; ending half messages needs the right Pub to the topic"
                 )
-            if answer.code == codes.SUCCESS:  # Bolide says of a repeated END that it had no effect
+            if answer.code == codes.SUCCESS:  # Bolide reports that a repeated END had no effect
                 unended.decided_before += 1
         unended.halves.append(run.handle(place))

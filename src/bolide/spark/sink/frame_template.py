@@ -1,4 +1,4 @@
-"""Frames of many requests that differ in a few fields. The common part is encoded once."""
+"""Builds frames of many requests that differ in a few fields. Encodes the common part only once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _HEAD_SIZE: Final = 8
 
 
 class FrameTemplate:
-    """Requests of one code, without a signature."""
+    """A template of unsigned requests with the same code."""
 
     def __init__(self, code: int, common: dict[str, str]) -> None:
-        """`common`: the extension fields of all requests; at least one."""
+        """Takes the `common` extension fields of all requests, at least one."""
         header = encode(make_request(code, 0, {"": ""}))[_HEAD_SIZE:]
         before, after = header.split(b'{"":""}')
         middle, self._tail = re.split(rb'(?<="opaque":)0', after)
@@ -24,6 +24,6 @@ class FrameTemplate:
         self._middle = b"}" + middle
 
     def frame(self, fields: bytes, opaque: int, body: bytes = b"") -> bytes:
-        """One request. `fields`: its other extension fields in JSON, without braces."""
+        """Return a request. `fields` contains its other extension fields in JSON, without braces."""
         header = b"%b%b%b%d%b" % (self._head, fields, self._middle, opaque, self._tail)
         return frame_head(header, JSON_TYPE, len(body)) + body

@@ -1,6 +1,6 @@
-"""Positions of half messages: what a task returns to the driver, and what the driver keeps of a batch.
+"""Positions of half messages, which a task returns to the driver, and which the driver stores for a batch.
 
-A million rows make a million handles, so they are kept as two arrays per queue, with eight bytes each.
+A million rows need a million handles, so they are stored in two arrays per queue, with 8 bytes per item.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Packed: TypeAlias = list[tuple[str, str, int, bytes, bytes]]
 
 @dataclass(frozen=True)
 class HalfHandle:
-    """One half message, and the queue that it enters when it is committed."""
+    """A half message, and the queue that it enters when it is committed."""
 
     queue: Queue
     half_offset: int
-    """In the half queue of the broker."""
+    """Offset in the half queue of the broker."""
     physical_offset: int
     group: str = ""
-    """The producer group it belongs to; empty: that of the batch at hand."""
+    """Producer group of the half message, or "" for the group of the current batch."""
 
 
 @dataclass(frozen=True)
 class HalfRun:
-    """Half messages of one queue and one group, in order."""
+    """Half messages of the same queue and group, in order."""
 
     queue: Queue
     half_offsets: array[int]
@@ -42,13 +42,13 @@ class HalfRun:
         return len(self.half_offsets)
 
     def handle(self, place: int) -> HalfHandle:
-        """Return one of them."""
+        """Return the half message at an index."""
         return HalfHandle(self.queue, self.half_offsets[place], self.physical_offsets[place], self.group)
 
 
 @dataclass
 class Handles:
-    """Half messages by the queue that they will enter, in the order in which they were sent."""
+    """Half messages by target queue, in the order in which they were sent."""
 
     by_queue: dict[Queue, tuple[array[int], array[int]]] = field(default_factory=dict)
 
@@ -61,31 +61,31 @@ class Handles:
                 yield HalfHandle(queue, half_offset, physical_offset)
 
     def runs(self, most: int) -> Iterator[HalfRun]:
-        """Return all in the order of iteration, in runs of at most `most`."""
+        """Yield all half messages in the order of iteration, in runs of at most `most`."""
         for queue in sorted(self.by_queue, key=lambda queue: (queue.broker, queue)):
             halves, physicals = self.by_queue[queue]
             for at in range(0, len(halves), most):
                 yield HalfRun(queue, halves[at : at + most], physicals[at : at + most])
 
     def extend(self, queue: Queue, half_offsets: list[int], physical_offsets: list[int]) -> None:
-        """Append half messages of one queue."""
+        """Append half messages of a queue."""
         halves, physicals = self.by_queue.setdefault(queue, (array("q"), array("q")))
         halves.extend(half_offsets)
         physicals.extend(physical_offsets)
 
     def update(self, other: Handles) -> None:
-        """Append all of another task."""
+        """Append all half messages of another task."""
         for queue, (halves, physicals) in other.by_queue.items():
             mine = self.by_queue.setdefault(queue, (array("q"), array("q")))
             mine[0].extend(halves)
             mine[1].extend(physicals)
 
     def places(self) -> set[tuple[str, int]]:
-        """(broker, physical offset) of each: no two half messages share one."""
+        """Return the unique (broker, physical offset) pairs of all half messages."""
         return {(queue.broker, at) for queue, (_, physicals) in self.by_queue.items() for at in physicals}
 
     def pack(self) -> Packed:
-        """Plain values for a file: little-endian on any machine."""
+        """Return serializable values for a file, little-endian on every platform."""
         return [
             (queue.topic, queue.broker, queue.queue_id, _bytes(halves), _bytes(physicals))
             for queue, (halves, physicals) in sorted(self.by_queue.items())
@@ -93,7 +93,7 @@ class Handles:
 
     @classmethod
     def unpack(cls, packed: Packed) -> Handles:
-        """What `pack` made."""
+        """Return the half messages from a result of `pack`."""
         handles = cls()
         for topic, broker, queue_id, halves, physicals in packed:
             handles.by_queue[Queue(topic, broker, queue_id)] = (_array(halves), _array(physicals))
@@ -101,7 +101,7 @@ class Handles:
 
 
 def runs_of(halves: Handles | Iterable[HalfHandle], most: int) -> Iterator[HalfRun]:
-    """Join neighbours of one queue and group to runs of at most `most`; the order stays."""
+    """Join neighbours with the same queue and group to runs of at most `most`, without changing the order."""
     if isinstance(halves, Handles):
         yield from halves.runs(most)
         return

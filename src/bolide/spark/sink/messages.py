@@ -1,9 +1,9 @@
-"""From a row to a message: a row becomes the fields of one SEND, or a sentence that says why it cannot.
+"""Converts a row to the fields of a SEND request, or to a sentence with the reason why that is impossible.
 
-This is the reference. `elements` builds ordinary rows from columns, and calls it for all others.
+This is the reference. `elements` builds ordinary rows from columns, and calls this module for all others.
 
-A message's id is derived from its position (query, batch, partition, row), not from the clock: if Spark runs a task
-again, a row keeps its id, so that a consumer can detect a repeated message.
+A message's id is derived from its position (query, batch, partition, row), not from the clock: if Spark repeats a task,
+a row keeps its id, so that a consumer can detect duplicates.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from bolide.transport.blocking import MAX_FRAME
 MAX_DELAY_LEVEL: Final = 18
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 MAX_BODY: Final = MAX_FRAME - 256 * 1024
-"""Bytes of the largest body that fits into a frame, with the longest properties in JSON."""
+"""Maximum size in bytes of a body that fits into a frame with the longest properties in JSON."""
 TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
-"""Reserved names that are accepted in a column `properties`, so that rows that were read can be written."""
+"""Reserved names that the column `properties` may contain, so that rows from a read can be written."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """The writer: one attempt at one partition of one batch of one query."""
+    """An attempt to write a partition of a batch of a query."""
 
     query: str
     batch: int
     partition: int
     attempt: int = 0
     run: str = ""
-    """One run of a query, from start to end; a restarted query has the same `query` and another `run`."""
+    """Id of a run of the query. A restarted query has the same `query` and another `run`."""
 
     @classmethod
     def current(cls, query: str) -> Task:
-        """The task of this worker; `query` is its name in a batch write, for which Spark has none."""
+        """Return the task of this worker. `query` is the name of a batch write, for which Spark has no id."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -61,7 +61,7 @@ class Task:
 
 @dataclass(slots=True)
 class Outgoing:
-    """One message to send, and its row."""
+    """A message to send, and its row."""
 
     row: int
     topic: str
@@ -70,11 +70,11 @@ class Outgoing:
     flag: int
     queue_id: int | None
     route_key: str
-    """Messages of one key go to one queue; empty: any."""
+    """Key that determines the queue, or "" for any queue."""
     born_timestamp: int | None
-    """ms since the epoch; None: the time of sending."""
+    """Time in ms since 1970, or None for the time of sending."""
     alone: bool
-    """True if it cannot be sent in a batch: it is delayed, or has its own born timestamp."""
+    """Whether the message cannot be sent in a batch, because it is delayed or has a born timestamp."""
 
 
 @dataclass(slots=True)
@@ -86,10 +86,10 @@ class Refusal:
     reason: str
     values: Mapping[str, Any]
     of_the_row: bool = True
-    """Whether the row causes it. Otherwise the topic does, and `reason` contains what to do."""
+    """Whether the row is the cause. Otherwise it is the topic, and `reason` contains a solution."""
 
     def error(self, partition: int) -> RowRefused:
-        """The error of a write without a dead letter folder."""
+        """Return the error for a write without a dead letter folder."""
         remedy = "correct the row, or set" if self.of_the_row else "or set"
         return RowRefused(
             f"partition {partition}, row {self.row}, topic {self.topic or '(none)'}: {self.reason}; {remedy} option"
@@ -98,7 +98,7 @@ class Refusal:
 
 
 class _Unfit(Exception):
-    """Why a row cannot become a message."""
+    """A row cannot become a message. The text is the reason."""
 
 
 def _joined(keys: Iterable[str | None]) -> str:
@@ -112,20 +112,20 @@ def _joined(keys: Iterable[str | None]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """An Arrow batch of a task, to look up refused rows. Its times are in ms since the epoch."""
+    """An Arrow batch of a task, to look up rejected rows. Its times are in ms since 1970."""
 
     batch: pa.RecordBatch
     first: int
-    """Number of its first row in the task."""
+    """Row number in the task of the first row."""
 
     def values(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """The values of rows, by their numbers in the task. Raises UnicodeDecodeError for text that is not UTF-8."""
+        """Return the values of rows by row number. Raises `UnicodeDecodeError` if a text is not UTF-8."""
         some = self.batch.take(pa.array([row - self.first for row in rows], pa.int64()))
         found: list[dict[str, Any]] = some.to_pylist()
         return found
 
     def refusal(self, row: int, topic: str, reason: str, *, of_the_row: bool = True) -> Refusal:
-        """The refusal of one row. A column that is not UTF-8 is left out."""
+        """Return the refusal of a row, without columns that are not UTF-8."""
         values: dict[str, Any] = {}
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             try:
@@ -136,22 +136,22 @@ class RowOrigin:
 
 
 class RowReader:
-    """Makes the messages of one task."""
+    """Builds the messages of a task."""
 
     def __init__(self, topic: str, task: Task, immediate: bool) -> None:
-        """`topic` is the default. If `immediate`, delayed rows are refused."""
+        """Takes the default `topic`. With `immediate`, rejects delayed rows."""
         self._topic = topic
         self._immediate = immediate
         place = f"{task.query}/{task.batch}/{task.partition}".encode()
         self.ids = blake2b(place, digest_size=12).hexdigest().upper()
-        """The first part of the id of each message."""
+        """Prefix of the id of each message."""
         self._good_topics: set[str] = set()
 
     def read(self, origin: RowOrigin, rows: Sequence[int]) -> Iterator[Outgoing | Refusal]:
-        """Some rows of a batch, by their numbers in the task."""
+        """Yield the messages or refusals of rows, by row number."""
         try:
             all_values: Sequence[dict[str, Any] | None] = origin.values(rows)
-        except UnicodeDecodeError:  # of at least one
+        except UnicodeDecodeError:  # in at least one row
             all_values = [None] * len(rows)
         for row, values in zip(rows, all_values, strict=True):
             topic = self._topic
@@ -167,7 +167,7 @@ class RowReader:
                 yield Refusal(row, topic, str(unfit), values or {})
 
     def check_topic(self, topic: str) -> bool:
-        """Whether rows may go to a topic of this name."""
+        """Return whether a topic name is valid."""
         try:
             self._check_topic(topic)
         except _Unfit:
@@ -219,7 +219,7 @@ class RowReader:
             raise _Unfit("it names no topic, and the option topic is not set")
         if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_LENGTH:
             raise _Unfit(f"a topic has up to {MAX_TOPIC_LENGTH} letters, digits and % | - _ only")
-        if len(self._good_topics) < 100_000:  # a bound on memory, not on topics
+        if len(self._good_topics) < 100_000:  # limits memory, not topics
             self._good_topics.add(topic)
 
     def _properties(self, row: int, values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The property strings of many rows, joined by Arrow: the id, the property map, tags, sharding key and keys."""
+"""Builds the property strings of many rows with Arrow: the id, the property map, tags, sharding key and keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAITS: Final = f"\x02{names.WAIT}\x01true\x02".encode()
 
 
 def whole(table: NDArray[Any]) -> Any:
-    """The rows of a table of bytes or numbers as binary values of one length."""
+    """Return the rows of a table of bytes or numbers as binary values of equal length."""
     count, width = table.shape[0], table.shape[1] * table.itemsize
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     buffers = [None, _arrow.py_buffer(offsets), _arrow.py_buffer(np.ascontiguousarray(table))]
@@ -34,19 +34,19 @@ def whole(table: NDArray[Any]) -> Any:
 
 
 class PropertyTexts:
-    """`texts` has one property string per row, `lengths` its bytes."""
+    """The property strings of rows. `texts` contains one string per row, and `lengths` their sizes in bytes."""
 
     def __init__(self, columns: dict[str, Any], first: int, ids: str) -> None:
-        """`columns` by name, with valid UTF-8; `first`: number of the first row; `ids`: beginning of generated ids."""
+        """Takes columns by name with valid UTF-8, the number of the `first` row, and the prefix of generated `ids`."""
         self._columns = columns
         count = len(columns["body"])
         self.odd: Bools = np.zeros(count, np.bool_)
-        """Rows that the reference must read; their texts are not usable."""
+        """Mask of rows that the reference must read. Their texts are invalid."""
         own = {name: self._text(column) for name, column in _COLUMNS}
         parts = [self._ids(first, count, ids)]
         pairs = np.full(count, 2, np.int64)
         self.route_keys = _first_of(self._text("route_key"), own[names.SHARDING_KEY])
-        """The key that chooses the queue of each row, or null. None if no row has one."""
+        """Key that determines the queue of each row, or null. None if no row has one."""
         maps = columns.get("properties")
         if maps is not None and maps.null_count < count:
             parts.append(self._from_maps(maps, own, pairs))
@@ -62,7 +62,7 @@ class PropertyTexts:
             self._mark_separators(pairs)
 
     def _ids(self, first: int, count: int, ids: str) -> Any:
-        """`UNIQ_KEY` and `WAIT`: the given id, or one made from the number of the row."""
+        """Return `UNIQ_KEY` and `WAIT`, with the given id or an id generated from the row number."""
         begin = f"{names.UNIQ_KEY}\x01{ids}".encode()
         numbers = np.arange(first, first + count)
         table = np.empty((count, len(begin) + 8 + len(_WAITS)), np.uint8)
@@ -80,7 +80,7 @@ class PropertyTexts:
         return _compute.coalesce(texts, made)
 
     def _text(self, name: str) -> Any:
-        """Return a column with null for empty texts, or None if all are null. Lists of keys are joined by blanks."""
+        """Return a column with null for empty texts, or None if all are null. Joins lists of keys with spaces."""
         column = self._columns.get(name)
         if column is None or column.null_count == len(column):
             return None
@@ -92,8 +92,8 @@ class PropertyTexts:
         return _compute.if_else(empty, None, column) if pc.any(empty).as_py() else column
 
     def _joined(self, lists: Any) -> Any:
-        """Keys joined by blanks. A list of empty keys alone is odd: its row has the property with an empty value. So is
-        a list with a blank in a key, whose row is refused."""
+        """Join keys with spaces. Marks a row as odd if all its keys are empty, because the property then has an empty
+        value, or if a key contains a space, because the row is then rejected."""
         items = lists.flatten().cast(pa.string())
         blank = _compute.fill_null(_compute.match_substring(items, " "), False)
         self.odd[lists.value_parent_indices().filter(blank).to_numpy()] = True
@@ -105,7 +105,7 @@ class PropertyTexts:
         return _compute.binary_join(_lists(counts, items.filter(filled)), " ")
 
     def _from_maps(self, maps: Any, own: dict[str, Any], pairs: Ints) -> Any:
-        """The pairs of the maps. A name that also has a column keeps its place and takes the value of the column."""
+        """Return the pairs of the maps. A name that also has a column keeps its position, with the column's value."""
         count = len(maps)
         entries = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
         rows = entries.value_parent_indices().to_numpy()
@@ -147,7 +147,7 @@ class PropertyTexts:
         return values
 
     def _mark_repeats(self, rows: Ints, keys: Any) -> None:
-        """Mark rows that have a name twice."""
+        """Mark rows with a duplicate name."""
         if not len(rows):
             return
         coded = keys.dictionary_encode()
@@ -157,7 +157,7 @@ class PropertyTexts:
         self.odd[repeats // len(coded.dictionary)] = True
 
     def _mark_separators(self, pairs: Ints) -> None:
-        """Mark rows that have a separator within a name or a value."""
+        """Mark rows with a separator in a name or value."""
         data = np.frombuffer(self.texts.buffers()[2], np.uint8)
         total = int(pairs.sum())
         for separator in (b"\x01", b"\x02"):
@@ -166,7 +166,7 @@ class PropertyTexts:
 
 
 _COLUMNS: Final = ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key"), (names.KEYS, "keys"))
-"""The properties that have a column, in the order in which they follow those of the map."""
+"""Properties that have a column, in the order in which they follow the properties of the map."""
 
 
 def _first_of(one: Any, other: Any) -> Any:

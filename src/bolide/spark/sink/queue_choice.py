@@ -22,7 +22,7 @@ ROUTE_S: Final = 2.0
 
 
 class QueueChoice:
-    """Chooses for one task."""
+    """Chooses queues for a task."""
 
     def __init__(
         self,
@@ -31,24 +31,24 @@ class QueueChoice:
         refused: Callable[[Refusal], None],
         pass_time: Callable[[], None],
     ) -> None:
-        """Calls `refused` for each message without a queue, and `pass_time` before it asks for a route again."""
+        """Calls `refused` for each message without a queue, and `pass_time` before it refreshes a route."""
         self._options = options
         self._cluster = cluster
         self._refused = refused
         self._pass_time = pass_time
         self._known: dict[str, tuple[float, list[Queue]]] = {}
-        self._turn = random.randrange(1 << 16)  # small tasks must not all start with the same queue
+        self._turn = random.randrange(1 << 16)  # so that small tasks do not all start with the same queue
         self._unknown_until: float | None = None
 
     def following(self, queues: list[Queue]) -> Queue:
-        """The next queue in turn."""
+        """Return the next queue in turn."""
         self._turn += 1
         return queues[self._turn % len(queues)]
 
     def targets(self, elements: Elements) -> tuple[list[list[Queue]], Ints]:
-        """Groups of queues, and the group of each message: the first for messages that any queue may take.
+        """Return groups of queues, and the group of each message. Messages that fit any queue have the first group.
 
-        The messages of a group without queues were refused. Raises ClusterUnavailable.
+        The messages of a group without queues were rejected. Raises `ClusterUnavailable` if no route is available.
         """
         numbers, hashes = elements.numbers, elements.hashes
         targets = np.zeros(len(elements), np.int64)
@@ -56,20 +56,20 @@ class QueueChoice:
         groups = [self._queues(elements, None, free) if bool(free.any()) else []]
         if hashes is not None and groups[0]:
             keyed = free & (hashes >= 0)
-            # As Java's SelectMessageQueueByHash, whose remainder of a negative hash is made positive, too.
+            # Like Java's SelectMessageQueueByHash, which also makes the remainder of a negative hash positive.
             targets[keyed] = 1 + hashes[keyed] % len(groups[0])
             groups += [[queue] for queue in groups[0]]
         for number in () if numbers is None else np.unique(numbers[~free]).tolist():
             named = numbers == number
             fitting = self._queues(elements, number, named)
             one = [fitting[self._turn % len(fitting)]] if fitting else []
-            if one not in groups[1:]:  # messages of one queue keep their order, whatever chose it
+            if one not in groups[1:]:  # messages of a queue keep their order, whether by key or number
                 groups.append(one)
             targets[named] = groups.index(one, 1)
         return groups, targets
 
     def _queues(self, elements: Elements, number: int | None, where: Bools) -> list[Queue]:
-        """Return the writable queues for some messages, or refuse them if there are none. Raises ClusterUnavailable."""
+        """Return the writable queues for some messages, or reject the messages if there are none."""
         found = self._writable(elements.topic, number, int(elements.rows[where.argmax()]))
         if isinstance(found, list):
             return found
@@ -79,11 +79,11 @@ class QueueChoice:
         return []
 
     def _writable(self, topic: str, number: int | None, row: int) -> list[Queue] | tuple[str, bool]:
-        """Return the writable queues of a topic, or the reason for a refusal and whether rows cause it.
+        """Return the writable queues of a topic, or the reason for a rejection and whether rows cause it.
 
-        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one. While
-        the master of a set with acting masters is away, it shows no queue as writable; rows wait for the master then.
-        Raises ClusterUnavailable, which names `row`.
+        A name server removes a topic while its only broker restarts, so a task waits once for an unknown topic. While
+        the master of a set with acting masters is down, no queue is writable, and rows wait for the master. Raises
+        `ClusterUnavailable` with `row` in its text if that takes too long.
         """
         until, queues = self._known.get(topic, (0.0, []))
         begin = now = time.monotonic()
@@ -117,16 +117,16 @@ class QueueChoice:
             known, now = False, time.monotonic()
 
     def reroute(self, bundle: Bundle) -> None:
-        """Another queue for failed messages, unless the row names one; the set of brokers may have changed."""
+        """Choose another queue for failed messages, unless the row specifies one. Refreshes the route first."""
         if not bundle.tries:
             return
         try:
             self._cluster.relearn(bundle.queue.broker)
             queues = self._cluster.queues([bundle.queue.topic], writable=True)
         except BolideError:
-            return  # the name server does not answer either: the known queue may still work
+            return  # the name server does not respond either: the known queue may still work
         if not queues or bundle.keyed:
-            return  # a key keeps its queue, or its messages would change their order
+            return  # a key keeps its queue, so that its messages keep their order
         others = [queue for queue in queues if queue.broker != bundle.queue.broker] or queues
         if bundle.numbered:
             others = [queue for queue in others if queue.queue_id == bundle.queue.queue_id] or [bundle.queue]

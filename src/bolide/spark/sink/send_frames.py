@@ -21,22 +21,23 @@ BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 
 
 class Frames:
-    """Encodes the requests of one task."""
+    """Encodes the requests of a task."""
 
     def __init__(self, options: ClusterAccess, half: bool) -> None:
-        """`half`: the messages are half messages."""
+        """With `half`, the messages are half messages."""
         self._options = options
         self._half = half
 
     def batch(self, bundle: Bundle, now: int) -> Command:
-        """The request of a batch. `now` in ms."""
+        """Return the request for a batch. `now` is in ms since 1970."""
         body = bundle.body()
         flag = int.from_bytes(body[12:16], "big", signed=True)
         ext = self._header(bundle, BatchMessage(flag, b"", b""), BATCH_PROPERTIES, now, batch=True).to_ext()
         return signed(make_request(codes.SEND_BATCH_MESSAGE, 0, ext, body), self._options)
 
     def run(self, bundle: Bundle, marks: list[str], now: int, opaque: int) -> list[bytes]:
-        """Encode the frames of a run. `marks`: more properties for each; `now` in ms; `opaque` of the first request."""
+        """Encode the frames of a run. `marks` contains additional properties of each message, `now` is in ms since
+        1970, and `opaque` is for the first request."""
         messages = bundle.messages()
         times = [now if born == NO_TIME else born for born in bundle.born()]
         if self._options.access_key:

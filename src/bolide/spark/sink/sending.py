@@ -1,10 +1,10 @@
-"""Sends the messages of one task: grouped by queue, many requests in flight, retried until they are stored.
+"""Sends the messages of a task, grouped by queue, with many requests in flight, and retries until they are stored.
 
-Ordinary messages of one queue are sent together in one request; a batch that a broker refuses is sent again message by
-message, so that one bad row does not affect the others. Half messages, delayed ones and those with a born timestamp
-cannot be sent in a batch: the requests of a run of them are written together. Temporary failures are retried, at
-another queue unless the row names one. Two sends of one message may both be stored: at least once, or, as half
-messages, with one of the two never committed.
+Ordinary messages of a queue are sent together in one request. If a broker rejects a batch, its messages are resent
+separately, so that a bad row does not affect the others. Half messages, delayed messages and messages with a born
+timestamp cannot be sent in a batch: the requests of a run of such messages are written together. Temporary failures are
+retried at another queue, unless the row specifies one. If two sends of a message are both stored, the message is
+duplicated (at least once), or only one of the two half messages is committed.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from bolide.transport.blocking import ClientConnection, Pending, PendingRun
 STORED: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
-"""Answers after which the message is in the broker's log."""
+"""Response codes that mean that the message is in the broker's log."""
 MAX_IN_BATCH: Final = 1024
 MAX_IN_RUN: Final = 64
-"""Requests with one message each that are written together."""
+"""Maximum number of requests with one message each that are written together."""
 MAX_GATHERED: Final = 8 * 1024 * 1024
-"""Bytes that wait for more messages of their queue, over all queues."""
+"""Maximum total size in bytes of messages that wait for more messages of their queue."""
 MAX_KEPT: Final = 64 * 1024 * 1024
-"""Bytes of rows with their columns after which nothing waits any longer: a message keeps its Arrow batch in memory."""
+"""Size in bytes of retained rows at which all messages are sent: a message retains its Arrow batch in memory."""
 MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
-"""Bytes in flight; a single request may be larger."""
+"""Maximum number of bytes in flight. A single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
 """The remark with which a broker without timers answers a deliver_time, as a system error."""
 ROUNDS_OF_REFUSAL: Final = 5
-"""After this many answers no permission or unknown topic, the answer is final."""
+"""Number of responses "no permission" or "unknown topic" after which the result is final."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 2.0
 
 
 Stored: TypeAlias = Callable[[Bundle, list[Command]], None]
-"""(messages, answers of their requests that stored some)"""
+"""(messages, responses of the requests that stored some)"""
 Refused: TypeAlias = Callable[[Refusal], None]
 Marks: TypeAlias = Callable[[str, str, int], str]
-"""(broker, its address, seconds since the message was born) -> properties that a half message carries there."""
+"""(broker, its address, seconds since the message was born) -> properties of a half message for this broker."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class SendTally:
 
     stored: int = 0
     uncertain: int = 0
-    """Sends without an answer: the broker may have a message whose position is unknown."""
+    """Number of sends without a response. The broker may have stored a message at an unknown position."""
 
 
 @dataclass
@@ -74,14 +74,14 @@ class _Gathering:
     open: dict[Queue, Bundle] = field(default_factory=dict)
     size: int = 0
     kept: int = 0
-    """Bytes of the rows that may wait."""
+    """Size in bytes of the rows that may wait."""
 
 
 class Sender:
-    """Sends for one task. Calls `stored` for every stored request, `refused` for every row that cannot be stored."""
+    """Sends for a task. Calls `stored` for every stored request, and `refused` for every row that is rejected."""
 
     def __init__(self, options: SinkOptions, stored: Stored, refused: Refused, marks: Marks | None = None) -> None:
-        """`marks`: send half messages, with these properties."""
+        """With `marks`, sends half messages with these properties."""
         self.tally = SendTally()
         self._options = options
         self._stored = stored
@@ -101,12 +101,12 @@ class Sender:
         self._choice = QueueChoice(options, self._cluster, refused, self._pass_time)
 
     def close(self) -> None:
-        """Close all connections; what was not drained is dropped."""
+        """Close all connections, and discard messages that were not drained."""
         self._pool.close()
         self._cluster.close()
 
     def send(self, elements: Elements) -> None:
-        """Add messages; waits while too much is in flight. Raises ClusterUnavailable."""
+        """Add messages, waiting while too many bytes are in flight. Raises `ClusterUnavailable` at a deadline."""
         groups, targets = self._choice.targets(elements)
         if len(groups) == 1:
             if groups[0]:
@@ -120,7 +120,7 @@ class Sender:
                 self._gather(elements.only(order[end - count : end]), groups[group], free=group == 0)
 
     def drain(self) -> None:
-        """Wait until everything is stored or refused. Raises ClusterUnavailable."""
+        """Wait until all messages are stored or rejected. Raises `ClusterUnavailable` at a deadline."""
         self._flush_all()
         while self._flight or self._again:
             self._step()
@@ -128,14 +128,14 @@ class Sender:
     # -- choosing a queue
 
     def _pass_time(self) -> None:
-        """A pause in which answers to earlier sends are taken."""
+        """Pause, and process responses to earlier sends in the meantime."""
         until = time.monotonic() + PAUSE_S
         while (self._flight or self._again) and time.monotonic() < until:
             self._step()
         time.sleep(max(0.0, until - time.monotonic()))
 
     def _next(self, topic: str, queues: list[Queue], size: int) -> Queue:
-        """The queue for a message of this size that any queue may take: one after the other is filled."""
+        """Return the queue for a message of this size that fits any queue. Fills one queue after the other."""
         current = self._current.get(topic)
         bundle = None if current is None else self._gathering.open.get(current)
         if current is None or bundle is None or bundle.size + size > self._options.batch_bytes:
@@ -145,7 +145,7 @@ class Sender:
     # -- gathering
 
     def _gather(self, elements: Elements, queues: list[Queue], free: bool) -> None:
-        """Add messages to the open bundle of their queue; if they are `free`, any of these queues may take them."""
+        """Add messages to the open bundle of their queue, or, if they are `free`, of any of these queues."""
         ends, data, most = elements.ends(), elements.bytes(), self._options.batch_bytes
         begin, count = 0, len(elements)
         while begin < count:
@@ -241,7 +241,7 @@ class Sender:
         return [made[age] for age in ages]
 
     def _step(self) -> None:
-        """Make progress: process the oldest answer, or start what waits for its next try."""
+        """Make progress: process the oldest response, or start the next pending retry."""
         now = time.monotonic()
         while self._again and (self._again[0].due <= now or not self._flight):
             bundle = self._again.popleft()
@@ -267,7 +267,7 @@ class Sender:
         try:
             answer = pending.result()
         except (ConnectionLost, RequestTimeout) as error:
-            connection.close()  # this one, not one that may have replaced it
+            connection.close()  # this one, not its replacement
             self.tally.uncertain += bundle.count
             bundle.reason = str(error)
             self._later(bundle)
@@ -280,7 +280,7 @@ class Sender:
         if again:
             self._later(bundle)
         else:
-            # One of them is the cause; the others are stored.
+            # One message is the cause. The others can be stored.
             self._again.append(bundle.singles())
 
     def _settle_run(self, bundle: Bundle, run: PendingRun, connection: ClientConnection) -> None:
@@ -305,19 +305,19 @@ class Sender:
                 else:
                     self._refused(bundle.refusal(place, reason, of_the_row=of_the_row))
         if error is not None:
-            connection.close()  # this one, not one that may have replaced it
+            connection.close()  # this one, not its replacement
         if left:
             self._later(bundle if len(left) == bundle.count else bundle.singles(left))
 
     def _judged(self, bundle: Bundle, answer: Command) -> tuple[str, bool, bool]:
-        """Return the reason of a failed request, whether it is repeated, and whether its rows are the cause."""
+        """Return the reason of a failed request, whether to retry it, and whether its rows are the cause."""
         of_topic = answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST)
         lasting = NO_TIMERS in (answer.remark or "") or (of_topic and bundle.tries >= ROUNDS_OF_REFUSAL)
         reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
         return reason, answer.code in codes.RETRIED_CODES and not lasting, not of_topic
 
     def _later(self, bundle: Bundle) -> None:
-        """Retry after a growing pause; give up at the deadline. Raises ClusterUnavailable."""
+        """Schedule a retry after an increasing pause. Raises `ClusterUnavailable` at the deadline."""
         now = time.monotonic()
         if now >= bundle.deadline:
             raise ClusterUnavailable(

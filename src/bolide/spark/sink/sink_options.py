@@ -1,7 +1,7 @@
 """Options and columns of a write with `format("rocketmq")`, checked before the first request to a cluster.
 
-`connection` has the options of the connection. Spark also passes a stream's own options
-(`checkpointLocation`, `queryName`) to the sink; the first says where the log of committed batches may be.
+`connection` declares the connection options. Spark also passes the options of the stream (`checkpointLocation`,
+`queryName`) to the sink. The first determines the default folder of the log of committed batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOG_FOLDER: Final = "rocketmq-commits"
 
 _HEADING: Final = "Options"
 SHARED: Final = (*(one.name for one in CONNECTION), "group", *TOPIC_NAMES)
-"""Options that mean the same as in a read."""
+"""Options with the same meaning as in a read."""
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 _WHOLE: Final = ("int", "bigint", "smallint", "tinyint")
 
@@ -50,10 +50,10 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "message_id": ("string",),
     "born_timestamp": ("timestamp", "bigint"),
 }
-"""Columns the sink understands, and Spark's names of the types each may have.
+"""Columns of the sink, and Spark's names of their possible types.
 
-The last three are for messages that were sent before: `route_key` selects the queue as `sharding_key` does without
-becoming a property, and the other two keep the original id and born timestamp."""
+The last three are for messages that were sent before: `route_key` determines the queue like `sharding_key`, but does
+not become a property. The other two preserve the original id and born timestamp."""
 
 
 def _job_id(name: str, text: str) -> str:
@@ -68,7 +68,7 @@ def _folder(name: str, text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkOptions:
-    """Everything a write needs to know; plain data, shipped to executors."""
+    """All options of a write. Spark ships them to executors."""
 
     connection: ClusterAccess
     mode: str = option(_HEADING, f"or `{EXACTLY_ONCE}`", one_of(AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
@@ -115,22 +115,22 @@ class SinkOptions:
 
     @property
     def topic(self) -> str:
-        """The topic of rows without a topic, or "" if the column names it for all."""
+        """Topic of rows without a topic, or "" if all rows specify it."""
         return "".join(self.connection.topics)
 
     @property
     def exactly_once(self) -> bool:
-        """Whether a repeated batch stores nothing twice."""
+        """Whether a repeated batch does not store duplicates."""
         return self.mode == EXACTLY_ONCE
 
     @property
     def timeout(self) -> float:
-        """Seconds to wait for an answer."""
+        """Timeout of a request in seconds."""
         return self.connection.request_timeout_ms / 1000
 
     @property
     def patience(self) -> float:
-        """Seconds for which a message, or a commit, is retried."""
+        """Seconds for which a message or a commit is retried."""
         return self.delivery_timeout_ms / 1000
 
 
@@ -145,7 +145,7 @@ _ELSEWHERE: Final = {
 
 
 def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOptions:
-    """Check and convert the options of a write. Raises OptionError."""
+    """Check and convert the options of a write. Raises `OptionError` if one is unknown, invalid or missing."""
     given = {name.lower(): value for name, value in options.items()}
     what = "a write with format rocketmq"
     check_names([name for name in options if name.lower() not in _OF_SPARK], KNOWN, what, _ELSEWHERE)
@@ -157,7 +157,8 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
 
 
 def write_connection(options: Mapping[str, str], patience_ms: int = ClusterAccess.retry_timeout_ms) -> ClusterAccess:
-    """The connection and the topic of a write; other options are not looked at. Raises OptionError."""
+    """Return the connection and the topic of a write, ignoring other options. Raises `OptionError` if one is invalid or
+    missing."""
     given = {name.lower(): value for name, value in options.items()}
     check_connection(given)
     topic = given.get("topic") or given.get("path") or ""
@@ -185,7 +186,7 @@ def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, j
 
 
 def check_columns(schema: StructType, topic: str) -> None:
-    """Refuse unknown columns, and columns of the wrong type. Raises OptionError."""
+    """Raise `OptionError` if a column is unknown, missing or has the wrong type."""
     for field in schema:
         wanted = COLUMNS.get(field.name)
         if wanted is None:
@@ -203,7 +204,7 @@ def check_columns(schema: StructType, topic: str) -> None:
 
 
 def _instead(name: str) -> str:
-    """What to do with a column that the sink does not have."""
+    """Return the advice for a column that the sink does not have."""
     ours = KAFKA_COLUMNS.get(name.lower())
     if ours in COLUMNS:
         return f"name it {ours}"

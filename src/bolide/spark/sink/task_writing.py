@@ -1,8 +1,8 @@
-"""One task of a write: its rows become stored messages, or half messages whose positions it returns.
+"""Writes the rows of a task as messages, or as half messages whose positions it returns.
 
-Spark does not ask before a task writes: speculative, failed and abandoned attempts write as the successful one does.
-So at-least-once sends visible messages, and exactly-once sends half messages, which become visible only if the driver
-commits those that the successful attempt returned.
+Spark does not coordinate tasks before they write: speculative, failed and abandoned attempts write like the successful
+one. So at-least-once sends visible messages, and exactly-once sends half messages. The driver commits only the half
+messages of the successful attempt.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one attempt wrote; the driver commits it or rolls it back."""
+    """The messages of an attempt, which the driver commits or rolls back."""
 
     task: Task
     rows: int = 0
     handles: Handles = field(default_factory=Handles)
     dead: list[str] = field(default_factory=list)
-    """Staged files of refused rows."""
+    """Staged files of rejected rows."""
     uncertain: int = 0
-    """Sends that may have stored unknown half messages."""
+    """Number of sends that may have stored unknown half messages."""
     starts: dict[str, int] = field(default_factory=dict)
-    """Where the half queue of each broker ended before the first half message of this attempt."""
+    """End of the half queue of each broker before the first half message of this attempt."""
     skipped: bool = False
-    """True when the batch had been decided before: nothing was sent."""
+    """Whether the attempt sent no messages because the batch was already decided."""
 
 
 def write_rows(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, task: Task, decided: Set[tuple[str, int]] = frozenset()
 ) -> Written:
-    """Write the rows of one task. Raises RowRefused or ClusterUnavailable."""
+    """Write the rows of a task. Raises `RowRefused` if a row is invalid and there is no dead letter folder, or
+    `ClusterUnavailable` if messages cannot be stored in time."""
     if (task.query, task.batch) in decided:
-        for _ in batches:  # Spark expects that its rows are read
+        for _ in batches:  # Spark requires that all rows are read
             pass
         return Written(task, skipped=True)
     written = Written(task)
@@ -85,11 +86,11 @@ def write_rows(
 
 
 def _ignore(bundle: Bundle, answers: list[Command]) -> None:
-    """A visible message needs nothing more."""
+    """Do nothing for a visible message."""
 
 
 class _Halves:
-    """Marks messages as half messages, and records where each was stored."""
+    """Marks messages as half messages, and records their positions."""
 
     def __init__(self, options: SinkOptions, task: Task, written: Written) -> None:
         self._options = options

@@ -1,7 +1,7 @@
 """The sinks that Spark loads: `df.write` and `df.writeStream` with `format("rocketmq")`.
 
-Both pass rows to `task_writing` in executors and messages to `committing` on the driver. Spark makes a stream's writer
-for every batch twice, for its tasks and for its commit: they share nothing but the results of the tasks.
+Both pass rows to `task_writing` in executors and messages to `committing` on the driver. Spark creates two writers for
+every batch of a stream, for its tasks and for its commit. They share only the results of the tasks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ONLY_BATCH: Final = 0
-"""A batch write is one batch."""
+"""Number of the only batch of a batch write."""
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """One write of a DataFrame. It is pickled once, so that all its tasks share its name."""
+    """A write of a DataFrame. It is pickled once, so that all its tasks share its name."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -53,7 +53,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """One micro-batch of a query."""
+    """A micro-batch of a query."""
 
     def __init__(self, options: SinkOptions, parts: CommitParts = PARTS) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
-    """The sink of one `df.write`. Raises OptionError."""
+    """Return the sink of a `df.write`. Raises `OptionError` if options or columns are invalid."""
     if overwrite:
         raise OptionError('a topic cannot be overwritten: use .mode("append")')
     checked = sink_options(options)
@@ -86,7 +86,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> StreamWriter:
-    """The sink of one micro-batch. Raises OptionError."""
+    """Return the sink of a micro-batch. Raises `OptionError` if options or columns are invalid."""
     if overwrite:
         raise OptionError('a topic cannot be overwritten: use .outputMode("append") or "update"')
     checked = sink_options(options, streaming=True)
