@@ -1,4 +1,4 @@
-"""Records of deleted topics, which stay in a store's log until retention removes them: readers skip them."""
+"""Filters out records of deleted topics, which remain in a store's log until retention removes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bolide.layout.deleted_topics import NAME, parse_marks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_compute: Any = pc  # its stubs do not know plain values as scalars
+_compute: Any = pc  # its stubs lack plain values as scalars
 
 
 def marks_of(log_file: str) -> dict[str, int]:
-    """The marks of the store that this CommitLog file belongs to. Raises LayoutError for a file that cannot be read."""
+    """Return the deletion marks of the store of a CommitLog file. Raises `LayoutError` if their file is unreadable."""
     return _marks(Path(log_file).parent.parent)
 
 
@@ -31,7 +31,8 @@ def _marks(root: Path) -> dict[str, int]:
 
 
 def newest_deletion(root: Path, at: int) -> tuple[str, int] | None:
-    """The topic that was deleted last, and the physical offset, `at` at most, below which its records are left out.
+    """Return the topic that was deleted last, and the physical offset below which its records are skipped, at most
+    `at`. Return None if there is none.
 
     An older copy of the store that lacks any deletion lacks this one.
     """
@@ -41,12 +42,12 @@ def newest_deletion(root: Path, at: int) -> tuple[str, int] | None:
 
 
 def is_undone(root: Path, log_start: int, topic: str, below: int) -> bool:
-    """Whether records of a topic below this physical offset, which were left out, are in the store again."""
+    """Return whether the deletion of a topic's records below a physical offset is missing in the store."""
     return below > log_start and _marks(root).get(topic, 0) < below
 
 
 def alive(topics: Any, physical_offsets: NDArray[Any], marks: dict[str, int]) -> NDArray[np.bool_]:
-    """For each record, whether its topic was not deleted since."""
+    """Return, for each record, whether its topic has not been deleted since."""
     kept = np.ones(len(physical_offsets), np.bool_)
     if not marks or not len(kept):
         return kept

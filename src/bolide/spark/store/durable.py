@@ -1,9 +1,9 @@
-"""How far a store may be read while a broker writes it: exactly up to what is durable.
+"""Determines the durable end of a store, up to which it may be read while a broker writes to it.
 
-Without the file `abort` no broker is running, and the whole log counts. Otherwise the checkpoint decides: records
-stored no later than its flushed time, and records before its confirm offset. In controller mode only the confirm offset
-counts, because flushed records may still be truncated. Otherwise the later of both counts, because a Java broker writes
-the confirm offset only at its start.
+Without the file `abort`, no broker is running and the whole log is durable. Otherwise the checkpoint decides: records
+are durable if they were stored no later than its flushed time or precede its confirm offset. In controller mode, only
+the confirm offset is used, because flushed records may still be truncated. Otherwise the later limit is used, because a
+Java broker writes the confirm offset only at startup.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 4 * 1024 * 1024
 SETTLED_MS: Final = 1000
-"""How old a flushed time must be before records stored in that same millisecond count."""
+"""Age in ms from which a flushed time includes records stored in the same millisecond."""
 CONTROLLER_FILE: Final = "epochFileCheckpoint"
 AUTO: Final = "auto"
 CONFIRM: Final = "confirm"
@@ -45,43 +45,43 @@ _LOG: Final = logging.getLogger("bolide.spark")
 
 @dataclass(frozen=True)
 class Limit:
-    """Records before physical offset `offset`, and those stored at `timestamp` (ms) or earlier, are durable; `whole`
-    says that everything is."""
+    """The durable limit: records before physical offset `offset`, and records stored at `timestamp` (ms) or earlier. If
+    `whole`, all records are durable."""
 
     offset: int
     timestamp: int
     whole: bool = False
     settled: bool = True
-    """A record was stored at `timestamp`: if the log has none, it lost some."""
+    """Whether a record was stored at `timestamp`: if the log lacks such a record, it has lost records."""
 
 
 def read_limit(root: Path, rule: str = AUTO) -> Limit:
-    """What the store's own files say now."""
+    """Return the current limit according to the files of the store."""
     stopped = not (root / "abort").exists()
     try:
         checkpoint = decode_checkpoint((root / "checkpoint").read_bytes())
     except (FileNotFoundError, LayoutError):
         checkpoint = Checkpoint()
-    # Asked last: a broker that started in between has written nothing yet when the checkpoint was read.
+    # Check this last: a broker that started in between had not written when the checkpoint was read.
     flushed = checkpoint.physic_msg_timestamp
     if stopped and not (root / "abort").exists() and rule == AUTO:
         return Limit(0, 0 if (root / CONTROLLER_FILE).exists() else flushed, whole=True)
     settled = flushed <= time.time() * 1000 - SETTLED_MS
     if not settled:
-        flushed -= 1  # a record of this same millisecond may just be being written
+        flushed -= 1  # the broker may be writing a record in this millisecond
     confirm = rule == CONFIRM or (rule == AUTO and (root / CONTROLLER_FILE).exists())
     offset = 0 if rule == FLUSHED else checkpoint.confirm_physical_offset
     return Limit(offset, 0 if confirm else flushed, settled=settled)
 
 
 class DurableEnd:
-    """Follows the end of what is durable, record by record in the newest file, by file names and times in older ones.
+    """Follows the durable end, record by record in the newest file, by file names and times in older files.
 
-    Only consecutive whole records count, so neither a torn record nor an old one after the end is included. What must
-    exist is compared with what does: the records that the checkpoint calls flushed; in a store that was stopped cleanly
-    also those that its queues or its checkpoint name, and nothing after them unless they name exactly the end that was
-    found. If some are missing, `find` raises CorruptStore, or with `skip_corrupt` says how much it leaves out and
-    continues with the records after them.
+    Includes only consecutive complete records, so neither a torn record nor an old record after the end. Then checks
+    that all expected records exist: the records that are flushed according to the checkpoint and, in a cleanly stopped
+    store, the records in its queues or checkpoint. A cleanly stopped log must not have later bytes unless queues and
+    checkpoint end exactly at its end. If records are missing, `find` raises `CorruptStore`, or with `skip_corrupt` logs
+    the number of skipped bytes and continues with the records after them.
     """
 
     def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
@@ -90,14 +90,14 @@ class DurableEnd:
         self._skip_corrupt = skip_corrupt
         self._at = -1
         self._limited = False
-        """Whether something follows that is not durable yet."""
+        """Whether records follow that are not durable yet."""
         self._told: tuple[int, Limit] | None = None
-        """The end and the limit that were compared last."""
+        """End and limit of the last comparison."""
         self._passed = -1
-        """Where bytes end that were left out: no whole record ends there, so it is not the end of the log."""
+        """End of skipped bytes. No complete record ends there, so it is not the end of the log."""
 
     def find(self) -> int:
-        """Physical offset after the last durable record; the first file's start if there is none."""
+        """Return the physical offset after the last durable record, or the start of the first file if there is none."""
         # Read the limit before the files: it does not cover what is written later.
         limit = read_limit(self._root, self._rule)
         files = segment_files(self._root / "commitlog")
@@ -115,7 +115,7 @@ class DurableEnd:
         return self._at
 
     def _follow(self, files: Sequence[Segment], limit: Limit) -> None:
-        """Walk over what is durable, file after file."""
+        """Walk over the durable records, file after file."""
         self._limited = False
         for number, (start, _, size) in enumerate(files):
             if self._at >= start + size:
@@ -134,7 +134,7 @@ class DurableEnd:
             self._at = following[0]
 
     def _walk_over(self, files: Sequence[Segment], file: Segment, limit: Limit) -> bool:
-        """Walk to the end of the durable records of a file; returns whether its filler follows."""
+        """Walk to the end of the durable records of a file. Returns whether its filler follows."""
         start, path, size = file
         while True:
             self._at, ended = _walk(path, start, size, max(self._at, start), limit)
@@ -142,7 +142,7 @@ class DurableEnd:
             if ended != BROKEN:
                 return ended == FILLED
             after = next_start(str(path), start, size, self._at)
-            # A record that is durable is no part of a write in progress, and what precedes it is older.
+            # A durable record is not part of a write in progress, and bytes before it are older.
             if after >= start + size or not _is_within(path, start, after, limit) or self._was_cut(files, limit):
                 return False
             if not self._skip_corrupt:
@@ -150,17 +150,18 @@ class DurableEnd:
             self._at = after
 
     def _was_cut(self, files: Sequence[Segment], limit: Limit) -> bool:
-        """Whether a stopped broker's log ends exactly where queues and checkpoint say: what follows is no record of it.
+        """Return whether a stopped broker's log ends where queues and checkpoint end, so that later bytes are not part
+        of it.
 
-        Java's recovery cuts a torn tail by its position alone. The bytes stay until new records overwrite them, and a
-        clean stop may come first.
+        Java's recovery truncates a torn tail only by changing its position. The bytes remain until new records
+        overwrite them, and a clean stop may precede that.
         """
         ended = limit.whole and self._at > 0 and self._at != self._passed
         named = ended and log_end(self._root) == RecordedEnd(self._at, clean=True)
         return named and not self._lacks_flushed(files, limit)
 
     def _compare(self, files: Sequence[Segment], limit: Limit) -> None:
-        """Raise CorruptStore, or say so and pass over them, if records should follow the end that was found."""
+        """Raise `CorruptStore` if records should follow the found end, or log them and skip to the next records."""
         last_end = files[-1][0] + files[-1][2]
         if limit.whole:
             known = log_end(self._root)
@@ -183,15 +184,15 @@ class DurableEnd:
             where = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
         else:
             return
-        # Of the last record that is confirmed the checkpoint has the first byte.
+        # The checkpoint contains the first byte of the last confirmed record.
         self._pass_over(files, limit, where, max(log_end(self._root).named, last_end, limit.offset, self._at + 1))
 
     def _lacks_flushed(self, files: Sequence[Segment], limit: Limit) -> bool:
-        """Whether no record until the end that was found is as new as the newest that the checkpoint calls flushed."""
+        """Return whether all records before the found end are older than the checkpoint's flushed time."""
         if not limit.timestamp or (self._limited and not limit.settled):
             return False
         before = record_before(files, self._at)
-        # Without one: all before has expired, and if a record follows, those that were flushed have, too.
+        # Without one, all earlier records have expired, and if a record follows, the flushed records have also expired.
         first = not self._limited and self._at == files[0][0]
         if before is None and not (first and (self._at == 0 or _holds_bytes(files[:1], self._at))):
             return False
@@ -199,7 +200,8 @@ class DurableEnd:
         return stored < limit.timestamp and not _has_stored_since(files, self._at, limit.timestamp)
 
     def _pass_over(self, files: Sequence[Segment], limit: Limit, where: str, end: int) -> None:
-        """Leave out the bytes up to the next file that has whole records, else up to `end`. Raises CorruptStore."""
+        """Skip the bytes up to the next file with complete records, else up to `end`. Raises `CorruptStore` unless
+        corrupt bytes may be skipped."""
         if not self._skip_corrupt:
             raise self._corrupt(where)
         after = _later_record(files, self._at, limit)
@@ -215,7 +217,7 @@ class DurableEnd:
 
 
 def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
-    """True if the first record of a file is durable: then so is every file before it."""
+    """Return whether the first record of a file is durable. Then all earlier files are also durable."""
     start, path, _ = file
     try:
         stored = first_store_timestamp(str(path), start)
@@ -225,13 +227,13 @@ def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
 
 
 def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
-    """True if the record at physical offset `at` of a file is durable."""
+    """Return whether the record at physical offset `at` of a file is durable."""
     stored = store_timestamp_at(str(path), start, at)
     return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
 
 
 def _after_filler(files: Sequence[Segment], at: int) -> int:
-    """The end of the file if its filler begins at this physical offset, else the offset."""
+    """Return the end of the file if its filler starts at this physical offset, else the offset."""
     for start, path, size in files:
         if start <= at < start + size:
             try:
@@ -244,7 +246,7 @@ def _after_filler(files: Sequence[Segment], at: int) -> int:
 
 
 def _later_record(files: Sequence[Segment], at: int, limit: Limit) -> int:
-    """The first whole record of the files after the one of physical offset `at` that has a durable one; else -1."""
+    """Return the first complete record of the next file after physical offset `at` with a durable record, or -1."""
     for start, path, size in files:
         if start > at:
             try:
@@ -257,8 +259,8 @@ def _later_record(files: Sequence[Segment], at: int, limit: Limit) -> int:
 
 
 def _has_stored_since(files: Sequence[Segment], end: int, timestamp: int) -> bool:
-    """True if the newest file before physical offset `end` has a record stored at `timestamp` (ms) or later: then the
-    clock of the broker was set back, and the records after it have earlier times."""
+    """Return whether the newest file before physical offset `end` has a record stored at `timestamp` (ms) or later.
+    Then the clock of the broker was set back, and the later records have earlier times."""
     start, path, size = max((file for file in files if file[0] < end), default=files[0])
     at = start
     try:
@@ -280,7 +282,7 @@ def _has_stored_since(files: Sequence[Segment], end: int, timestamp: int) -> boo
 
 
 def _holds_bytes(files: Sequence[Segment], at: int) -> bool:
-    """True if one of these files has anything but zeros from physical offset `at` on, which is not its filler."""
+    """Return whether a file has non-zero bytes after physical offset `at`, except its filler."""
     return any(_holds_in(path, max(at - start, 0)) for start, path, size in files if at < start + size)
 
 
@@ -301,8 +303,8 @@ def _holds_in(path: Path, begin: int) -> bool:
 
 
 def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, int]:
-    """The end of the last durable record from physical offset `at` on, and what follows: FILLED if the file's filler
-    does, LIMITED if a record that is not durable does, else BROKEN."""
+    """Return the end of the last durable record after physical offset `at`, and the kind of the bytes that follow:
+    FILLED for the file's filler, LIMITED for a record that is not durable, otherwise BROKEN."""
     file = os.open(path, os.O_RDONLY)
     try:
         want = CHUNK
@@ -329,7 +331,7 @@ def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int
 
 
 def whole_chain(data: bytes, base: int) -> tuple[Ints, int]:
-    """Records back to back from byte 0 on, and the byte after the last."""
+    """Return the consecutive records starting at byte 0, and the end of the last one."""
     found = find_starts(data, base)
     starts = found.starts
     if not len(starts) or starts[0] != 0:
@@ -342,7 +344,7 @@ def whole_chain(data: bytes, base: int) -> tuple[Ints, int]:
 
 
 def next_start(path: str, start: int, size: int, at: int) -> int:
-    """The first record at or after physical offset `at` in a file; the file's end if there is none."""
+    """Return the first record at or after physical offset `at` in a file, or the file's end if there is none."""
     file = os.open(path, os.O_RDONLY)
     try:
         want = CHUNK

@@ -1,8 +1,8 @@
-"""The record before an offset of a log: a stream of a store records it, to recognise the store later.
+"""Identifies a log by the record before an offset: a stream stores this record to recognise the store later.
 
-A folder that was restored from an older copy, or replaced, has the same offsets but other records. So a checkpoint
-contains the position of the record before its offset, its store time, and the CRC of its body. Where bytes that
-are not a record were left out before the offset, it contains the CRC of the last of them.
+A folder that was restored from an older copy, or replaced, has the same offsets but different records. So a checkpoint
+contains the position of the record before its offset, its store time, and the CRC of its body. If invalid bytes were
+skipped before the offset, it contains the CRC of the last of these bytes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from bolide.layout.sysflag import BORN_HOST_V6
 LAST: Final = "last"
 WINDOW: Final = 4 * 1024
 GROWTH: Final = 16
-"""How much more is read if a window contains no whole record."""
+"""Growth factor of the window if it contains no complete record."""
 MOST: Final = 64 * 1024 * 1024
-"""More than any record and the filler after it."""
+"""Maximum window in bytes. It exceeds any record with the filler after it."""
 NO_RECORD: Final = -1
-"""In place of a store time: the mark is of bytes that are not a record."""
+"""Replaces the store time in a mark of bytes that are not a record."""
 _TAIL: Final = 64
 _MAGIC: Final = b"\xda\xa3\x20"
-"""In every record; the last byte is left out, it depends on the version."""
+"""Magic number in every record, without its last byte, which depends on the version."""
 ELSEWHERE: Final = "now has another record before that offset"
 SHORTER: Final = "now ends before that offset"
 
@@ -36,7 +36,7 @@ File: TypeAlias = tuple[int, Path, int]
 
 
 class Before(NamedTuple):
-    """A record, as in a checkpoint; or bytes from an offset on that are not one, with their CRC."""
+    """A record as a checkpoint stores it, or the offset and the CRC of bytes that are not a record."""
 
     physical_offset: int
     stored_ms: int
@@ -44,12 +44,12 @@ class Before(NamedTuple):
 
 
 def record_before(files: Sequence[File], at: int) -> Before | None:
-    """The record that ends at this physical offset, or before the filler that does; None if there is none."""
+    """Return the record that ends at this physical offset, or before a filler that does, or None if there is none."""
     return _look(files, at)[0]
 
 
 def mark_before(files: Sequence[File], at: int) -> Before | None:
-    """What to recognise a log by that was read up to this physical offset; None if nothing is written before it."""
+    """Return the mark of a log that was read up to this physical offset, or None if it has no bytes before it."""
     found, written = _look(files, at)
     if found is not None or not written:
         return found
@@ -60,7 +60,7 @@ def mark_before(files: Sequence[File], at: int) -> Before | None:
 
 
 def _between(files: Sequence[File], low: int, high: int) -> bytes:
-    """These bytes of one file; fewer if it does not have them."""
+    """Return the bytes of a range within a file, or fewer if the file ends before."""
     file = file_at(files, low)
     if file is None:
         return b""
@@ -74,11 +74,11 @@ def _between(files: Sequence[File], low: int, high: int) -> bytes:
 
 
 def changed(files: Sequence[File], at: int, known: Before | None, read_again: bool = False) -> str:
-    """Why this log is not the one that was read up to `at`; empty if nothing shows that.
+    """Return the reason why this log differs from the log that was read up to `at`, or "" if no difference is known.
 
-    `known` is the record before `at` as it was then, None if a checkpoint of an earlier version does not contain it. A
-    deleted file shows nothing. Bytes that are not a record belong to another log, unless the record is to be
-    `read_again`: that read then finds the damage and reports it.
+    `known` is the record before `at` at that time, or None if a checkpoint of an earlier version lacks it. A deleted
+    file is not a difference. Bytes that are not a record mean a different log, except with `read_again`: then the next
+    read finds and reports the damage.
     """
     if not files or at <= files[0][0]:
         return ""
@@ -97,9 +97,9 @@ def changed(files: Sequence[File], at: int, known: Before | None, read_again: bo
 
 
 def file_at(files: Sequence[File], at: int) -> File | None:
-    """The file that has this physical offset, or after which it is missing; None before the first file.
+    """Return the file that contains this physical offset, or the file before the gap. None before the first file.
 
-    A file that is too long ends where the next one begins: both have bytes for the same offsets then.
+    A file that is too long ends at the start of the next file, because both have bytes for the same offsets.
     """
     following: int | None = None
     for start, path, size in reversed(files):
@@ -110,7 +110,7 @@ def file_at(files: Sequence[File], at: int) -> File | None:
 
 
 def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
-    """The first bytes of the record at an offset, empty if the log ends before it; None if they were deleted."""
+    """Return the first bytes of the record at an offset, b"" if the log ends before it, or None if it was deleted."""
     found = file_at(files, at)
     if found is None:
         return None
@@ -128,7 +128,7 @@ def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
 
 
 def _head(data: bytes, at: int) -> Before | None:
-    """The identity of a record from its first bytes at this offset; None if they are not a record."""
+    """Return the identity of a record from its first bytes at this offset, or None if they are not a record."""
     if len(data) < MIN_RECORD_SIZE or data[4:7] != _MAGIC or int.from_bytes(data[28:36], "big") != at:
         return None
     stored = 68 if int.from_bytes(data[36:40], "big") & BORN_HOST_V6 else 56
@@ -136,7 +136,7 @@ def _head(data: bytes, at: int) -> Before | None:
 
 
 def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
-    """The record before an offset, and whether anything was ever written there."""
+    """Return the record before an offset, and whether bytes were ever written there."""
     found = file_at(files, at - 1)
     if found is not None and at <= found[0] + found[2]:
         start, path, size = found
@@ -148,7 +148,7 @@ def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
 
 
 def _last_in(path: Path, start: int, at: int, filled: bool) -> tuple[Before | None, bool]:
-    """The same in one file; `filled`: a filler may be between the record and the offset."""
+    """Like `_look`, in one file. With `filled`, a filler may be between the record and the offset."""
     file = os.open(path, os.O_RDONLY)
     try:
         window = WINDOW

@@ -1,8 +1,8 @@
-"""Finds the records in a stretch of a CommitLog file, and the invalid bytes between them.
+"""Finds the records in a byte range (stretch) of a CommitLog file, and the invalid bytes between them.
 
-A task owns the records that begin in its stretch, and the gap after each of them up to the next record, wherever that
-is. So every record and every bad byte of a log has exactly one owner, however the log is split. Files are opened only
-for reading: a store may be on a read-only medium.
+A task owns the records that start in its stretch, and the gap after each record up to the next one, wherever that is.
+So every record and every bad byte of a log has exactly one owner, however the log is split. Files are opened read-only,
+because a store may be on a read-only medium.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from bolide.layout.record_parts import RecordParts
 
 CHUNK: Final = 2 * 1024 * 1024
-"""Bytes read at once; the memory of a task, unless one record is longer."""
+"""Number of bytes per read. It limits the memory of a task unless a record is longer."""
 _LAP: Final = 64 * 1024
-"""Read beyond a stretch at first, so that its last record is usually whole."""
+"""Number of bytes to read beyond a stretch first, so that its last record is usually complete."""
 _HEAD: Final = 36
-"""Bytes that prove a record; the last ones of a chunk are read again with the next chunk."""
+"""Number of bytes that prove a record. The next chunk repeats the last bytes of a chunk."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Bytes [begin, end) of one CommitLog file of `size` bytes, whose first byte has physical offset `start`."""
+    """Bytes [begin, end) of a CommitLog file of `size` bytes, whose first byte has physical offset `start`."""
 
     path: str
     start: int
@@ -41,24 +41,24 @@ class Stretch:
     begin: int
     end: int
     last: bool
-    """No later file contains a record: here a torn end is what a crash leaves, and zeros are the end of the log."""
+    """Whether no later file has records. Then zeros are the end of the log, and a torn end is the result of a crash."""
     known_begin: bool = False
-    """A record, or the filler, begins at `begin`; it does so in any case at the start of a file."""
+    """Whether a record or the filler starts at `begin`. This is always the case at the start of a file."""
     known_end: bool = False
-    """A record ends at `end`; later bytes are not read, because they may just be being written."""
+    """Whether a record ends at `end`. Later bytes are not read, because a broker may be writing them."""
     named_end: int = 0
-    """Physical offset up to which queues or checkpoint name records: an end of the log before it is not torn."""
+    """Physical offset up to which queues or checkpoint refer to records. An end of the log before it is damage."""
     clean: bool = False
-    """The store was stopped cleanly: the end of its log is not torn."""
+    """Whether the store was stopped cleanly, so that the end of its log is not torn."""
     gap: int = 0
-    """Bytes of the log that are missing after the file, which ends at `end`; below 0, surplus bytes of the file."""
+    """Number of bytes missing in the log after the file, which ends at `end`. Below 0, surplus bytes of the file."""
     named: int = -1
-    """Physical offset of the first record that a queue names here, if the previous stretch is not read; else -1."""
+    """Physical offset of the first record here that a queue refers to if the previous stretch is not read, else -1."""
 
 
 @dataclass(frozen=True)
 class FoundRecords:
-    """Whole records of a stretch: their places in `data`, whose first byte has physical offset `base`."""
+    """Complete records of a stretch: their positions in `data`, whose first byte has physical offset `base`."""
 
     data: bytes
     base: int
@@ -66,19 +66,19 @@ class FoundRecords:
 
     @property
     def starts(self) -> Ints:
-        """Where they begin in `data`."""
+        """Start of each record in `data`."""
         return self.parts.starts
 
     def records(self) -> RecordColumns:
-        """Their columns."""
+        """Return the columns of the records."""
         return RecordColumns(self.data, self.parts)
 
 
 @dataclass(frozen=True)
 class BadRange:
-    """`size` bytes of the log without a record, from `physical_offset` on, and the reason in one sentence.
+    """A range of `size` bytes of the log at `physical_offset` without a record, and the reason in one sentence.
 
-    `torn` is the unfinished end of the log, which a broker truncates when it starts; it is not a loss.
+    If `torn`, it is the incomplete end of the log. A broker truncates it at startup, and it is not a loss.
     """
 
     path: str
@@ -89,7 +89,7 @@ class BadRange:
 
 
 def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator[FoundRecords | BadRange]:
-    """The records that a stretch owns, in order, a chunk at a time, and the bad ranges after them."""
+    """Yield the records that a stretch owns in order, by chunk, and the bad ranges after them."""
     file = os.open(part.path, os.O_RDONLY)
     try:
         steps = _LogScan(file, part, chunk).steps()
@@ -109,7 +109,7 @@ def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator
 
 
 def _after_named(steps: Iterator[FoundRecords | BadRange], part: Stretch) -> Iterator[FoundRecords | BadRange]:
-    """The same steps, and the gap before the first record if a queue names a record in it."""
+    """Yield the steps, and the gap before the first record if a queue refers to a record in it."""
     first = -1
     for step in steps:
         if first < 0 and isinstance(step, FoundRecords):
@@ -126,7 +126,7 @@ def _unnamed(part: Stretch, end: int) -> BadRange:
 
 
 class _LogScan:
-    """The state of a scan. Positions are bytes of the file; `expected` is where the next record should begin, or -1."""
+    """The state of a scan. Positions are in bytes of the file. `expected` is the start of the next record, or -1."""
 
     def __init__(self, file: int, part: Stretch, chunk: int) -> None:
         self._file = file
@@ -142,14 +142,14 @@ class _LogScan:
         want = min(self._chunk, part.end - at + _LAP)
         while at < self._limit and not self._done:
             if self._expected < 0 and at >= part.end:
-                return  # no record begins here: these bytes belong to an earlier owner
+                return  # no record starts here: these bytes belong to an earlier owner
             asked = min(want, self._limit - at)
             data = _read(self._file, asked, at)
             found = find_starts(data, part.start + at)
             yield from self._chunk_of(data, at, found.parts)
             if self._finished():
                 return
-            # After the stretch only the next record is searched; it is near, unless much is lost.
+            # After the stretch, search only the next record. It is near unless many bytes are lost.
             want = self._chunk if at < part.end else min(self._chunk, 2 * want)
             if found.cut >= 0:
                 claimed = int.from_bytes(data[found.cut : found.cut + 4], "big")
@@ -164,7 +164,7 @@ class _LogScan:
                 break
             at = max(self._expected, at + len(data) - _HEAD)
             if not len(found.starts):
-                # Skip a hole: no record begins in it, nor more than its head before its end.
+                # Skip a hole: no record starts in it, except that the head of a record may overlap its end.
                 at = max(at, next_data(self._file, at) - _HEAD)
         if self._expected >= 0 and not self._done:
             yield from self._tail()
@@ -198,7 +198,7 @@ class _LogScan:
             self._done = True
 
     def _filler(self, data: bytes, begin: int, at: int) -> bool:
-        """True if a filler begins here that reaches the end of the file; a shorter one hides records."""
+        """Return whether a filler starts here and reaches the end of the file. A shorter filler would hide records."""
         size = int.from_bytes(data[begin : begin + 4], "big", signed=True)
         return blank_at(data, begin) and at + begin + size >= self._part.size
 
@@ -207,7 +207,7 @@ class _LogScan:
         return BadRange(self._part.path, self._part.start + begin, end - begin, reason)
 
     def _tail(self) -> Iterator[BadRange]:
-        """What follows the last record of a file if it is not the filler."""
+        """Yield the bad range after the last record of a file, unless it is the filler."""
         part, begin = self._part, self._expected
         size = self._limit - begin
         if size < 1:
@@ -218,7 +218,7 @@ class _LogScan:
         named = min(part.named_end - part.start, self._limit) - begin
         what = "zeros" if zeros else "bytes that are not a record"
         if part.last and named > 0:
-            # They were whole when a queue or the checkpoint was written: this is damage, not the end left by a kill.
+            # They were complete when a queue or the checkpoint was written: this is damage, not the effect of a kill.
             reason = f"{what} where queues or checkpoint name records up to {part.named_end},"
             yield BadRange(part.path, part.start + begin, named if zeros else size, reason)
         elif zeros and not part.last:
@@ -231,7 +231,7 @@ class _LogScan:
 
 
 def _checked(step: FoundRecords, path: str) -> Iterator[FoundRecords | BadRange]:
-    """The same records without those whose body does not match its CRC."""
+    """Yield the records whose body matches its CRC, and bad ranges for the other records."""
     good = step.records().matches_crc
     if good.all():
         yield step
@@ -244,7 +244,7 @@ def _checked(step: FoundRecords, path: str) -> Iterator[FoundRecords | BadRange]
 
 
 def _read(file: int, size: int, at: int) -> bytes:
-    """Bytes of the file; fewer only where it ends."""
+    """Return `size` bytes of the file, or fewer only at its end."""
     data = os.pread(file, size, at)
     while 0 < len(data) < size:
         more = os.pread(file, size - len(data), at + len(data))
@@ -255,7 +255,7 @@ def _read(file: int, size: int, at: int) -> bytes:
 
 
 def _zeros(file: int, begin: int, end: int) -> bool:
-    """True if there are only zeros between two bytes of the file; holes are not even read."""
+    """Return whether a range of the file contains only zeros. Does not read holes."""
     at = next_data(file, begin)
     while at < end:
         data = _read(file, min(CHUNK, end - at), at)
@@ -268,7 +268,7 @@ def _zeros(file: int, begin: int, end: int) -> bool:
 
 
 def next_data(file: int, at: int) -> int:
-    """The first byte from `at` on that is not in a hole; files that a broker preallocated are mostly holes."""
+    """Return the first byte at or after `at` that is not in a hole. Preallocated files are mostly holes."""
     if not hasattr(os, "SEEK_DATA"):
         return at
     try:
@@ -280,12 +280,12 @@ def next_data(file: int, at: int) -> int:
 
 
 def first_store_timestamp(path: str, start: int) -> int:
-    """Store time in ms of the first record of a CommitLog file; -1 if it does not begin with a record."""
+    """Return the store time in ms of the first record of a CommitLog file, or -1 if it does not start with a record."""
     return store_timestamp_at(path, start, start)
 
 
 def store_timestamp_at(path: str, start: int, at: int) -> int:
-    """Store time in ms of the record at physical offset `at` of the file that begins at `start`; -1 without one."""
+    """Return the store time in ms of the record at physical offset `at` of the file at `start`, or -1 without one."""
     file = os.open(path, os.O_RDONLY)
     try:
         head = _read(file, MIN_RECORD_SIZE + 24, at - start)

@@ -1,7 +1,7 @@
-"""The files of a store folder: their names, and how far the log reaches according to queues and checkpoint.
+"""The files of a store folder: their names, and the end of the log according to queues and checkpoint.
 
 The log alone does not distinguish a torn end from damage that reaches its last record. Queues and checkpoint do: a
-record that one of them names was whole once, so if it is not whole now, it is lost.
+record that they refer to was complete once, so if it is incomplete now, it is lost.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
 
 Segment = tuple[int, Path, int]
-"""Start, path and bytes of one file of a stream."""
+"""Start, path and size in bytes of a file of a segmented stream."""
 _LARGEST: Final = 1 << 30
-"""No record is larger; a unit with a larger size is invalid."""
+"""Maximum size of a record in bytes. A unit with a larger size is invalid."""
 
 
 def segment_files(folder: Path) -> list[Segment]:
-    """Start, path and bytes of each file of a segmented stream, in order; other names are ignored."""
+    """Return the files of a segmented stream, in order. Ignores other names."""
     if not folder.is_dir():
         return []
     names = sorted(path for path in folder.iterdir() if len(path.name) == 20 and path.name.isdecimal())
@@ -40,35 +40,36 @@ def segment_files(folder: Path) -> list[Segment]:
 
 
 def log_files(root: Path) -> list[Segment]:
-    """The CommitLog files. If one seems to be missing, they are listed again: a broker may delete some meanwhile."""
+    """Return the CommitLog files. Lists them a second time if one seems to be missing, because a broker may delete
+    files in the meantime."""
     files = segment_files(root / "commitlog")
     return files if not any(gaps(files)) else segment_files(root / "commitlog")
 
 
 def gaps(files: Sequence[Segment]) -> list[int]:
-    """Bytes missing between each file and the next; below 0, surplus bytes of a file."""
+    """Return the number of bytes missing between each file and the next. Below 0, surplus bytes of a file."""
     return [after[0] - start - size for (start, _, size), after in pairwise(files)]
 
 
 @dataclass(frozen=True)
 class RecordedEnd:
-    """What a store's own files say about the end of its log."""
+    """The end of a log according to the other files of the store."""
 
     named: int
-    """Physical offset after the last record that queues or checkpoint name; 0 if they name none."""
+    """Physical offset after the last record that queues or checkpoint refer to, or 0 without one."""
     clean: bool
-    """The store was stopped cleanly, so its last record must be complete."""
+    """Whether the store was stopped cleanly, so that its last record must be complete."""
 
 
 def log_end(root: Path) -> RecordedEnd:
-    """Read it from a store. Call this before listing its log, so that no later record is expected."""
+    """Read the recorded end of a store. Call this before listing its log, so that no later record is expected."""
     clean = not (root / "abort").exists()
     named = 0
     for folder in (root / "consumequeue").glob("*/[0-9]*"):
         named = max(named, sum(last_unit(folder)))
     try:
         checkpoint = decode_checkpoint((root / "checkpoint").read_bytes())
-        # Of the last dispatched record it has the first byte.
+        # It contains the first byte of the last dispatched record.
         named = max(named, checkpoint.logics_physical_offset + 1, checkpoint.confirm_physical_offset)
     except (FileNotFoundError, LayoutError):
         pass
@@ -76,7 +77,7 @@ def log_end(root: Path) -> RecordedEnd:
 
 
 def last_unit(folder: Path) -> tuple[int, int]:
-    """Physical offset and size of a queue's last unit; (-1, 0) if it has no valid one."""
+    """Return the physical offset and size of a queue's last valid unit, or (-1, 0) without one."""
     for _, path, size in reversed(segment_files(folder)):
         try:
             file = os.open(path, os.O_RDONLY)
@@ -106,20 +107,20 @@ def _unit(file: int, number: int) -> tuple[int, int]:
 
 
 def queue_folders(root: Path, topic: str) -> list[Path]:
-    """The folders of a topic's queues."""
+    """Return the folders of a topic's queues."""
     return sorted((root / "consumequeue" / topic).glob("[0-9]*"))
 
 
 @dataclass(frozen=True)
 class QueueOffsets:
-    """The units of a whole queue: their physical offsets, and the queue offset after the last."""
+    """The physical offsets of all units of a queue, and the queue offset after the last."""
 
     offsets: Ints
     end: int
 
 
 def queue_offsets(folder: Path) -> QueueOffsets | None:
-    """The units of a queue; None if its files have a hole, so that they do not name all its records."""
+    """Return the units of a queue, or None if its files have a hole, so that units are missing."""
     files = segment_files(folder)
     if not files or any(gaps(files)):
         return None
@@ -129,7 +130,7 @@ def queue_offsets(folder: Path) -> QueueOffsets | None:
         units = unit_batch(path.read_bytes())
         sizes = units.column("size").to_numpy()
         used = np.flatnonzero(sizes)
-        # Zeros are an end only after everything else.
+        # Zeros are the end only if no other bytes follow.
         if size % UNIT_SIZE or not len(used) or used[-1] >= len(used):
             return None
         if number + 1 < len(files) and len(used) < len(sizes):
@@ -142,7 +143,7 @@ def queue_offsets(folder: Path) -> QueueOffsets | None:
 
 
 def kept_ends(root: Path, topic: str) -> dict[str, int]:
-    """Queue offset after the last unit of each queue of a topic, as Bolide's broker recorded it at its last stop."""
+    """Return the end offset of each queue of a topic that Bolide's broker recorded at its last stop."""
     try:
         noted = json.loads((root / "derived.json").read_bytes())["queues"].get(topic, {})
         return {queue: int(end) for queue, (_, end) in noted.items()}

@@ -1,4 +1,4 @@
-"""Options of `format("rocketmq-store")`, checked before a file is opened; an unknown one is refused."""
+"""Options of `format("rocketmq-store")`, checked before a file is opened. Unknown options are rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOWN: Final = (
     "splitSize", "pruneByQueues", "brokerName", "indexSlots", "badRecords", "deadLetterPath",
 )  # fmt: skip
 STREAMING: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss", "durable", "untilNow")
-"""Options of a stream besides."""
+"""Additional options of a stream."""
 BATCH_ONLY: Final = ("endingTimestamp",)
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -25,7 +25,7 @@ LATEST: Final = -1
 
 @dataclass(frozen=True)
 class StoreReadOptions:
-    """The options of a read of a store folder; plain data, sent to executors. Times are ms, 0 means no end."""
+    """The options of a read of a store folder. Spark ships them to executors. Times are in ms; 0 means no end."""
 
     path: str
     table: str
@@ -36,24 +36,25 @@ class StoreReadOptions:
     bad_records: BadRecords
     check_crc: bool
     split_size: int
-    """0 if the size of the log decides."""
+    """Size of a task in bytes, or 0 to derive it from the size of the log."""
     prune_by_queues: bool
     broker: str | None
     index_slots: int
     starting: int = EARLIEST
-    """Of a stream: a physical offset, EARLIEST or LATEST."""
+    """Start of a stream: a physical offset, EARLIEST or LATEST."""
     max_bytes_per_trigger: int = 0
     fail_on_data_loss: bool = True
     durable: str = AUTO
 
 
 def columns_of(options: StoreReadOptions) -> dict[str, str]:
-    """The columns of a read, and their types."""
+    """Return the columns of a read with their types."""
     return {**TABLES[options.table], **(options.bad_records.columns() if options.table == MESSAGES else {})}
 
 
 def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreReadOptions:
-    """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
+    """Check and convert the options of a read. `streaming` is None if unknown. Raises `OptionError` if one is unknown,
+    invalid or missing."""
     given = {name.lower(): value for name, value in options.items()}
     known = [name for name in KNOWN if not streaming or name not in BATCH_ONLY]
     known += () if streaming is False else STREAMING

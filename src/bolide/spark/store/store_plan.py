@@ -1,7 +1,7 @@
-"""From a store folder to tasks: which stretches of which CommitLog files a read needs. Reads names and a few bytes.
+"""Plans the tasks of a read: the stretches of CommitLog files that it needs. Reads only names and a few bytes.
 
 Time: records are stored in order of time, so a file's first record bounds the previous file. Topic: the topic's
-ConsumeQueue units say where its records are; only what was dispatched is skipped by them.
+ConsumeQueue units contain the positions of its records. They exclude only dispatched parts of the log.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from bolide.store.disk.files import RealFiles
 from bolide.store.disk.format_stamp import check_format
 
 STRETCH: Final = 64 * 1024 * 1024
-"""The default size of a stretch: small enough to skip much of the log for a rare topic."""
+"""Default size of a stretch in bytes, small enough to skip much of the log for a rare topic."""
 _TASKS: Final = 16
 _NONE: Final = np.iinfo(np.int64).max
 _MOST: Final = 4 * STRETCH
 LAST_STRETCH: Final = 5 * 1024 * 1024
-"""The minimum size of a file's last stretch: more than any record, so that its task sees where the filler begins."""
+"""Minimum size in bytes of a file's last stretch: more than any record, so that its task finds the filler's start."""
 
 
 def store_root(path: str) -> Path:
-    """The store folder of a path: the path itself, or the parent of a `commitlog`. Raises OptionError for neither, and
-    for a store whose format only newer versions read."""
+    """Return the store folder of a path: the path itself, or the parent of a `commitlog`. Raises `OptionError` if there
+    is no store, or if only newer versions can read its format."""
     root = Path(path)
     if root.name == "commitlog" and segment_files(root):
         root = root.parent
@@ -55,10 +55,11 @@ def store_root(path: str) -> Path:
 
 
 def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int = 0) -> list[Stretch]:
-    """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
+    """Return the log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
 
-    An end of 0 means no end. A broker whose clock was set back stores out of order by that much: widen the range then.
-    What is missing between two files, or at the end of the log, is the gap of the previous stretch.
+    An `end_ms` of 0 means no end. If the clock of a broker was set back, its records are out of order by that time, so
+    the caller must widen the range. Missing bytes between two files, or at the end of the log, are the gap of the
+    previous stretch.
     """
     known = log_end(root)
     files = log_files(root)
@@ -85,9 +86,10 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
 
 
 def cut(whole: Stretch, split_size: int) -> list[Stretch]:
-    """A stretch in pieces of about this size; the last of a file is never small.
+    """Split a stretch into pieces of about `split_size` bytes. The last piece of a file is never small.
 
-    No piece looks at bytes after the known end of the whole: the record that crosses into the next may be the last.
+    Pieces do not read beyond the known end of `whole`, because a record that crosses into the next piece may be the
+    last.
     """
     whole = replace(whole, size=whole.end) if whole.known_end else whole
     tail = LAST_STRETCH if whole.end == whole.size > 2 * LAST_STRETCH else 0
@@ -103,9 +105,9 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
 
 
 def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretch, ...]]:
-    """Stretches as tasks of about this size; without a size, one that fits the whole.
+    """Return stretches as tasks of about `split_size` bytes, or of a size derived from their total for 0.
 
-    A task costs Spark as much as reading about 50,000 records, so a large log is not split finely; a small one is,
+    Starting a task costs as much as reading about 50,000 records, so a large log is not split finely. A small log is,
     because the steps after a source run in its tasks.
     """
     size = sum(part.end - part.begin for part in parts) // _TASKS
@@ -113,7 +115,7 @@ def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretc
 
 
 def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch, ...]]:
-    """Joins neighbours up to this size, so that ten thousand small files are few tasks."""
+    """Join neighbours up to `split_size` bytes, so that ten thousand small files need few tasks."""
     groups: list[tuple[Stretch, ...]] = []
     size = split_size
     for part in stretches:
@@ -127,10 +129,10 @@ def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch,
 
 
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
-    """The stretches in which records of these topics may begin.
+    """Return the stretches in which records of these topics may start.
 
-    All of them if a topic has no queue files, or incomplete ones. What no queue of the store has reached yet is never
-    skipped, nor what precedes a gap of the log.
+    Returns all stretches if a topic has no or incomplete queue files. Never skips stretches that no queue of the store
+    has reached yet, or stretches before a gap of the log.
     """
     folders = [(topic, folder) for topic in topics for folder in queue_folders(root, topic)]
     if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
@@ -152,7 +154,7 @@ def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> li
     for part, first in zip(parts, named.tolist(), strict=True):
         kept = first < _NONE or part.start + part.end > passed or part.gap != 0
         if kept:
-            # The previous stretch is not read, so a gap that reaches into this one shows only by what a queue names.
+            # The previous stretch is not read, so only a queue unit can show a gap that reaches into this stretch.
             found.append(part if before or not part.begin else replace(part, named=first if first < _NONE else -1))
         before = kept
     return found

@@ -1,4 +1,4 @@
-"""The rows of a stretch of a log: its records as columns, and the bad ranges."""
+"""Converts a stretch of a log to rows: its records as columns, and the bad ranges."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from bolide.spark.store.store_schema import BAD_RANGES, STRETCHES, TABLES
 if TYPE_CHECKING:
     from bolide.spark.store.store_options import StoreReadOptions
 
-_compute: Any = pc  # its stubs do not know plain values as scalars
+_compute: Any = pc  # its stubs lack plain values as scalars
 _LOG: Final = logging.getLogger("bolide.spark")
 
 
 def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The messages of one task. Raises CorruptStore at the first bad range unless they are to be skipped."""
+    """Yield the messages of a task. Raises `CorruptStore` at the first bad range unless the options skip them."""
     schema = arrow_schema(columns, columns_of(options))
     marks = marks_of(part.path)
     for step in scan(part, options.check_crc):
@@ -48,7 +48,7 @@ def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, .
                     step.reason,
                 )  # fmt: skip
             continue
-        # Batches of equal size: a small rest would cost Spark as much as a whole one.
+        # Use batches of equal size: a small last batch would cost Spark as much as a full one.
         total = len(step.starts)
         count = -(-total // ROWS_PER_BATCH)
         for number in range(count):
@@ -59,7 +59,7 @@ def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, .
 def _rows(
     found: FoundRecords, options: StoreReadOptions, schema: pa.Schema, marks: dict[str, int]
 ) -> Iterator[pa.RecordBatch]:
-    """Records as rows; nothing if no row is wanted, which is decided before the costly columns are made."""
+    """Yield the selected records as rows. Selects them before building the costly columns."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)
     if marks:
@@ -101,7 +101,7 @@ def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any], pl
 
 
 def kinds(records: RecordColumns) -> Any:
-    """The kind of each record: half (prepared, decided or not), delayed (waiting), else normal."""
+    """Return the kind of each record: half (prepared, pending or not), delayed (pending), otherwise normal."""
     prepared = (records.numbers("sys_flag") & TRANSACTION_MASK) == TRANSACTION_PREPARED
     topic = records.topic
     half = _compute.or_(_compute.equal(topic, HALF_TOPIC), pa.array(prepared))
@@ -110,7 +110,7 @@ def kinds(records: RecordColumns) -> Any:
 
 
 def bad_ranges(part: Stretch, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The bad ranges that one task owns, as rows."""
+    """Yield the bad ranges that a task owns, as rows."""
     schema = arrow_schema(columns, TABLES[BAD_RANGES])
     found = [asdict(step) for step in scan(part, check_crc=True) if isinstance(step, BadRange)]
     if found:
@@ -119,7 +119,7 @@ def bad_ranges(part: Stretch, columns: tuple[str, ...]) -> Iterator[pa.RecordBat
 
 
 def stretch_rows(parts: Sequence[Stretch], columns: tuple[str, ...]) -> pa.RecordBatch:
-    """The stretches themselves, one row each."""
+    """Return one row per stretch."""
     schema = arrow_schema(columns, TABLES[STRETCHES])
     rows = [asdict(part) for part in parts]
     arrays: list[Any] = [pa.array([row[name] for row in rows], schema.field(name).type) for name in columns]

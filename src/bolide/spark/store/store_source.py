@@ -1,7 +1,7 @@
 """`format("rocketmq-store")`: a store folder of Bolide or of RocketMQ as rows, without a broker.
 
-Only the CommitLog is trusted; queue files, if present, say which parts of it can be skipped. A task reads a stretch of
-one file: records prove where they begin (`log_scan`), so several tasks read a file of 1 GiB.
+Only the CommitLog is trusted. Queue files, if present, show which parts of it can be skipped. A task reads a stretch of
+a file. Tasks can find record boundaries (`log_scan`), so several tasks can read a file of 1 GiB.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class FilePartition(InputPartition):
-    """One task over a file of another table, its path relative to the store."""
+    """A task that reads a file of a table other than the log. Its path is relative to the store."""
 
     file: str
 
@@ -39,7 +39,7 @@ class FilePartition(InputPartition):
 
 
 class RocketMQStoreDataSource(DataSource):
-    """Reads store folders; the option `table` selects what."""
+    """Reads the table of a store folder that the option `table` selects."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,7 +65,7 @@ class RocketMQStoreDataSource(DataSource):
 
 
 class StoreReader(DataSourceReader):
-    """A batch read of the files as they are when it is planned."""
+    """A batch read of the files that exist when Spark plans it."""
 
     def __init__(self, options: StoreReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options

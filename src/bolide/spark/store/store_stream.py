@@ -1,9 +1,9 @@
-"""A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
+"""A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to its durable end.
 
 An offset is a physical offset between two records, so it also shows the progress of a query in bytes. The first end
-offset contains its start, because Spark asks for the start again when it repeats the first batch. Each contains the
-record before it (`last_record`), because a folder that was replaced by another store, or by an older copy, has the
-same offsets; and the newest deletion of a topic, which an older copy may lack although its log is the same.
+offset contains its start, because Spark requests the start again when it repeats the first batch. Each offset contains
+the record before it (`last_record`), because another store or an older copy that replaced the folder has the same
+offsets. It also contains the newest deletion of a topic, which an older copy with the same log may lack.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ASK_INTERVAL_S: Final = 0.1
 
 @dataclass
 class LogPartition(InputPartition):
-    """One task over the log."""
+    """A task that reads a part of the log."""
 
     parts: tuple[Stretch, ...]
 
@@ -51,7 +51,7 @@ class LogPartition(InputPartition):
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in one process for a whole run of a query; `read` runs in executors."""
+    """The stream reader. One object in a process serves a whole run of a query. `read` runs in executors."""
 
     def __init__(self, options: StoreReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -63,13 +63,13 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = -1
         self._asked = -ASK_INTERVAL_S
         self._compared = False
-        """Whether this run has checked that the log is the one of the checkpoint."""
+        """Whether this run has compared the log with the checkpoint."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_columns": self._columns}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_options"], state["_columns"])  # type: ignore[misc] # what it has learnt stays behind
+        self.__init__(state["_options"], state["_columns"])  # type: ignore[misc] # without the cached state
 
     def getDefaultReadLimit(self) -> ReadLimit:
         most = self._options.max_bytes_per_trigger
@@ -79,15 +79,15 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = self._end()
 
     def read_until(self, end: dict[str, Any] | None) -> None:
-        """Make the batches of this run end at this offset, or remove that bound; for `OlderStream`."""
+        """Limit the batches of this run to this offset, or remove the limit. For `OlderStream`."""
         self._until = -1 if end is None else int(end[OFFSET])
 
     def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
-        """Whether a later offset is lower; for `OlderStream`."""
+        """Return whether `end` is lower than `start`. For `OlderStream`."""
         return int(end[OFFSET]) < int(start[OFFSET])
 
     def initialOffset(self) -> dict[str, Any]:
-        # Spark asks twice before the first batch; "latest" must not move in between.
+        # Spark calls this twice before the first batch. "latest" must not change between the calls.
         if self._initial is None:
             options = self._options
             files = segment_files(self._store() / "commitlog")
@@ -97,7 +97,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif options.starting != EARLIEST:
                 at = max(options.starting, at)
                 end = self._end()
-                # There is nothing after the end yet, and new records begin right there.
+                # No record follows the end yet, and new records start there.
                 at = self._boundary(at, end) if at < end else at
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
@@ -113,7 +113,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         replaced = self._is_replaced(start)
         if replaced:
             begin = segment_files(self._store() / "commitlog")[0][0]
-            self._durable = None  # it has the end of the old log
+            self._durable = None  # it contains the end of the old log
             end = self._end()
             if self._until >= 0:
                 self._until = end
@@ -122,7 +122,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxBytes) and end - begin > limit.max_bytes:
             end = self._boundary(begin + limit.max_bytes, end)
         if end <= begin and not replaced:
-            return start  # Spark compares offsets by their text: the same object means that nothing is new
+            return start  # Spark compares offsets by their text: the same object means no new records
         reached = self._reached(end)
         deletion = newest_deletion(self._store(), end)
         if deletion is not None:
@@ -140,7 +140,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(FOREIGN_CHECKPOINT)
         begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
         if not self._compared and self._is_replaced(end, read_again=True):
-            return []  # planned by an earlier run; the next batch begins with the first record of the new log
+            return []  # planned by an earlier run; the next batch starts with the first record of the new log
         parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
         for low, high in missing(parts, begin, reached):
             data_lost(
@@ -158,10 +158,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read_parts(partition, self._options, self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The checkpoint has the progress; nothing is written into a store."""
+        """Do nothing: the checkpoint contains the progress, and a store is never written to."""
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because no file is open."""
 
     def _store(self) -> Path:
         if self._root is None:
@@ -174,9 +174,9 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {OFFSET: at} if found is None else {OFFSET: at, LAST: list(found)}
 
     def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
-        """Whether this offset is from another log. Raises DataLost unless loss is allowed."""
+        """Return whether an offset is from another log. Raises `DataLost` in that case unless loss is allowed."""
         if INITIAL in offset and LAST not in offset:
-            return False  # begins at the first record, or at the user's offset that is not reached yet
+            return False  # starts at the first record, or at the user's offset, which is not reached yet
         known = Before(*offset[LAST]) if LAST in offset else None
         at = int(offset[OFFSET])
         files = segment_files(self._store() / "commitlog")
@@ -193,7 +193,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(seen)
 
     def _end(self) -> int:
-        # An idle stream polls every 10 ms; the store is read at most ten times a second.
+        # An idle stream calls this every 10 ms. Read the store at most ten times per second.
         wait = self._asked + ASK_INTERVAL_S - time.monotonic()
         if wait > 0:
             time.sleep(wait)
@@ -203,7 +203,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._durable.find()
 
     def _boundary(self, at: int, end: int) -> int:
-        """The first record at or after `at`, but at most `end`."""
+        """Return the first record at or after `at`, but at most `end`."""
         found = file_at(segment_files(self._store() / "commitlog"), at)
         if found is not None and at < found[0] + found[2]:
             start, path, size = found
@@ -212,7 +212,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list[Stretch]:
-    """The existing parts of the log between two physical offsets at which a record or the filler begins."""
+    """Return the existing stretches between two physical offsets, at each of which a record or the filler starts."""
     found: list[Stretch] = []
     for start, path, size in segment_files(root / "commitlog"):
         low, high = max(begin - start, 0), min(end - start, size)
@@ -223,7 +223,7 @@ def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list
 
 
 def missing(parts: Sequence[Stretch], begin: int, end: int) -> list[tuple[int, int]]:
-    """The bytes between two physical offsets that are in no stretch; stretches may overlap."""
+    """Return the byte ranges between two physical offsets that no stretch contains. Stretches may overlap."""
     found: list[tuple[int, int]] = []
     for part in parts:
         if part.start + part.begin > begin:
@@ -237,7 +237,7 @@ def missing(parts: Sequence[Stretch], begin: int, end: int) -> list[tuple[int, i
 def read_parts(
     partition: LogPartition, options: StoreReadOptions, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task over the log, for any table."""
+    """Yield the rows of a task over the log, for any table."""
     if options.table == STRETCHES:
         yield stretch_rows(partition.parts, columns)
         return

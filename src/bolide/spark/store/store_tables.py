@@ -1,6 +1,6 @@
-"""The tables of a store folder besides its messages: queue units, index entries, and the broker's settings as rows.
+"""The tables of a store folder other than its messages: queue units, index entries, and the broker's settings as rows.
 
-Small files are read whole: a ConsumeQueue file is 6 MB, an index file 420 MB at most; one task reads one file.
+A task reads a file completely, as files are small: a ConsumeQueue file has 6 MB, an index file at most 420 MB.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bolide.spark.store.store_schema import TABLES
 
 
 def table_files(root: Path, options: StoreReadOptions) -> list[str]:
-    """The files of which a table is made, relative to the store; each is a task."""
+    """Return the files of a table, relative to the store. Each is a task. Raises `OptionError` if a file is missing."""
     if options.table == "consume_queue":
         topics = options.topics or sorted(path.name for path in (root / "consumequeue").glob("*"))
         folders = [f for topic in topics for f in sorted((root / "consumequeue" / topic).glob("[0-9]*"))]
@@ -39,7 +39,7 @@ def table_files(root: Path, options: StoreReadOptions) -> list[str]:
 
 
 def read_table(root: Path, file: str, options: StoreReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows of one file of a table."""
+    """Yield the rows of a file of a table."""
     kinds = TABLES[options.table]
     schema = arrow_schema(columns, kinds)
     if options.table == "consume_queue":
@@ -52,7 +52,7 @@ def read_table(root: Path, file: str, options: StoreReadOptions, columns: tuple[
 
 
 def _units(file: str, data: bytes) -> dict[str, Any]:
-    """Units of one ConsumeQueue file, without pre-blank and unwritten ones."""
+    """Return the units of a ConsumeQueue file, without pre-blank and unwritten units."""
     _, topic, queue_id, name = Path(file).parts
     units = unit_batch(data)
     sizes = units.column("size").to_numpy()
@@ -67,7 +67,7 @@ def _units(file: str, data: bytes) -> dict[str, Any]:
 
 
 def _entries(path: Path, slots: int) -> dict[str, Any]:
-    """Entries of one index file."""
+    """Return the entries of an index file."""
     data = path.read_bytes()
     header = decode_index_header(data)
     _check_slots(path, len(data), slots, header.index_count)
@@ -85,14 +85,14 @@ def _entries(path: Path, slots: int) -> dict[str, Any]:
 
 
 def _check_slots(path: Path, size: int, slots: int, index_count: int) -> None:
-    """An index file does not contain its number of slots; a wrong number usually does not match its size."""
+    """Raise `OptionError` if `slots` does not match the size of an index file. The file does not contain the number."""
     rest = size - 40 - 4 * slots
     if rest % ENTRY_SIZE or rest < ENTRY_SIZE * index_count:
         raise OptionError(f"{path} has no {slots} slots: set option indexSlots to the broker's maxHashSlotNum")
 
 
 def _settings(data: bytes, options: StoreReadOptions, names: tuple[str, ...]) -> dict[str, Any]:
-    """Rows of one of the broker's JSON files."""
+    """Return the rows of a JSON file of the broker."""
     value = parse_long(data)
     rows: list[tuple[Any, ...]] = []
     if options.table == "offsets":
