@@ -56,7 +56,7 @@ def test_a_log_that_others_reach_is_named() -> None:
     reached: dict[str, Any] = {"bind_address": "0.0.0.0", "authentication_enabled": True, "fast_port_enable": "true"}
     for role in ("ASYNC_MASTER", "SYNC_MASTER"):
         (line,) = BrokerOptions.of(**reached, ha_listen_port=10912, broker_role=role).warnings
-        assert line.startswith("clusterAuthenticationEnabled = false: any client that reaches haListenPort gets the whole")
+        assert line.startswith("clusterAuthenticationEnabled = false: any client that reaches haListenPort gets")
     proves = {
         "cluster_authentication_enabled": True,
         "inner_client_authentication_credentials": '{"accessKey":"a","secretKey":"s"}',

@@ -55,19 +55,24 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def _split(where: RegistryAddress) -> urllib.parse.SplitResult:
+    """The parts of the address. Raises RegistryError if it is not that of a server."""
+    try:
+        where.address.encode("ascii")
+        parts = urllib.parse.urlsplit(where.address)
+        if parts.hostname and parts.port != 0 and not (parts.query or parts.fragment):
+            return parts
+    except ValueError:
+        pass
+    raise RegistryError(f"the registry's address {where.shown!r} is not http://HOST:PORT")
+
+
 class ConfluentRegistry:
     """Asks a registry for schemas and remembers them; schemas of an id never change. Threads may share it."""
 
     def __init__(self, where: RegistryAddress, sleep: Callable[[float], None] = time.sleep) -> None:
         """`sleep` waits between two tries, in seconds. Raises RegistryError for an invalid address."""
-        try:
-            parts = urllib.parse.urlsplit(where.address)
-            fit = bool(parts.hostname) and parts.port != 0 and not (parts.query or parts.fragment)
-            where.address.encode("ascii")
-        except ValueError:
-            fit = False
-        if not fit:
-            raise RegistryError(f"the registry's address {where.shown!r} is not http://HOST:PORT")
+        parts = _split(where)
         user, password = where.user or parts.username or "", where.password or parts.password or ""
         self._address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
