@@ -1,7 +1,7 @@
-"""Allows one run of a job at a time: two that continue from the same progress would do the same work twice.
+"""Allows only one run of a job at a time: two runs from the same progress would do the same work twice.
 
-The lock is where the progress is. A checkpoint is a folder, so its lock is on a file, and the system releases it
-however the process ends. The offsets of a group are in the brokers, so their lock is a lease in each of them:
+The lock is stored with the progress. A checkpoint is a folder, so its lock is a file lock, which the system releases
+whenever the process ends. The offsets of a group are in the brokers, so their lock is a lease at each broker:
 RocketMQ's queue locks (LOCK_BATCH_MQ) for orderly consumers, on Java's brokers and Bolide's.
 """
 
@@ -39,16 +39,16 @@ T = TypeVar("T")
 
 LOCK: Final = "_bolide.lock"
 EXPIRY_S: Final = 60.0
-"""How long a broker keeps a queue lock that is not renewed; Java's default, and Bolide's."""
+"""Seconds after which a broker releases a queue lock that is not renewed, by default in Java and Bolide."""
 RENEW_S: Final = 5.0
 _MARGIN_S: Final = 15.0
-"""Seconds before its expiry at which a lease that was not renewed is given up."""
+"""Seconds before its expiry at which to treat a lease as lost if it was not renewed."""
 
 
 class Lease:
-    """The right to commit a group's offsets of some queues, renewed by a thread until it is released.
+    """The right to commit a group's offsets of some queues. A thread renews it until it is released.
 
-    A broker that restarts forgets it; the next renewal acquires it again. A killed run keeps it for a minute.
+    A restarted broker loses it, and the next renewal acquires it again. If the run is killed, it expires in a minute.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Lease:
         self._what = what
         self._renew_s = renew_s
         self._alive_s = expiry_s - min(_MARGIN_S, expiry_s / 4)
-        # As brokers know it.
+        # The name that brokers use.
         self.client_id = f"{socket.gethostname()}@{os.getpid()}@{uuid.uuid4().hex[:8]}"
         self._queues: dict[str, list[MessageQueue]] = {}
         topics = set()
         for queue in queues:
             topics.add(queue.topic)
             self._queues.setdefault(queue.broker, []).append(MessageQueue(queue.topic, queue.broker, queue.queue_id))
-        # Separate connections: the job's may be waiting for an answer when a renewal is due.
+        # Use separate connections: the job's may be waiting for a response when a renewal is due.
         self._cluster = Cluster(options)
         self._cluster.queues(topics)
         self._renewed = time.monotonic()
@@ -96,7 +96,7 @@ class Lease:
         self._give_back()
 
     def check(self) -> None:
-        """Call this before a step that only one run may do. Raises AlreadyRunning once the lease is lost."""
+        """Raise `AlreadyRunning` if the lease is lost. Call this before a step that only one run may do."""
         if not self._lost and time.monotonic() - self._renewed > self._alive_s:
             self._lost = "a broker did not answer for too long"
         if self._lost:
@@ -117,7 +117,7 @@ class Lease:
                 continue  # `check` judges by the time of the last renewal
 
     def _ask(self, broker: str) -> bool:
-        """Acquire or renew the locks of one broker; returns whether all of them are held."""
+        """Acquire or renew the locks of a broker. Returns whether the lease has all of them."""
         wanted = self._queues[broker]
         body = LockBatchRequestBody(self._options.group, self.client_id, wanted)
         (answer,) = self._cluster.ask(broker, [self._request(codes.LOCK_BATCH_MQ, encode_body(body))])
@@ -129,7 +129,7 @@ class Lease:
         return {(one.topic, one.queue_id) for one in wanted} <= {(one.topic, one.queue_id) for one in granted}
 
     def _give_back(self) -> None:
-        with suppress(BolideError):  # it expires by itself
+        with suppress(BolideError):  # it expires automatically
             for broker, queues in self._queues.items():
                 body = UnlockBatchRequestBody(self._options.group, self.client_id, queues)
                 self._cluster.ask(broker, [self._request(codes.UNLOCK_BATCH_MQ, encode_body(body))])
@@ -142,7 +142,7 @@ class Lease:
 def one_at_a_time(
     run: Callable[Concatenate[DataStreamWriter, str, str, P], T],
 ) -> Callable[Concatenate[DataStreamWriter, str, str, P], T]:
-    """Decorates a function that runs a query with a checkpoint; its third argument is the name for messages."""
+    """Decorate a function that runs a query with a checkpoint. Its third argument is the name for messages."""
 
     @wraps(run)
     def alone(writer: DataStreamWriter, checkpoint: str, what: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -154,9 +154,9 @@ def one_at_a_time(
 
 @contextmanager
 def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator[None]:
-    """Be the only run with this checkpoint, if it is on a file system of this machine. Raises AlreadyRunning.
+    """Lock a checkpoint on a local file system. Raises `AlreadyRunning` if another run has locked it.
 
-    Elsewhere Spark itself stops a second query when it finds that a batch to be written already exists.
+    On other file systems, Spark itself stops a second query when it finds that its next batch already exists.
     """
     folder = _local(spark, checkpoint)
     if folder is None:
@@ -177,7 +177,7 @@ def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator
 
 
 def _local(spark: SparkSession | None, folder: str) -> Path | None:
-    """A folder of Spark's as a local path; None on another file system, or if only a Connect server sees it."""
+    """Return a Spark path as a local path, or None for another file system or one of a Connect server."""
     context: Any = getattr(spark, "sparkContext", None)
     if context is None:
         return None
@@ -187,5 +187,5 @@ def _local(spark: SparkSession | None, folder: str) -> Path | None:
     try:
         uri = path.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(path).toUri()
     except Py4JError:
-        return None  # not a file system that Spark knows: the query reports it
+        return None  # Spark does not support this file system: the query reports it
     return Path(str(uri.getPath())) if str(uri.getScheme()) == "file" else None

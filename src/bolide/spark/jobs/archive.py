@@ -1,7 +1,7 @@
-"""Topics to files partitioned by topic and date, incrementally and exactly once; and one view over files and live log.
+"""Archives topics to files by topic and date, incrementally and exactly once, and reads archive and live log together.
 
 For Parquet, Spark provides exactly once: its file sink lists the files of each batch in a log, and a repeated batch
-replaces its entry. Readers must therefore read the folder as Spark does (`spark.read`), not file by file. Delta and
+replaces its entry. Readers must therefore read the folder with Spark (`spark.read`), not file by file. Delta and
 Iceberg give the same guarantee with their own logs.
 """
 
@@ -34,7 +34,7 @@ CLASSES: Final = {
     "delta": "org.apache.spark.sql.delta.sources.DeltaDataSource",
     "iceberg": "org.apache.iceberg.spark.source.IcebergSource",
 }
-"""The class that shows that the package of a table format is installed."""
+"""Class of each table format that exists if its package is installed."""
 PARTITIONS: Final = ("topic", "date")
 OF_A_STREAM: Final = frozenset(
     name.lower()
@@ -43,9 +43,9 @@ OF_A_STREAM: Final = frozenset(
         "commitOffsets", "untilNow",
     )
 )  # fmt: skip
-"""Options of an archive's run that do not apply to the live log after it."""
+"""Options of an archive's run that do not apply to the later live log."""
 DAY_OF: Final = "date_from_unix_date(CAST(floor(unix_seconds(store_timestamp) / 86400) AS INT)) AS date"
-"""The day in UTC, in any time zone of the session: a partition must not depend on who runs the job."""
+"""SQL for the day in UTC in any time zone of the session: a partition must not depend on the user's session."""
 
 
 def archive(
@@ -60,9 +60,9 @@ def archive(
 ) -> JobResult:
     """Append the messages since the last run to `out`; with `follow` until interrupted.
 
-    `options` are those of `format("rocketmq")`: `namesrv`, `subscribe` or `subscribePattern`, `startingOffsets` (used
-    by the first run only; `earliest` here) and so on. `out` is a folder, or for Iceberg the name of a table. The
-    checkpoint is `out`/_checkpoint unless given. Raises OptionError and JobFailed.
+    `options` are options of `format("rocketmq")`: `namesrv`, `subscribe` or `subscribePattern`, `startingOffsets` (only
+    for the first run, default `earliest`) and so on. `out` is a folder, or for Iceberg the name of a table. The default
+    checkpoint is `out`/_checkpoint. Raises `OptionError` if an option is invalid, and `JobFailed` if Spark fails.
     """
     messages = topic_stream(spark, options, follow).selectExpr("*", DAY_OF)
     place = checkpoint_of(out, table_format, checkpoint)
@@ -70,7 +70,7 @@ def archive(
 
 
 def checkpoint_of(out: str, table_format: str, checkpoint: str | None) -> str:
-    """The folder of the archive's progress. Raises OptionError if it must be given."""
+    """Return the folder of the archive's progress. Raises `OptionError` if it is required but not given."""
     if checkpoint:
         return checkpoint
     if table_format == "iceberg":
@@ -86,11 +86,11 @@ def read_back(
     table_format: str = PARQUET,
     checkpoint: str | None = None,
 ) -> DataFrame:
-    """One view: the archive, and the messages of the topics that are not archived yet.
+    """Return one view over the archive and the messages of its topics that are not archived yet.
 
-    The column `archived` distinguishes them. They are joined at the archive's own last batch, so no message is missing
-    or repeated, even after a killed run. `options` as for `archive`. This process asks the brokers, also with Spark
-    Connect. Raises OptionError if there is no archive, and DataLost for a topic that was deleted and created again.
+    The column `archived` distinguishes them. They are joined at the archive's last batch, so no message is missing or
+    duplicated, even after a killed run. `options` are the same as for `archive`. This process queries the brokers, also
+    with Spark Connect. Raises `OptionError` if there is no archive, and `DataLost` if a topic was recreated.
     """
     place = checkpoint_of(out, table_format, checkpoint)
     reached = _archived(spark, out, place, table_format)
@@ -105,16 +105,16 @@ def read_back(
 
 
 def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_format: str = PARQUET) -> str | None:
-    """Where the archive ends, as JSON offsets; None if it has no finished batch."""
+    """Return the end of the archive as JSON offsets, or None if it has no finished batch."""
     offset = _archived(spark, out, checkpoint, table_format)
     return None if offset is None else json.dumps(to_json(offset.reached))
 
 
 def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str) -> StreamOffset | None:
-    """The offset at which the archive ends.
+    """Return the end offset of the archive, or None if it has no finished batch.
 
-    A batch is in a Parquet archive a moment before it is in the query's own log: if one is planned but not in that log,
-    the archive is checked for its rows. For the other formats the query's log decides.
+    A batch is in a Parquet archive shortly before it is in the query's log: if a batch is planned but not in that log,
+    this checks the archive for its rows. For other formats, the query's log decides.
     """
     place = checkpoint.rstrip("/")
     done = max(_batches(spark, f"{place}/commits"), default=-1)
@@ -133,7 +133,7 @@ def _offset(spark: SparkSession, checkpoint: str, batch: int) -> StreamOffset:
 
 
 def _holds(spark: SparkSession, out: str, reached: StreamOffset | None, ahead: StreamOffset) -> bool:
-    """Whether an archive has messages of the batch that lies between two offsets."""
+    """Return whether an archive has messages of the batch between two offsets."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as f
 
@@ -144,16 +144,16 @@ def _holds(spark: SparkSession, out: str, reached: StreamOffset | None, ahead: S
         stored = spark.read.parquet(out)
     except AnalysisException as error:
         if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
-            return False  # nothing was written yet
+            return False  # the archive does not exist yet
         raise
     both = stored.join(f.broadcast(spark.createDataFrame(rows, kind)), ["topic", "broker", "queue_id"])
     return bool(both.where("queue_offset >= low AND queue_offset < high").take(1))
 
 
 def where_live_begins(live: Mapping[str, str], offset: StreamOffset) -> str:
-    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that was created again.
+    """Return the end of the archive as `startingOffsets`. Raises `DataLost` if a queue was recreated.
 
-    Queues of the archive that the options no longer select are left out.
+    Omits queues of the archive that the options no longer select.
     """
     options = read_options(live)
     marks = offset.marks
@@ -186,7 +186,7 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class. With Spark Connect this is unknown, and Spark reports what is missing."""
+    """Return whether Spark's JVM finds a class. True with Spark Connect, where Spark itself reports a missing one."""
     if not hasattr(spark, "_jvm"):
         return True
     jvm: Any = spark._jvm
@@ -198,11 +198,11 @@ def _has_class(spark: SparkSession, name: str) -> bool:
 
 
 def _batches(spark: SparkSession, folder: str) -> list[int]:
-    """Numbers of the batches in one of a query's logs, on any file system that Spark reaches."""
+    """Return the numbers of the batches in a log of a query, on any file system that Spark supports."""
     from pyspark.errors import AnalysisException
 
     try:
-        # Only the selected columns are read. A folder whose own name begins with _ cannot be loaded directly.
+        # Reads only the selected columns. Spark cannot load a folder whose name starts with _ directly.
         found = spark.read.format("binaryFile").load(f"{folder}/[0-9]*").select("path").collect()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":

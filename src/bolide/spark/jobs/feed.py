@@ -1,4 +1,4 @@
-"""Topics to a sink: passes the messages since the last run to a plug-in or a built-in sink."""
+"""Passes the messages of topics since the last run to a plug-in or a built-in sink."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def feed(
     follow: bool = False,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Pass messages to the sink of this name in Arrow batches; with `follow` until interrupted.
+    """Pass messages to a sink in Arrow batches; with `follow` until interrupted.
 
-    `options` are those of `format("rocketmq")`, `sink_options` those of the sink. The checkpoint stores the progress:
-    an unfinished batch is repeated with its number. Raises ConfigError for an unknown sink, JobFailed.
+    `options` are options of `format("rocketmq")`, `sink_options` of the sink. The checkpoint stores the progress: an
+    unfinished batch is repeated with the same number. Raises `ConfigError` if the sink is unknown, and `JobFailed` if
+    Spark or the sink fails.
     """
-    plugins.find(plugins.SINKS, sink)  # an unknown one is refused before Spark starts
+    plugins.find(plugins.SINKS, sink)  # reject an unknown sink before Spark starts
     messages = topic_stream(spark, options, follow)
 
     def hand_over(rows: DataFrame, batch: int) -> None:

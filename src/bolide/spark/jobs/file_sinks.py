@@ -1,6 +1,6 @@
 """Built-in sinks that write files: Parquet, and JSON lines. One file per task, named after batch and partition.
 
-A complete file is renamed in one step, and replaces the file of an earlier attempt at the same rows.
+A complete file is renamed atomically, and replaces the file of an earlier attempt at the same rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "lz4", "none")
 
 
 class Output:
-    """The file of one task, hidden until it is complete."""
+    """The file of a task, hidden until it is complete."""
 
     def __init__(self, folder: str, task: SinkTask, suffix: str) -> None:
         self.path = Path(folder, f"part-{task.batch:08d}-{task.partition:05d}.{suffix}")
@@ -38,12 +38,12 @@ class Output:
         os.replace(self.hidden, self.path)
 
     def discard(self) -> None:
-        """Forget it."""
+        """Delete the hidden file."""
         self.hidden.unlink(missing_ok=True)
 
 
 class ParquetSink:
-    """Options: `path`, the folder; `compression` (default zstd)."""
+    """Writes Parquet. Options: `path`, the folder; `compression` (default zstd)."""
 
     def __init__(self, task: SinkTask) -> None:
         options = task.only("path", "compression")
@@ -54,7 +54,7 @@ class ParquetSink:
         self._writer: Any = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a row group, or a part of one."""
+        """Append rows."""
         if self._writer is None:
             import pyarrow.parquet as pq
 
@@ -62,7 +62,7 @@ class ParquetSink:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Write the footer and rename the file; without rows there is no file."""
+        """Write the footer and rename the file. Without rows, no file is written."""
         if self._writer is not None:
             self._writer.close()
             self._output.publish()
@@ -75,7 +75,7 @@ class ParquetSink:
 
 
 class JsonSink:
-    """One line per message. Options: `path`, the folder; `body`: text (UTF-8, the default) or base64."""
+    """Writes one JSON line per message. Options: `path`, the folder; `body`: text (UTF-8, the default) or base64."""
 
     def __init__(self, task: SinkTask) -> None:
         options = task.only("path", "body")
@@ -86,7 +86,7 @@ class JsonSink:
         self._file: Any = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append lines."""
+        """Append one line per message."""
         if self._file is None:
             self._file = open(self._output.hidden, "w", encoding="utf-8")  # noqa: SIM115 # closed by close or abort
         for row in batch.to_pylist():
@@ -96,7 +96,7 @@ class JsonSink:
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace") if self._text == "text" else base64.b64encode(value).decode()
         if isinstance(value, list) and value and isinstance(value[0], tuple):
-            value = dict(value)  # a map, as Arrow gives it
+            value = dict(value)  # Arrow's form of a map
         if isinstance(value, dict):
             return {name: self._plain(inner) for name, inner in value.items()}
         if isinstance(value, list):
@@ -106,7 +106,7 @@ class JsonSink:
         return value.isoformat() if hasattr(value, "isoformat") else value
 
     def close(self) -> None:
-        """Rename the file; without rows there is no file."""
+        """Rename the file. Without rows, no file is written."""
         if self._file is not None:
             self._file.close()
             self._output.publish()
@@ -119,7 +119,7 @@ class JsonSink:
 
 
 def folder_of(options: dict[str, str]) -> str:
-    """The folder of the files. Raises OptionError."""
+    """Return the folder of the files. Raises `OptionError` if the option path is missing."""
     if not options.get("path"):
         raise OptionError("this sink writes files: set the option path to their folder")
     return options["path"]

@@ -1,7 +1,7 @@
-"""Topics to files (CSV, JSON lines, Parquet), and such files to topics.
+"""Exports topics to files (CSV, JSON lines, Parquet), and imports such files to topics.
 
-CSV has no arrays, maps or bytes: keys are joined by blanks, properties are JSON, and the body is text or base64. JSON
-has no bytes: the body is text or base64 there, too.
+CSV has no arrays, maps or bytes: keys are joined with spaces, properties are JSON, and the body is text or base64. JSON
+has no bytes: the body is also text or base64.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CSV: Final = {
     "header": "true", "escape": '"', "multiLine": "true", "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }  # fmt: skip
-"""Bodies may contain line ends, quotes and surrounding blanks, which Spark's defaults lose."""
+"""CSV options that preserve line ends, quotes and surrounding spaces in bodies, unlike Spark's defaults."""
 
 
 def export_topic(
@@ -40,7 +40,7 @@ def export_topic(
 ) -> JobResult:
     """Write the messages since the last run as files into the folder `out`.
 
-    Raises OptionError and JobFailed.
+    Raises `OptionError` if an option is invalid, and `JobFailed` if Spark fails.
     """
     _check(file_format, body)
     messages = topic_stream(spark, options)
@@ -51,7 +51,7 @@ def export_topic(
 
 
 def flat(messages: DataFrame, file_format: str, body: str) -> DataFrame:
-    """The source's columns in types that the format supports."""
+    """Return the source's columns in types that the format supports."""
     from pyspark.sql import functions as f
 
     changed: dict[str, Column] = {}
@@ -76,12 +76,11 @@ def import_files(
     checkpoint: str,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Send each row of the files below `path` as a message to `topic`; files that an earlier run sent are skipped.
+    """Send each row of the files below `path` as a message to `topic`. Skips files that an earlier run sent.
 
-    The rows of a file that `export_topic` wrote become the original messages. In other files `body_column` names the
+    The rows of a file of `export_topic` become the original messages. In other files, `body_column` is the name of the
     column of the body; without it, and without a column `body`, the whole row is the body, as JSON. `tags` and `keys`
-    name columns.
-    Raises OptionError and JobFailed.
+    are names of columns. Raises `OptionError` if an option is invalid, and `JobFailed` if Spark fails.
     """
     _check(file_format, body)
     reader = spark.read.format(file_format)
@@ -104,7 +103,7 @@ def import_files(
 def as_messages(
     rows: DataFrame, file_format: str, body: str, body_column: str | None, tags: str | None, keys: Sequence[str]
 ) -> DataFrame:
-    """Rows of a file as the sink's columns. Raises OptionError for a missing column."""
+    """Convert rows of a file to the sink's columns. Raises `OptionError` if a column is missing."""
     from pyspark.sql import functions as f
 
     columns = rows.columns
@@ -120,7 +119,7 @@ def as_messages(
     else:
         chosen["body"] = f.col(source)
     if source == "body" and body_column is None:
-        # An export: keep the fields of the message itself, but not where it was stored.
+        # An export: keep the fields of the message itself, but not those of its storage.
         kept = [name for name in ("tags", "keys", "properties", "flag") if name in columns]
         chosen |= {name: _typed(rows, name) for name in kept}
     if tags:
@@ -131,7 +130,7 @@ def as_messages(
 
 
 def _typed(rows: DataFrame, name: str) -> Column:
-    """A column of an export with the sink's type: CSV has everything as text, JSON a map as a struct."""
+    """Convert a column of an export to the sink's type: CSV contains only text, and JSON a struct instead of a map."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructType
 

@@ -1,8 +1,8 @@
 """Copies topics to another cluster, with the offsets of consumer groups.
 
 A mirrored message is the original plus the property `BOLIDE_MIRROR`: its original broker, queue and offset. The
-messages of one queue go to one queue, in order (a repeated send may be overtaken). Offsets are translated by that
-property: exactly, and without a separate table that could be lost or lag behind.
+messages of a queue are sent to one queue, in order, except that other messages may overtake a retry. The property
+allows an exact translation of offsets, without a separate table that could be lost or lag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MIRRORED: Final = "BOLIDE_MIRROR"
 """Property `broker:queue_id:queue_offset` of a mirrored message. A mirror skips such messages, so that two clusters
-that mirror each other do not send everything in a circle."""
+that mirror each other do not send messages in a circle."""
 PLACE: Final = r"^(.+):(\d+):(\d+)$"
 
 
@@ -45,7 +45,8 @@ def mirror(
     """Copy the messages since the last run; with `follow` until interrupted.
 
     `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). The topics
-    must exist at the target, with the same names after `prefix`. Raises OptionError and JobFailed.
+    must exist at the target, with the same names after `prefix`. Raises `OptionError` if an option is invalid, and
+    `JobFailed` if Spark fails.
     """
     if read_options(source, streaming=True).bad_records.mode == COLUMN:
         raise OptionError(f"a mirror sends no message without its body: set badRecords to {DROP}, not to {COLUMN}")
@@ -55,7 +56,7 @@ def mirror(
 
 
 def as_mirrored(rows: DataFrame, prefix: str = "") -> DataFrame:
-    """Rows of the source as rows for the sink of the other cluster."""
+    """Convert rows of the source to rows for the sink of the other cluster."""
     from pyspark.sql import functions as f
 
     place = f.concat_ws(":", "broker", "queue_id", "queue_offset")
@@ -68,7 +69,7 @@ def as_mirrored(rows: DataFrame, prefix: str = "") -> DataFrame:
 
 @dataclass(frozen=True)
 class Translated:
-    """Where a group resumes in the other cluster: the offset of each queue there, by the topic's name there."""
+    """The offsets at which a group resumes in the other cluster, by that cluster's queues and topic names."""
 
     group: str
     offsets: Offsets
@@ -84,11 +85,12 @@ def translate_offsets(
     prefix: str = "",
     commit: bool = True,
 ) -> list[Translated]:
-    """Translate the groups' committed offsets to offsets of the target; with `commit` they are set there.
+    """Translate the groups' committed offsets to offsets of the target. With `commit`, also set them there.
 
-    A group resumes in a queue at the first message that it had not consumed at the source: nothing is skipped, and some
-    messages of that queue may be delivered again. If all messages of a queue were consumed, it resumes at the end.
-    Groups should have no consumers at the target meanwhile. Raises ClusterUnavailable, OptionError and JobFailed.
+    A group resumes in a queue at the first message that it had not consumed at the source: no message is skipped, but
+    some may be redelivered. If all messages of a queue were consumed, the group resumes at the end. Groups should have
+    no consumers at the target while this runs. Raises `ClusterUnavailable` if a cluster does not respond, `OptionError`
+    if an option is invalid, and `JobFailed` if Spark fails.
     """
     names = [prefix + topic for topic in topics]
     here = Cluster(read_options({**cluster_of(source), "subscribe": ",".join(topics)}))
@@ -120,13 +122,13 @@ def _as_group(target: Mapping[str, str], names: Sequence[str], group: str) -> Cl
 
 
 def cluster_of(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of the connection to the cluster."""
+    """Return the connection options among `options`."""
     kept = {one.name.lower() for one in CONNECTION}
     return {name: value for name, value in options.items() if name.lower() in kept}
 
 
 def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Sequence[str], prefix: str) -> DataFrame:
-    """The current and the original position of each mirrored message."""
+    """Return the current and the original position of each mirrored message."""
     from pyspark.sql import functions as f
 
     options = {**cluster_of(target), "subscribe": ",".join(names), "startingOffsets": "earliest"}
@@ -145,7 +147,7 @@ def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Seque
 
 
 def _first_open(spark: SparkSession, placed: DataFrame, committed: Offsets, prefix: str) -> Offsets:
-    """For each queue of the target, the first message whose original a group had not consumed."""
+    """Return, for each queue of the target, the first message whose original a group had not consumed."""
     from pyspark.sql import functions as f
 
     rows = [(queue.topic, queue.broker, queue.queue_id, offset) for queue, offset in committed.items()]

@@ -1,8 +1,8 @@
-"""Sends dead letters back to their original topics, after the cause is fixed.
+"""Resends dead letters to their original topics, after the cause is fixed.
 
-The progress of a redrive is in the brokers, as the committed offsets of a separate consumer group, so it can be resumed
-on any machine, and any console shows what is left. Dead letters are processed in slices: sent, acknowledged, then
-committed. A run that fails in between sends its slice again: at least once.
+The brokers store the progress of a redrive as the committed offsets of a separate consumer group, so any host can
+resume it, and any console shows the remaining number. Dead letters are processed in slices: sent, acknowledged, then
+committed. If a run fails in between, the next run resends the slice: at least once.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ def redrive(
     as_group: str = REDRIVER,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Send the dead letters of a consumer group again that match `where` (SQL over the source's columns).
+    """Resend the dead letters of a consumer group that match `where` (SQL over the source's columns).
 
-    `limit` is the maximum of messages in this run (0: all that exist now); the next run continues after them. They go
-    to their original topic, or to `topic`. What `where` does not match is skipped; all dead letters stay in their
-    queue. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed, DataLost if
-    dead letters are gone that no run has taken, and AlreadyRunning while another run continues from the same offsets.
+    `limit` is the maximum number of messages in this run (0: all that exist now). The next run continues after them.
+    They are sent to their original topic, or to `topic`. Other dead letters are skipped, and all remain in their queue.
+    `options` specify the cluster (`namesrv`, …). Raises `OptionError` if an option is invalid, `ClusterUnavailable` if
+    brokers do not respond, `JobFailed` if Spark fails, `DataLost` if dead letters expired before a run sent them, and
+    `AlreadyRunning` while another run continues from the same offsets.
     """
     dead = DLQ_PREFIX + group
     checked = read_options({**options, "subscribe": dead, "group": as_group})
@@ -59,7 +60,7 @@ def redrive(
     interrupted = False
     with closing(Cluster(checked)) as cluster:
         queues = cluster.queues([dead])
-        # Before the progress of the last run is read, because that run may still be committing.
+        # Acquire the lease before reading the progress, because the last run may still be committing.
         with Lease(checked, queues, f"redrive {group} as group {as_group}") as lease:
             end = cluster.latest(queues)
             here = _begin(cluster, queues, checked, end)
@@ -73,7 +74,7 @@ def redrive(
                     before = here
                     sent, here = slice_.send(where, limit - done if limit else 0, topic)
                     lease.check()
-                    # A broker without dead letters has not been read from: it does not know the group, and refuses it.
+                    # The group has not read from a broker without dead letters, which therefore rejects the group.
                     cluster.commit({queue: at for queue, at in here.items() if at != before[queue]})
                     done += sent
                     batches += 1
@@ -88,7 +89,7 @@ def redrive(
 
 
 def _begin(cluster: Cluster, queues: list[Queue], checked: SourceOptions, end: Offsets) -> Offsets:
-    """Where the run begins in each queue. Raises DataLost if letters that no run has taken are gone."""
+    """Return the start of the run in each queue. Raises `DataLost` if dead letters expired before a run sent them."""
     floor = cluster.earliest(queues)
     here = cluster.committed(queues, checked.group, EARLIEST)
     for queue, at in sorted(here.items()):
@@ -120,17 +121,17 @@ class _Slice:
         self._options = {name: value for name, value in options.items() if name.lower() != "failondataloss"}
         bounds = {"startingOffsets": json.dumps(to_json(begin)), "endingOffsets": json.dumps(to_json(end))}
         source = spark.read.format("rocketmq").options(**options).options(**bounds).option("subscribe", dead)
-        # A broker accepts offsets only of groups that it knows, and learns of this one when it reads.
+        # A broker accepts offsets only of registered groups, and this group is registered by reading.
         source = source.option("group", as_group)
         self._letters: DataFrame = source.load()
 
     def send(self, where: str | None, limit: int, topic: str | None) -> tuple[int, Offsets]:
-        """Send what matches; returns how many, and where the next slice begins."""
+        """Send the matching dead letters. Returns their number and the start of the next slice."""
         from pyspark.sql import functions as f
 
         picked = self._letters.where(where) if where else self._letters
         if limit:
-            # In the order of their store times; within a queue that is the order of offsets, so the head is taken.
+            # Sort by store time: within a queue, that is the order of offsets, so this sends the head of each queue.
             picked = picked.orderBy("store_timestamp", *PLACE, "queue_offset").limit(limit)
         picked = picked.withColumn("origin", f.lit(topic) if topic else f.expr(ORIGIN)).persist()
         try:

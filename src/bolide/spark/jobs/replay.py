@@ -1,7 +1,7 @@
-"""Sends an archive, or any rows, to a topic again: all of it or a part, at full speed or at a given rate.
+"""Resends an archive or any rows to a topic, completely or in part, at full speed or at a given rate.
 
-Rows of one old queue go to one new queue in their old order, however many queues the topic has now. For an archive
-the job has a checkpoint and resumes where it stopped; a batch of rows is sent without one.
+Rows of an old queue are sent to one new queue in their old order, however many queues the topic has now. For an
+archive, the job has a checkpoint and resumes where it stopped. A batch of rows is sent without a checkpoint.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def replay(
 ) -> JobResult:
     """Send the rows of the archive at `source` that match `where` (SQL over its columns).
 
-    Messages that were archived without a readable body are skipped. They go to `topic`, or each to its own topic.
-    `rate` is messages per second (0: no limit); `original_time` keeps the born timestamp, else it is the time of the
-    send. `options` name the cluster and go to the sink. Raises OptionError and JobFailed.
+    Skips messages that were archived without a readable body. Each message is sent to `topic`, or to its original
+    topic. `rate` is in messages per second (0: no limit). `original_time` keeps the born timestamp, which is otherwise
+    the time of the send. `options` are options of the sink. Raises `OptionError` if an option is invalid, and
+    `JobFailed` if Spark fails.
     """
     try:
         reader = spark.read.format(table_format)
@@ -63,7 +64,7 @@ def replay(
     exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == EXACTLY_ONCE
 
     def send(batch: DataFrame, number: int) -> None:
-        # Spark cannot sort a stream; each batch is sorted, and sent exactly once if that is requested.
+        # Spark cannot sort a stream, so sort each batch, and send it exactly once if that is requested.
         ready = as_replay(batch, topic, rate, original_time)
         writer = ready.write.format("rocketmq").mode("append").options(**options)
         if exactly_once:
@@ -75,20 +76,21 @@ def replay(
 
 
 def _picked(rows: DataFrame, where: str | None) -> DataFrame:
-    """The rows to send, without those that were archived without a body because it could not be read."""
+    """Return the rows to send, without rows that were archived without a readable body."""
     readable = rows.where(f"{BAD_RECORD} IS NULL") if BAD_RECORD in rows.columns else rows
     return readable.where(where) if where else readable
 
 
 def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original_time: bool = False) -> DataFrame:
-    """Rows with the source's columns as rows for the sink, in order and paced. Raises OptionError."""
+    """Convert rows of the source to rows for the sink, in order and at most at `rate`. Raises `OptionError` if a column
+    is missing."""
     from pyspark.sql import functions as f
 
     missing = [name for name in NEEDED if name not in rows.columns]
     if missing:
         raise OptionError(f"a replay needs the columns of the rocketmq source; {missing[0]} is not among them")
     place: list[Column] = [f.col(name) for name in ("topic", "broker", "queue_id")]
-    # One task keeps a rate exactly; without a rate, each old queue belongs to one task, to keep its order.
+    # A single task keeps the rate exactly. Without a rate, each old queue belongs to one task, to keep its order.
     spread = rows.coalesce(1) if rate else rows.repartition(*place)
     ordered = spread.sortWithinPartitions(*place, "queue_offset")
     more = [f.concat_ws(":", "broker", "queue_id").alias("route_key")]
@@ -99,7 +101,7 @@ def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original
 
 
 class _Pace:
-    """Passes rows at a rate, in portions of a tenth of a second."""
+    """Passes rows at a rate, in portions of 0.1 s."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -111,7 +113,7 @@ class _Pace:
 def paced(
     batches: Iterator[pa.RecordBatch], rate: int, clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, at most `rate` per second from the first on."""
+    """Yield the rows, at most `rate` per second since the first."""
     most = max(rate // SLICES_A_SECOND, 1)
     began = clock()
     sent = 0

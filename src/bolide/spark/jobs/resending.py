@@ -1,4 +1,4 @@
-"""From a stored message to one to send again: separates its own fields from those of its storage."""
+"""Converts stored messages to messages to resend: keeps their own fields, and drops the fields of their storage."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEPT: Final = frozenset({names.SHARDING_KEY, names.BUYER_ID, names.TRACE_CONTEXT})
-"""Reserved names that describe the message itself. The others (ids, delays, transactions, retries) are set again when
-it is sent and stored; keys and tags are separate columns."""
+"""Reserved names that describe the message itself. Other properties (ids, delays, transactions, retries) are new after
+a resend. Keys and tags are separate columns."""
 DROPPED: Final = tuple(sorted(names.RESERVED - KEPT))
 
 ORIGIN: Final = "coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC'])"
@@ -19,14 +19,14 @@ ORIGIN: Final = "coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPI
 
 
 def own_properties(properties: Column) -> Column:
-    """The properties of a map that are sent again with a message."""
+    """Return the properties of a map to resend with a message."""
     from pyspark.sql import functions as f
 
     return f.map_filter(properties, lambda name, _: ~name.isin(*DROPPED))
 
 
 def to_send(messages: DataFrame, topic: Column, *more: Column) -> DataFrame:
-    """Rows for the sink: the same body, tags, keys, flag and properties, for another topic."""
+    """Return rows for the sink with the same body, tags, keys, flag and properties, for another topic."""
     from pyspark.sql import functions as f
 
     return messages.select(

@@ -1,7 +1,7 @@
-"""What the jobs of the pipeline share: a streaming query, run to the current end, with progress, stop and resume.
+"""Runs the streaming query of a pipeline job to the current end, with progress, stop and resume.
 
-Every job that moves messages is a Structured Streaming query with a checkpoint, so it can be interrupted at any
-moment, and the same call resumes where the last one stopped.
+Every job that moves messages is a Structured Streaming query with a checkpoint, so it can be interrupted at any time,
+and the same call resumes where the last one stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 OFFSETS_PER_BATCH: Final = 500_000
-"""The default size of a micro-batch: large enough for its fixed cost, small enough to show progress."""
+"""Default size of a micro-batch, large enough for its fixed cost, and small enough to show progress."""
 POLL_S: Final = 0.3
 COUNTED: Final = "bolide"
 """Name of the count that `counted` adds to a query."""
@@ -33,10 +33,10 @@ COUNTED: Final = "bolide"
 
 @dataclass(frozen=True)
 class JobResult:
-    """The result of one run. Repeat the same call, with the same checkpoint, to resume an interrupted run."""
+    """The result of a run. To resume an interrupted run, repeat the call with the same checkpoint."""
 
     messages: int
-    """Messages that passed the filters."""
+    """Number of messages that passed the filters."""
     batches: int
     seconds: float
     interrupted: bool
@@ -44,7 +44,7 @@ class JobResult:
 
 
 def topic_stream(spark: SparkSession, options: Mapping[str, str], follow: bool = False) -> DataFrame:
-    """The topics of a job as a stream, which ends with `run_query` unless it is to `follow`."""
+    """Return the topics of a job as a stream. Unless `follow`, it ends at the current end of the topics."""
     from bolide.spark import ending_runs
 
     given = stream_options(options) | ({} if follow else dict(ending_runs.OPTIONS))
@@ -52,7 +52,7 @@ def topic_stream(spark: SparkSession, options: Mapping[str, str], follow: bool =
 
 
 def stream_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a job's stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time."""
+    """Return the options of a job's stream. It starts at the oldest message by default, with `OFFSETS_PER_BATCH`."""
     given = {name.lower(): value for name, value in options.items()}
     if not any(form.lower() in given for form in forms_of("starting")):
         given["startingoffsets"] = "earliest"
@@ -61,7 +61,7 @@ def stream_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """The same rows, counted for `run_query`: a filter passes fewer rows than the source reads."""
+    """Count rows for `run_query`, because a filter passes fewer rows than the source reads."""
     from pyspark.sql import functions as f
 
     return rows.observe(COUNTED, f.count(f.lit(1)).alias("rows"))
@@ -76,10 +76,10 @@ def run_query(
     follow: bool = False,
     total: int | None = None,
 ) -> JobResult:
-    """Run a query until everything that exists now is processed; with `follow` until it is interrupted.
+    """Run a query until all existing messages are processed, or with `follow` until it is interrupted.
 
-    `what` is the name of the job in its progress. `total` is the expected number of rows if the source does not know
-    it. Raises JobFailed with Spark's reason, AlreadyRunning while another run uses the checkpoint.
+    `what` is the name of the job in its progress. `total` is the expected number of rows if the source cannot determine
+    it. Raises `JobFailed` with Spark's reason, and `AlreadyRunning` while another run uses the checkpoint.
     """
     from bolide.spark.ending_runs import CONTINUOUS, TRIGGER, ended
 
@@ -107,7 +107,7 @@ def run_query(
 
 
 class Seen:
-    """The sum of a query's progress reports; each batch counts once. With `known` the total is known in advance."""
+    """The sum of a query's progress reports, with each batch once. `known` means that `total` is given."""
 
     def __init__(self, total: int, known: bool) -> None:
         self.rows = 0
@@ -120,7 +120,7 @@ class Seen:
 
     @property
     def done(self) -> int:
-        """What the total counts: rows to pass the filters if the job knows them, else the offsets to read."""
+        """Progress in the unit of the total: rows that passed the filters if it is known, else offsets read."""
         return self.passed if self._known else self.rows
 
     def look(self, query: StreamingQuery) -> None:
@@ -136,7 +136,7 @@ class Seen:
                 self._extent(report.sources[0])
 
     def _extent(self, source: Any) -> None:
-        """The number of offsets of the source from the first batch's begin to the newest known end."""
+        """Update the total: the number of offsets between the first batch's start and the newest known end."""
         newest = _sum(source.latestOffset)
         if self._begin is None:
             self._begin = _sum(source.startOffset) or 0
@@ -145,7 +145,7 @@ class Seen:
 
 
 def _sum(text: str | None) -> int | None:
-    """The sum of the offsets in the JSON of a position of Bolide's source; None for another source or without any."""
+    """Return the sum of the offsets in a JSON position of Bolide's source, or None for other or missing positions."""
     try:
         parsed = json.loads(text or "null")
         return sum(from_json(parsed["queues"], "the progress").values())

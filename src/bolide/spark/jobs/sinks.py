@@ -1,7 +1,7 @@
-"""Sinks: plug-ins that get Arrow batches with the source's columns in Spark's executors.
+"""Sinks: plug-ins that receive Arrow batches with the source's columns in Spark's executors.
 
-A sink is created for each task from a `SinkTask`. Spark repeats a failed task, and a batch that was not committed, with
-the same `batch` and `partition`; so a sink that names its output after them, and replaces existing output, stores
+Each task creates a sink from a `SinkTask`. Spark repeats a failed task, and a batch that was not committed, with the
+same `batch` and `partition`. So a sink that uses them in the name of its output, and replaces existing output, stores
 every message once.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SinkTask:
-    """The writer: one attempt at one partition of one batch, with the sink's options."""
+    """An attempt to write a partition of a batch, with the sink's options."""
 
     options: Mapping[str, str]
     batch: int
@@ -30,7 +30,7 @@ class SinkTask:
     attempt: int
 
     def only(self, *names: str) -> dict[str, str]:
-        """The options, if all of them are among these names. Raises OptionError."""
+        """Return the options. Raises `OptionError` if one is not among these names."""
         for name in self.options:
             if name not in names:
                 raise OptionError(f"the option {name} is unknown to this sink, known are {', '.join(names)}")
@@ -38,20 +38,20 @@ class SinkTask:
 
 
 class Sink(Protocol):
-    """What the entry point returns for a `SinkTask`. If it raises, the task fails, and Spark retries it."""
+    """A sink, which the entry point returns for a `SinkTask`. If it raises, the task fails and Spark retries it."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take these messages. Times with a zone are in UTC, whatever the session's zone is."""
+        """Write messages. Times with a zone are in UTC, whatever the session's zone is."""
 
     def close(self) -> None:
-        """There are no more batches: return once all of them are stored."""
+        """Called after the last batch. Must not return before all batches are stored."""
 
     def abort(self) -> None:
-        """The task has failed: leave nothing that readers would find."""
+        """Called if the task has failed. Must remove all output that readers would find."""
 
 
 def write_batch(rows: DataFrame, batch: int, name: str, options: Mapping[str, str]) -> int:
-    """Pass the rows of one batch to the sink of this name, one task per partition; returns their number."""
+    """Pass the rows of a batch to a sink, with one task per partition. Returns the number of rows."""
     given = dict(options)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,9 +67,9 @@ def write_batch(rows: DataFrame, batch: int, name: str, options: Mapping[str, st
 
 
 def drain(sink: Any, batches: Iterator[pa.RecordBatch]) -> int:
-    """Pass all batches of a task to its sink, with times in UTC; returns the number of messages.
+    """Pass all batches of a task to its sink, with times in UTC. Returns the number of messages.
 
-    Errors of the sink are raised.
+    Raises the errors of the sink.
     """
     from bolide.spark.times import in_utc
 

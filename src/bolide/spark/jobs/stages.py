@@ -1,4 +1,4 @@
-"""Progress of a batch with an unknown number of rows: the tasks of Spark's stages."""
+"""Reports the progress of a batch with an unknown number of rows by the tasks of Spark's stages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_S: Final = 0.5
 
 @contextmanager
 def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterator[None]:
-    """While the block runs, report how many tasks of the stages seen so far are done."""
+    """While the block runs, report the number of finished tasks of all stages so far."""
     over = threading.Event()
     began = time.monotonic()
     tracker = spark.sparkContext.statusTracker()
@@ -27,7 +27,7 @@ def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterat
     earlier = set(tracker.getJobIdsForGroup())
 
     def look_back() -> None:
-        """Count the stages that began and ended between two looks."""
+        """Count the stages that started and ended between two checks."""
         for job_id in sorted(set(tracker.getJobIdsForGroup()) - earlier):
             job = tracker.getJobInfo(job_id)
             for stage_id in job.stageIds if job is not None else ():
@@ -45,7 +45,7 @@ def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterat
         while not over.wait(POLL_S):
             active = set(tracker.getActiveStageIds())
             look()
-            # A stage that is no longer active is done, although its last count is older.
+            # A stage that is no longer active has finished, although its last count is older.
             ready = sum(done[each] if each in active else totals[each] for each in totals)
             if totals and ready < sum(totals.values()):
                 progress(JobProgress(what, ready, sum(totals.values()), time.monotonic() - began, "tasks"))

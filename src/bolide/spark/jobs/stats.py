@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 HOT_KEYS: Final = 50
 TAGS_SHOWN: Final = 200
 POINTS: Final = 120
-"""Minimum number of points in time; the step is chosen for it among `STEPS`."""
+"""Minimum number of points in time, which determines the step among `STEPS`."""
 STEPS: Final = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)
 """Widths of a point in time, in seconds."""
 _TOPIC, _TIME = 0b011, 0b010
-"""grouping_id of a topic's row and of a point in time: a bit for each of topic, tags, at that is not grouped by."""
+"""grouping_id of a topic's row and of a point in time: one bit per column of topic, tags, at that is not grouped."""
 
 
 @dataclass(frozen=True)
 class TopicStats:
-    """One topic. Sizes are of bodies in bytes, latencies in ms from born to stored, times ms since the epoch."""
+    """Statistics of a topic: sizes of bodies in bytes, latencies from born to stored in ms, times in ms since 1970."""
 
     topic: str
     messages: int
@@ -36,7 +36,7 @@ class TopicStats:
     first: int
     last: int
     rate: float
-    """Messages per second between the first and the last."""
+    """Messages per second between the first and last message."""
     latency_p50: int
     latency_p99: int
     latency_most: int
@@ -44,7 +44,7 @@ class TopicStats:
 
 @dataclass(frozen=True)
 class Count:
-    """Messages and bytes of a tag, key or point in time of a topic."""
+    """Number of messages and bytes of a tag, key or point in time of a topic."""
 
     topic: str
     name: str
@@ -54,7 +54,8 @@ class Count:
 
 @dataclass
 class Statistics:
-    """Everything counted. `step` is the width in seconds of a point in `times`, whose names are ms since the epoch."""
+    """The statistics of all topics. `step` is the width in seconds of a point in `times`, whose names are ms since
+    1970."""
 
     topics: list[TopicStats] = field(default_factory=list)
     tags: list[Count] = field(default_factory=list)
@@ -64,19 +65,20 @@ class Statistics:
 
     @property
     def messages(self) -> int:
-        """Messages of all topics."""
+        """Number of messages of all topics."""
         return sum(topic.messages for topic in self.topics)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all bodies."""
+        """Size of all bodies in bytes."""
         return sum(topic.bytes for topic in self.topics)
 
 
 def stats(messages: DataFrame, step: int = 0, hot_keys: int = HOT_KEYS) -> Statistics:
-    """Count a batch of messages: of `rocketmq`, `rocketmq-store` or an archive.
+    """Compute the statistics of a batch of messages from `rocketmq`, `rocketmq-store` or an archive.
 
-    `step` is the width of a point in time in seconds; 0 chooses one, which reads the times first.
+    `step` is the width of a point in time in seconds. For 0, the job reads the times first and selects a width. Raises
+    `OptionError` if the messages are a stream.
     """
     from pyspark.sql import functions as f
 

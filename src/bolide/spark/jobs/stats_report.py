@@ -1,4 +1,4 @@
-"""Statistics as one HTML page: tables and plots in one file that needs no network."""
+"""Renders statistics as an HTML page with tables and plots, in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bolide.spark.jobs.stats import Count, Statistics
 from bolide.spark.report_page import COLOURS, report_page
 
 SHOWN: Final = 6
-"""Topics with their own line in a plot; the others are summed."""
+"""Maximum number of topics with a separate line in a plot. The other topics are summed."""
 ROWS: Final = 25
 TEXTS: Final = frozenset({"topic", "key", "tag", "first", "last"})
-"""Heads of the columns that hold text; the others hold numbers."""
+"""Titles of the columns with text. Other columns contain numbers."""
 _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def check_plots() -> None:
-    """Raise SparkMissing without matplotlib, before a job runs whose page could not be written."""
+    """Raise `SparkMissing` without matplotlib. Call this before a job whose page would otherwise fail."""
     if find_spec("matplotlib") is None:
         raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or ask for --json')
 
 
 def stats_page(counted: Statistics, title: str, command: str) -> str:
-    """The page; `command` made it. Raises SparkMissing without matplotlib."""
+    """Return the page, which shows the `command` that created it. Raises `SparkMissing` without matplotlib."""
     topics = [
         (
             one.topic, f"{one.messages:,}", size(one.bytes), f"{one.rate:,.1f}", f"{one.mean_size:,.0f}",
@@ -53,7 +53,7 @@ def stats_page(counted: Statistics, title: str, command: str) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Format a number of bytes with a unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
@@ -62,12 +62,12 @@ def size(count: float) -> str:
 
 
 def moment(timestamp: int) -> str:
-    """A time in ms since the epoch, in UTC, to the second."""
+    """Format a time in ms since 1970 in UTC, to the second."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(timestamp / 1000))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """An HTML table; text from messages is escaped."""
+    """Return an HTML table with escaped text."""
     if not rows:
         return "<p>(none)</p>"
     kinds = ["" if name in TEXTS else ' class="n"' for name in heads]
@@ -88,7 +88,7 @@ def _counts(name: str, counts: Sequence[Count]) -> str:
 
 
 def plot(counted: Statistics, caption: str, value: Any) -> str:
-    """One line per topic over time, as SVG in the page; points without messages are zero."""
+    """Return an SVG plot with one line per topic over time. Points without messages are zero."""
     check_plots()
     import matplotlib
 
@@ -106,7 +106,7 @@ def plot(counted: Statistics, caption: str, value: Any) -> str:
         return ""
     every = sorted({at for line in series.values() for at in line})
     width = counted.step * 1000
-    # A point before and after each period with messages, so that a pause is drawn as zero and not as a slope.
+    # Add a point before and after each period with messages, so that the plot shows a pause as zero, not as a slope.
     points = sorted({at + shift for at in every for shift in (-width, 0, width)})
     figure, axes = pyplot.subplots(figsize=(10, 3.4))
     axes.spines[["top", "right"]].set_visible(False)

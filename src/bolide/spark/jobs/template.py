@@ -16,10 +16,10 @@ TRANSFORMATIONS: Final = ("bronze.py", "silver.py", "gold.py")
 
 
 def write_template(folder: str, namesrv: str, topic: str, body_schema: str, storage: str | None = None) -> list[str]:
-    """Write the project into a new or empty folder; returns the files.
+    """Write the project into a new or empty folder, and return the files.
 
-    `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises OptionError, also
-    with PySpark 4.0.
+    `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises `OptionError` if
+    an argument is invalid, the folder is not empty, or PySpark is older than 4.1.
     """
     if find_spec("pyspark") is not None and find_spec("pyspark.pipelines") is None:
         raise OptionError("this PySpark has no declarative pipelines: install PySpark 4.1 or newer for this project")

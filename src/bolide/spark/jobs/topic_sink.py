@@ -1,6 +1,6 @@
-"""Built-in sink that sends messages on to topics, of the same or another cluster; at least once.
+"""Built-in sink that forwards messages to topics of the same or another cluster, at least once.
 
-A message keeps its body, tags, keys, flag, id and its sender's properties, but not where it was stored.
+A message keeps its body, tags, keys, flag, id and its sender's properties, but not the properties of its storage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ KEPT: Final = ("body", "tags", "keys", "properties", "flag", "message_id")
 
 
 class TopicSink:
-    """Options: those of `format("rocketmq")` for writes: `namesrv`, and optionally `topic` (default: the message's)."""
+    """Sends messages. Options are the write options of `format("rocketmq")`: `namesrv`, and optionally `topic`
+    (default: the message's topic)."""
 
     def __init__(self, task: SinkTask) -> None:
         self._options = sink_options(dict(task.options))
@@ -28,14 +29,14 @@ class TopicSink:
         self._batches = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Send these and wait until all of them are stored."""
+        """Send messages, and wait until all of them are stored."""
         kept = [*KEPT, "topic"] if not self._options.topic else KEPT
         self._batches += 1
         writer = Task(f"sink-{self._task.batch}-{self._batches}", self._task.batch, self._task.partition)
         write_rows(iter([batch.select([name for name in kept if name in batch.schema.names])]), self._options, writer)
 
     def close(self) -> None:
-        """Nothing to do: everything is stored."""
+        """Do nothing, because all messages are stored."""
 
     def abort(self) -> None:
-        """Nothing to do: sent messages stay, at least once."""
+        """Do nothing: sent messages remain, at least once."""

@@ -1,8 +1,8 @@
 """The message trace topic as one row per message: its send, and every attempt to consume it.
 
-Lines as RocketMQ's TraceDataEncoder writes them, of 4.x and 5.x, by Java clients or Bolide's: fields are separated by
-0x01, lines ended by 0x02, and where Java has null it writes the word `null`. They are read by Spark's own functions, so
-no row passes through Python.
+Parses lines of RocketMQ's TraceDataEncoder, of 4.x and 5.x, by Java clients or Bolide's: fields are separated by 0x01,
+lines end with 0x02, and Java writes the word `null` for null. Only Spark's functions are used, so no row passes through
+Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CODES: Final = ("success", "time_out", "exception", "returned_null", "failed")
 
 
 def trace_rows(messages: DataFrame) -> DataFrame:
-    """One row a traced message from the rows of the trace topic (a batch: of `rocketmq`, `rocketmq-store`, an archive).
+    """Return one row per traced message from a batch of the trace topic (`rocketmq`, `rocketmq-store` or an archive).
 
     Columns: message_id, topic, tags, keys, producer_group, sent_at, send_ms, send_ok, store_host, body_length, type,
     offset_message_id; consumptions (an array in order of time: began_at, ended_at, consumer_group, request_id,
@@ -46,7 +46,7 @@ def trace_rows(messages: DataFrame) -> DataFrame:
 
 
 def _at(index: int) -> Column:
-    """A field of the line; the word `null`, an empty field and a missing one are null."""
+    """Return a field of the line, or null for the word `null`, an empty field and a missing field."""
     from pyspark.sql import functions as f
 
     text = f.get("x", f.lit(index))
@@ -66,7 +66,7 @@ def _named(ordinal: Column, names: tuple[str, ...]) -> Column:
 
 
 def _sent(lines: DataFrame) -> DataFrame:
-    """Pub lines; 4.x has no offset id, so its success is one field earlier. After a resend the last line counts."""
+    """Parse Pub lines. 4.x has no offset id, so its success is one field earlier. Uses the last line after a resend."""
     from pyspark.sql import functions as f
 
     modern = f.size("x") >= 14
@@ -98,7 +98,7 @@ def _sent(lines: DataFrame) -> DataFrame:
 
 
 def _attempts(fields: DataFrame) -> DataFrame:
-    """Begin and end of each call of a listener, joined by request and message; one of them may be missing."""
+    """Join start and end of each listener call by request and message. One of them may be missing."""
     from pyspark.sql import functions as f
 
     both = ["request_id", "message_id"]
