@@ -1,1 +1,1 @@
-"""Rebuilding consume queues and index files from the commit log."""
+"""Rebuilds consume queues and index files from the commit log."""

@@ -1,8 +1,8 @@
 """Filter bitmaps of extension units: the result of each SQL92 filter of a topic for each of its records.
 
 Rule of RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker applies
-a filter only from its registration on; here it is applied to every record, so older units may have more bits than a
-broker's. Expressions are evaluated record by record, in topics with filters.
+a filter only after its registration. This module applies it to every record, so older units may have more bits than a
+broker's. In topics with filters, expressions are evaluated record by record.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 SQL92: Final = "SQL92"
 _SETTLED_MS: Final = 1000
-"""Ms after its registration from which a broker certainly applies a filter."""
+"""Time in ms after the registration of a filter from which a broker certainly applies it."""
 
 
 @dataclass(frozen=True)
 class TopicFilter:
-    """One group's filter at a topic as text, so that it can be sent; `born` is the time of its registration in ms."""
+    """The filter of a group at a topic, as text, so that it is picklable. `born` is its registration time in ms."""
 
     topic: str
     group: str
@@ -44,7 +44,7 @@ class TopicFilter:
 
 
 def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
-    """The filters a broker would apply: those of consumerFilter.json made for this shape's bitmaps."""
+    """Return the filters of consumerFilter.json that a broker would apply, which fit this shape's bitmaps."""
     path = root / "config" / "consumerFilter.json"
     if not (shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map) or not path.exists():
         return ()
@@ -61,10 +61,10 @@ def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
 
 
 class Bitmaps:
-    """Computes the bitmaps of records, `width` bytes each; 0 bytes if no topic has a filter.
+    """Computes the bitmaps of records, with `width` bytes per record, or 0 if no topic has a filter.
 
-    With `audit` they are followed by the bits that a broker must have set: those of filters that were registered when
-    it stored the record.
+    With `audit`, the bits that a broker must have set follow: the bits of filters that were registered when it stored
+    the record.
     """
 
     def __init__(self, filters: Sequence[TopicFilter], shape: StoreShape, audit: bool = False) -> None:
@@ -78,11 +78,11 @@ class Bitmaps:
             try:
                 expression = compile_sql92(one.expression)
             except Sql92Error:
-                continue  # a broker cannot compile it either, and does not set its bits
+                continue  # a broker cannot compile the filter either, and does not set its bits
             entries.append((one.born, FilterEntry(one.bit_positions, partial(_matches, expression.evaluate))))
 
     def of(self, records: RecordColumns) -> NDArray[np.uint8]:
-        """One row per record; zeros for topics without filters."""
+        """Return one row per record, with zeros for topics without filters."""
         made = np.zeros((len(records), self.width), np.uint8)
         if not self.width:
             return made
@@ -106,7 +106,7 @@ class Bitmaps:
 
 
 def width(filters: Sequence[TopicFilter], shape: StoreShape) -> int:
-    """Bytes of a bitmap; 0 without any filter."""
+    """Return the size of a bitmap in bytes, or 0 without filters."""
     return len(empty_bitmap(shape.bloom.bits)) if filters else 0
 
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 _EXT: Final = (("size", ">i2"), ("code", ">i8"), ("time", ">i8"), ("bitmap", ">i2"))
 BLOCK: Final = 1 << 20
-"""Units read and written at once."""
+"""Number of units to read and write at a time."""
 
 
 @dataclass(frozen=True)
 class QueueTask:
-    """One queue's units in all parts, in the order of the log: runs (part, first, count, begin) as an array.
+    """The units of a queue in all parts, in the order of the log: runs (part, first, count, begin) as an array.
 
-    `end` is where its files end so far; None when it has none.
+    `end` is the current end of its files, or None if it has no files.
     """
 
     topic: str
@@ -44,13 +44,13 @@ class QueueTask:
 
     @property
     def units(self) -> int:
-        """Their number."""
+        """Number of units."""
         return int(self.runs["count"].sum())
 
 
 @dataclass(frozen=True)
 class WrittenQueue:
-    """Where a queue ends now, the units written, and what was skipped or is out of sequence."""
+    """The new end of a queue, the number of written units, and the skipped and out-of-sequence units."""
 
     end: QueueEnd
     units: int
@@ -60,16 +60,16 @@ class WrittenQueue:
 def write_queue(
     out: OutputFiles, parts: PartFiles, task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
 ) -> WrittenQueue:
-    """Write what parts have of one queue.
+    """Write the units of a queue from all parts.
 
-    Topics in `filtered` have filters, so that their extension units have bitmaps. Memory is one block of units.
+    The extension units of topics in `filtered` have bitmaps. The function needs memory for one block of units.
     """
     size = shape.consume_queue_segment_size
     begin = int(task.runs["begin"][0]) if task.end is None else task.end.units
     start = begin * UNIT_SIZE // size * size
     if task.end is None and (blank := begin * UNIT_SIZE - start):
         out.write(_name(task, start), 0, [PRE_BLANK * (blank // UNIT_SIZE)], size)
-    with_ext = shape.enable_consume_queue_ext and not is_lmq(task.topic)  # a light queue has plain tags codes
+    with_ext = shape.enable_consume_queue_ext and not is_lmq(task.topic)  # units of a light queue contain tags codes
     end, ext = begin, 0 if task.end is None else task.end.ext
     skipped: list[Skipped] = []
     for block in queue_blocks(parts, task):
@@ -77,7 +77,7 @@ def write_queue(
         skipped += odd
         units = block.units
         if with_ext:
-            # An extension unit is written before its queue unit is found to exist already, so all are written.
+            # Write all extension units, because a broker writes them before it finds that a queue unit exists.
             units = units.copy()
             units["code"] = _write_ext(out, task, block, shape, ext, task.topic in filtered)
             ext += len(units)
@@ -86,14 +86,15 @@ def write_queue(
 
 
 def queue_blocks(parts: PartFiles, task: QueueTask) -> Iterator[QueueRows]:
-    """The units of a queue in each part, in pieces of a bounded size."""
+    """Yield the units of a queue in each part, in pieces of limited size."""
     for part, first, count, _ in task.runs.tolist():
         for at in range(first, first + count, BLOCK):
             yield parts.run(part, at, min(BLOCK, first + count - at))
 
 
 def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None, list[Skipped]]:
-    """Which units a broker would write after queue offset `end`, and what it would log; None for all, in order."""
+    """Return the units that a broker would write after queue offset `end`, or None for all in order, and the units that
+    it would skip or log."""
     if bool((block.offsets == np.arange(end, end + len(block.offsets))).all()):
         return None, []
     kept = []
@@ -112,12 +113,12 @@ def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None,
 
 
 def ext_kind(width: int) -> np.dtype[Any]:
-    """The numpy type of an extension unit with a bitmap of this many bytes."""
+    """Return the numpy type of an extension unit with a bitmap of `width` bytes."""
     return np.dtype([*_EXT, ("bits", np.uint8, (width,))])
 
 
 def ext_units(block: QueueRows, bitmaps: bool) -> NDArray[Any]:
-    """The extension units of rows of a queue."""
+    """Return the extension units of rows of a queue."""
     width = block.bitmaps.shape[1] if bitmaps else 0
     kind = ext_kind(width)
     made = np.zeros(len(block.units), kind)
@@ -129,7 +130,7 @@ def ext_units(block: QueueRows, bitmaps: bool) -> NDArray[Any]:
 
 
 def ext_addresses(first: int, count: int, unit_size: int, segment_size: int) -> Ints:
-    """The addresses of `count` extension units from number `first` of a queue on."""
+    """Return the addresses of `count` extension units of a queue, starting at number `first`."""
     per_file = (segment_size - END_BLANK_SIZE) // unit_size
     numbers = np.arange(first, first + count, dtype=np.int64)
     addresses: Ints = numbers // per_file * segment_size + numbers % per_file * unit_size + ext_address(0)
@@ -139,7 +140,7 @@ def ext_addresses(first: int, count: int, unit_size: int, segment_size: int) -> 
 def _write_ext(
     out: OutputFiles, task: QueueTask, block: QueueRows, shape: StoreShape, before: int, bitmaps: bool
 ) -> Ints:
-    """Write the extension units of one queue after the `before` that it has; returns their addresses."""
+    """Write extension units after the `before` existing units of a queue. Returns their addresses."""
     size = shape.consume_queue_ext_segment_size
     made = ext_units(block, bitmaps)
     unit_size = made.dtype.itemsize
@@ -158,7 +159,7 @@ def _write_ext(
 
 
 def _write_units(out: OutputFiles, task: QueueTask, begin: int, data: memoryview, size: int) -> int:
-    """Write units from a queue offset on; returns the offset after them."""
+    """Write units starting at queue offset `begin`. Returns the offset after them."""
     at = begin * UNIT_SIZE
     done = 0
     while done < len(data):

@@ -1,9 +1,9 @@
 """The dispatch pipeline on Spark: rebuilds queue, extension and index files and the checkpoint from the log alone.
 
-It runs two jobs. The first reads the log, one stretch per task, and writes what follows from each record into part
-files; the driver then knows where the units of each queue are. The second writes the files themselves, many queues or
-one index file per task. Rows never pass through the JVM: part files replace a shuffle, so store and output must be on
-storage that driver and executors see at the same path, as a store's files must anyway.
+It runs two jobs. The first reads the log, one stretch per task, and writes the units and entries of each record into
+part files, and returns their positions to the driver. The second writes the files themselves, many queues or one index
+file per task. Rows never pass through the JVM: part files replace a shuffle, so store and output must be on storage
+that driver and executors see at the same path, which a store requires anyway.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TASKS_PER_CORE: Final = 4
 
 @dataclass
 class DispatchReport:
-    """The result. `skipped` are records that dispatch skipped, `bad` ranges of the log without a record."""
+    """The result of a dispatch. `skipped` are records that it skipped, `bad` are ranges of the log without a record."""
 
     store: str
     out: str
@@ -58,11 +58,11 @@ class DispatchReport:
     """Physical offset after the last valid record."""
     seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
-    """Seconds of each stage."""
+    """Duration of each stage in seconds."""
     bad: list[BadRange] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     late_filters: list[str] = field(default_factory=list)
-    """``topic@group`` of filters registered after the first message: older units have bits that a broker's lack."""
+    """``topic@group`` of filters registered after the first message. Older units have more bits than a broker's."""
 
 
 def dispatch_store(
@@ -75,10 +75,10 @@ def dispatch_store(
     split_size: int = SPLIT_SIZE,
     progress: OnProgress = no_progress,
 ) -> DispatchReport:
-    """Rebuild what is derived from a store's log, into the folder `out`, or in place without `out`.
+    """Rebuild the files derived from a store's log, into the folder `out`, or in place without `out`.
 
-    Raises FileLocked while a broker uses the store, CorruptStore if the log has bad ranges that are not to be skipped,
-    OptionError if `out` already has such files. A failure leaves the store unchanged.
+    Raises `FileLocked` while a broker uses the store, `CorruptStore` if the log has bad ranges that may not be skipped,
+    and `OptionError` if `out` already has such files. A failure leaves the store unchanged.
     """
     return dispatch_with(Runner(spark, progress), store, shape, out, skip_corrupt, split_size)
 
@@ -91,7 +91,7 @@ def dispatch_with(
     skip_corrupt: bool = False,
     split_size: int = SPLIT_SIZE,
 ) -> DispatchReport:
-    """The same, with any runner of tasks."""
+    """Like `dispatch_store`, with any runner of tasks."""
     began = time.monotonic()
     root = store_root(store).absolute()
     target = root if out is None else Path(out).absolute()
@@ -103,7 +103,7 @@ def dispatch_with(
     lock = files.lock(str(root / "lock"))
     staging = target / STAGING
     try:
-        # What a killed rebuild left; no other process is here while the lock is held.
+        # Delete the files of a killed rebuild. The lock excludes other processes.
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         stretches = plan_stretches(root, split_size)
@@ -130,7 +130,7 @@ def dispatch_with(
 
 
 class DispatchJob:
-    """Both stages over some stretches of a log, continuing from the files in the folder `root`."""
+    """Runs both stages over stretches of a log, continuing from the files in the folder `root`."""
 
     def __init__(self, runner: Runner, shape: StoreShape, filters: Sequence[TopicFilter], parts: str) -> None:
         self._runner = runner
@@ -147,7 +147,8 @@ class DispatchJob:
         skip_corrupt: bool,
         split_size: int = SPLIT_SIZE,
     ) -> DerivedState:
-        """Dispatch these stretches; returns the new state. Raises CorruptStore, with nothing written."""
+        """Dispatch stretches, and return the new state. Raises `CorruptStore` before any write if the log has bad
+        ranges that may not be skipped."""
         runner, shape = self._runner, self._shape
         read = partial(_read_stretches, shape=shape, folder=self._parts, filters=self._filters)
         groups = packed(stretches, split_size)
@@ -164,7 +165,7 @@ class DispatchJob:
         files = PartFiles([part.file for part in parts])
         names = index_names(parts, files, state, shape) if shape.index_enabled else []
         if shape.index_enabled:
-            # They take longest, so they start first.
+            # Start these first, because they take longest.
             tasks = index_tasks(files, state, names, root, shape, 2 * runner.parallelism) + tasks
         filtered = frozenset(one.topic for one in self._filters)
         write = partial(_write_files, shape=shape, root=root, parts=files, filtered=filtered)
@@ -193,7 +194,7 @@ def _read_stretches(
 def _write_files(
     task: WriteTask, shape: StoreShape, root: str, parts: PartFiles, filtered: Collection[str]
 ) -> dict[tuple[str, int], WrittenQueue]:
-    """One task of the second stage; returns what it wrote of each queue."""
+    """Execute a task of the second stage. Returns the written units of each queue."""
     out = OutputFiles(root)
     with parts:
         if task.piece is not None:

@@ -1,8 +1,8 @@
-"""First half of the dispatch job: writes what follows from the records of one stretch as columns into one file.
+"""First half of the dispatch job: writes the units and entries of the records of a stretch as columns into a file.
 
-A part file contains, in blocks: queue units sorted by queue (their final bytes, with plain tags codes), their queue
-offsets, for extension files their store times and bitmaps, then hash, offset and time of index entries in log order.
-The task returns what the second half needs to find them (`PartSummary`) to the driver: an array with a row per queue.
+A part file contains, in blocks: queue units sorted by queue (their final bytes, with tags codes), their queue offsets,
+for extension files their store times and bitmaps, then hash, offset and time of index entries in log order. The task
+returns their positions (`PartSummary`, an array with one row per queue) to the driver, for the second half.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 UNIT: Final = np.dtype([("at", ">i8"), ("size", ">i4"), ("code", ">i8")])
 RUN: Final = np.dtype([("topic", "i8"), ("queue_id", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")])
-"""The units of one queue in a part: rows [first, first + count) of its blocks; `begin` is the queue offset of the
-first; `topic` counts in the part's list of topics."""
+"""The units of a queue in a part: rows [first, first + count) of its blocks. `begin` is the queue offset of the first
+unit, and `topic` an index in the part's list of topics."""
 _LONG: Final = np.dtype("<i8")
 _HASH: Final = np.dtype("<i4")
 _BYTE: Final = np.dtype(np.uint8)
 _OPEN_FILES: Final = 200
 TAG_MARK: Final = np.int32(-(2**31))
-"""The sign of a hash, which is never negative, marks an entry for tags in the parts of an audit."""
+"""The sign bit of a hash, which is never negative, marks an entry for tags in the parts of an audit."""
 _EXT_ROW: Final = UNIT.itemsize + 8 + 8
 _NO_BITMAPS: Final = np.zeros((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
 class PartFile:
-    """Where a part is, and the sizes of its blocks."""
+    """The path of a part, and the sizes of its blocks."""
 
     path: str
     units: int
     row_bytes: int
-    """Of a unit in all its blocks."""
+    """Size in bytes of a unit in all blocks."""
     entries: int
 
 
 @dataclass
 class PartSummary:
-    """One part file and its contents. Offsets are physical, times store times in ms; -1 without a record."""
+    """A part file and its contents. Offsets are physical, times are store times in ms. Both are -1 without a record."""
 
     number: int
     file: PartFile
@@ -65,7 +65,7 @@ class PartSummary:
     end_offset: int = -1
     last_timestamp: int = -1
     newest_timestamp: int = -1
-    """The largest; not the last record's if a clock was set back."""
+    """Largest store time, which may not be the last record's if a clock was set back."""
     last_entry_offset: int = -1
     topics: tuple[str, ...] = ()
     runs: NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
@@ -74,7 +74,7 @@ class PartSummary:
 
 @dataclass(frozen=True)
 class Entries:
-    """Index entries whose file is not known yet: key hashes, physical offsets, store times in ms."""
+    """Index entries that are not assigned to a file yet: key hashes, physical offsets, store times in ms."""
 
     hashes: NDArray[np.int32]
     offsets: Ints
@@ -82,7 +82,7 @@ class Entries:
 
 
 class _Columns:
-    """The result of one stretch so far."""
+    """The current result of a stretch."""
 
     def __init__(
         self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool, deleted: dict[str, int] | None = None
@@ -111,7 +111,7 @@ class _Columns:
             owners, hashes = index_hashes(records, self._shape)
             hashes = hashes.astype(_HASH)
             if self._audit and self._shape.tags_in_index:
-                # The entry for tags is the last of its record, if there is one more than without it.
+                # The entry for tags is the last of its record, if the record has one entry more than keys.
                 plain, _ = index_hashes(records, self._shape.with_tags_in_index(False))
                 counts = np.bincount(owners, minlength=len(records))
                 tagged = counts != np.bincount(plain, minlength=len(records))
@@ -128,10 +128,10 @@ class _Columns:
         return np.concatenate(found).astype(kind, copy=False) if found else np.empty(0, kind)
 
     def _places(self, records: RecordColumns) -> tuple[Ints, Ints, Ints]:
-        """The row, the queue and the queue offset of every unit, in the order of the log."""
+        """Return the row, queue and queue offset of every unit, in the order of the log."""
         bits = records.numbers("sys_flag") & TRANSACTION_MASK
         queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
-        own = queued & _have_places(records)  # its light queues have their own positions
+        own = queued & _have_places(records)  # its light queues have separate positions
         places = records.numbers("physical_offset")
         rows = np.flatnonzero(own & alive(records.topic, places, self._deleted) if self._deleted else own)
         keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
@@ -150,14 +150,14 @@ class _Columns:
         return all_rows[order], every_key[order], np.concatenate([offsets, light_offsets[kept]])[order]
 
     def _keys(self, topics: Column, queue_ids: Ints) -> Ints:
-        """One number for topic and queue id; `topics` are dictionary encoded."""
+        """Encode topic and queue id as one number. `topics` are dictionary encoded."""
         encoded: Any = topics
         numbers = [self._topics.setdefault(topic, len(self._topics)) for topic in encoded.dictionary.to_pylist()]
         of_row: Ints = np.array(numbers, np.int64)[encoded.indices.to_numpy()]
         return of_row * (1 << 32) + (queue_ids.astype(np.int64) & 0xFFFFFFFF)
 
     def write(self, summary: PartSummary) -> None:
-        """Sort by queue, keeping the log's order within one, and write the part file."""
+        """Sort by queue, in the order of the log within a queue, and write the part file."""
         keys = self._column("key")
         order = _order_of(keys)
         units = np.empty(len(keys), UNIT)
@@ -176,14 +176,14 @@ class _Columns:
         summary.runs = _runs(keys[order], offsets)
         summary.file = PartFile(summary.file.path, len(units), row_bytes, len(entries[0]))
         os.makedirs(os.path.dirname(summary.file.path), exist_ok=True)
-        # No sync: parts are deleted after the job, and a killed job starts over.
+        # Do not sync: parts are deleted after the job, and a killed job starts over.
         with open(summary.file.path, "wb") as file:
             for block in [*blocks, *entries]:
                 file.write(raw_bytes(block))
 
 
 def _have_places(records: RecordColumns) -> NDArray[np.bool_]:
-    """False for records whose topic and queue cannot name a folder of the store: a broker also skips them."""
+    """Return whether topic and queue of each record are valid names of a folder. A broker skips invalid ones, too."""
     encoded: Any = records.topic_codes
     good = np.array([is_place(topic, 0) for topic in encoded.dictionary.to_pylist()], np.bool_)
     named: NDArray[np.bool_] = good[encoded.indices.to_numpy()]
@@ -191,7 +191,7 @@ def _have_places(records: RecordColumns) -> NDArray[np.bool_]:
 
 
 def _order_of(keys: Ints) -> Ints:
-    """The stable order of keys; for few queues, as in most logs, by a radix sort of their numbers."""
+    """Return the stable order of keys. Uses a radix sort of their numbers for few queues, as in most logs."""
     if not len(keys):
         return np.empty(0, np.int64)
     topics, queues = keys >> 32, keys & 0xFFFFFFFF
@@ -202,7 +202,7 @@ def _order_of(keys: Ints) -> Ints:
 
 
 def _runs(keys: Ints, offsets: Ints) -> NDArray[Any]:
-    """One row a queue, for keys in order."""
+    """Return one row per queue, for sorted keys."""
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     runs = np.empty(len(first), RUN)
     runs["topic"], runs["queue_id"] = keys[first] >> 32, keys[first] & 0xFFFFFFFF
@@ -219,9 +219,9 @@ def make_part(
     filters: Sequence[TopicFilter] = (),
     audit: bool = False,
 ) -> PartSummary:
-    """Read consecutive stretches of the log and write a part file; a second attempt writes the same.
+    """Read consecutive stretches of the log and write a part file. A second attempt writes the same bytes.
 
-    With `audit` bodies are compared with their CRC, and hashes of entries for tags are marked (TAG_MARK).
+    With `audit`, compares bodies with their CRCs, and marks the hashes of entries for tags (`TAG_MARK`).
     """
     summary = PartSummary(number, PartFile(path, 0, 0, 0))
     columns = _Columns(shape, filters, audit, marks_of(stretches[0].path) if stretches else None)
@@ -243,7 +243,7 @@ def make_part(
 
 @dataclass(frozen=True)
 class QueueRows:
-    """The units of one queue in one part; times and bitmaps (one row each) only for extension files."""
+    """The units of a queue in a part. Times and bitmaps, with one row per unit, exist only for extension files."""
 
     units: NDArray[Any]
     offsets: Ints
@@ -252,7 +252,7 @@ class QueueRows:
 
 
 class PartFiles:
-    """The part files of a job, for reading. Files stay open until `close`, as a task reads each for many queues."""
+    """Reads the part files of a job. Keeps files open until `close`, because a task reads each for many queues."""
 
     def __init__(self, files: Sequence[PartFile]) -> None:
         self.files = files
@@ -263,7 +263,7 @@ class PartFiles:
         return {"files": self.files}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["files"])  # type: ignore[misc] # handles stay behind
+        self.__init__(state["files"])  # type: ignore[misc] # without the handles
 
     def __enter__(self) -> PartFiles:
         return self
@@ -278,7 +278,7 @@ class PartFiles:
         self._handles.clear()
 
     def run(self, number: int, first: int, count: int) -> QueueRows:
-        """Rows [first, first + count) of a part."""
+        """Return rows [first, first + count) of a part."""
         part = self.files[number]
         width = max(part.row_bytes - _EXT_ROW, 0)
         ext = part.row_bytes >= _EXT_ROW
@@ -292,7 +292,7 @@ class PartFiles:
         return QueueRows(units, offsets, times, self._block(number, at, count * width, _BYTE).reshape(-1, width))
 
     def index_entries(self, first: int, end: int) -> Entries:
-        """Index entries [first, end) of all parts, counted from 0."""
+        """Return index entries [first, end) of all parts, counted from 0."""
         kinds: tuple[np.dtype[Any], ...] = (_HASH, _LONG, _LONG)
         columns: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
         for number, low, high in self._of_entries(first, end):
@@ -305,7 +305,7 @@ class PartFiles:
         return Entries(hashes, offsets, times)
 
     def hashes(self, first: int, end: int) -> NDArray[np.int32]:
-        """Only the key hashes of index entries [first, end)."""
+        """Return only the key hashes of index entries [first, end)."""
         found: list[NDArray[Any]] = [np.empty(0, _HASH)]
         for number, low, high in self._of_entries(first, end):
             part = self.files[number]
@@ -313,7 +313,7 @@ class PartFiles:
         return np.concatenate(found)
 
     def _of_entries(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        """The parts that contain these entries, and which of each."""
+        """Return the parts that contain these entries, and the range in each."""
         found = []
         base = 0
         for number, part in enumerate(self.files):
@@ -344,6 +344,6 @@ class PartFiles:
 
 
 def raw_bytes(array: NDArray[Any]) -> memoryview:
-    """The bytes of an array in memory, not copied."""
+    """Return the bytes of an array without copying them."""
     flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memoryview(flat)

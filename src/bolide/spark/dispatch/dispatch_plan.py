@@ -1,4 +1,4 @@
-"""From the parts of a log to the tasks that write files: bundles of queues, and pieces of index files."""
+"""Plans the tasks that write files from the parts of a log: bundles of queues, and pieces of index files."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
 
 _FILE_COST: Final = 10_000
-"""The cost of a file, in units."""
+"""Cost of a file, expressed in units."""
 
 
 @dataclass
 class WriteTask:
-    """One task of the second stage: a piece of an index file, or queues."""
+    """A task of the second stage: a piece of an index file, or queues."""
 
     piece: IndexPiece | None = None
     queues: list[QueueTask] = field(default_factory=list)
 
     @property
     def files(self) -> int:
-        """What progress counts."""
+        """Number of files, the unit of progress."""
         return self.piece.files if self.piece is not None else len(self.queues)
 
 
 def bundles(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd], count: int) -> list[WriteTask]:
-    """All queues of the parts, in `count` tasks of about equal cost."""
+    """Return all queues of the parts in `count` tasks of about equal cost."""
     queues = queue_tasks(parts, ends)
     made = [WriteTask() for _ in range(min(len(queues), count))]
     lightest = [(0, number) for number in range(len(made))]
@@ -51,7 +51,7 @@ def bundles(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd],
 
 
 def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd]) -> list[QueueTask]:
-    """The runs of each queue, in log order. One sort for any number of queues and parts."""
+    """Return the runs of each queue in log order. Sorts once for any number of queues and parts."""
     topics: dict[str, int] = {}
     tables = []
     for number, part in enumerate(parts):
@@ -78,10 +78,10 @@ def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueE
 
 
 def index_names(parts: Sequence[PartSummary], files: PartFiles, state: DerivedState, shape: StoreShape) -> list[str]:
-    """Names of all index files: the time of their first entry, in local time as a broker's, each later than the last.
+    """Return the names of all index files: the local time of their first entry, in strictly ascending order.
 
-    A broker names them by the time at which it creates them, which no file contains. A record after a full file begins
-    the next, even without keys; such a file has no entry yet, and gets its name with its first one.
+    A broker uses the time at which it creates a file, which no file contains. A record after a full file starts the
+    next one, even without keys. Such a file has no entry yet, and gets its name with its first entry.
     """
     most = shape.index_entries - 1
     total = state.entries + files.entries
@@ -89,7 +89,7 @@ def index_names(parts: Sequence[PartSummary], files: PartFiles, state: DerivedSt
     last_entry = max([state.last_entry_offset, *(part.last_entry_offset for part in parts)])
     whole, rest = divmod(total, most)
     count = whole + (1 if rest or max(last, state.last_offset) > last_entry else 0)
-    # The last existing one keeps its name unless it has no entry.
+    # The last existing file keeps its name unless it has no entry.
     names = state.index[: -(-state.entries // most)]
     for number in range(len(names), count):
         first = number * most - state.entries
@@ -103,7 +103,7 @@ def index_names(parts: Sequence[PartSummary], files: PartFiles, state: DerivedSt
 def index_tasks(
     files: PartFiles, state: DerivedState, names: Sequence[str], root: str, shape: StoreShape, pieces: int
 ) -> list[WriteTask]:
-    """The pieces of the index files that the parts add to."""
+    """Return the pieces of the index files that the parts extend."""
     most = shape.index_entries - 1
     first = state.entries // most
     begin = (state.last_entry_timestamp, max(state.last_entry_offset, 0))
@@ -125,7 +125,7 @@ def next_state(
     ends: dict[tuple[str, int], QueueEnd],
     shape: StoreShape,
 ) -> DerivedState:
-    """The state after the parts are written, with the new ends of queues."""
+    """Return the state after writing the parts, with the new ends of queues."""
     added = files.entries
     total = state.entries + added
     newest = files.index_entries(added - 1, added) if added else None

@@ -1,4 +1,4 @@
-"""How far the derived files of a store are: where the next records continue, and what the checkpoint contains."""
+"""The state of the derived files of a store: the positions for the next records, and the values of the checkpoint."""
 
 from __future__ import annotations
 

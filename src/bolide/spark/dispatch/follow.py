@@ -1,12 +1,12 @@
 """Keeps the derived files of a store up to date while its broker runs: the dispatch pipeline as a streaming query.
 
-Spark's source finds what is durable and plans micro-batches; the two stages of `dispatch_job` dispatch each of them
-directly into the output folder. A small state file contains the progress. The position of every write of a batch
-follows from the previous state, so an interrupted batch is repeated over its own output, byte for byte:
+Spark's source finds the durable end and plans micro-batches. The two stages of `dispatch_job` dispatch each batch
+directly into the output folder. A small state file contains the progress. The previous state determines the position of
+every write of a batch, so a repeated batch overwrites its output with the same bytes. The order of writes:
 
 1. units, extension units and index entries after those of the state, then slots and headers; synced;
 2. `derived.json` and `checkpoint`, which only describe what exists;
-3. the state file, by a rename. From here on the batch counts, and is skipped when Spark repeats it.
+3. the state file, by a rename. After this, the batch is done, and is skipped if Spark repeats it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CLOSE_POLL_S: Final = 0.2
 
 @dataclass(frozen=True)
 class Followed:
-    """One dispatched batch: its end as a physical offset, its records and seconds."""
+    """A dispatched batch: its end as a physical offset, the number of its records, and its duration in seconds."""
 
     end_offset: int
     records: int
@@ -57,7 +57,7 @@ class Followed:
 
 
 class Follower:
-    """The output folder: its contents, and how a batch is added. It uses Spark only through `Runner`."""
+    """Adds batches to the output folder. It uses Spark only through `Runner`."""
 
     def __init__(self, root: str, out: str, shape: StoreShape, skip_corrupt: bool = False) -> None:
         self._out = Path(out)
@@ -73,20 +73,20 @@ class Follower:
             if there:
                 names = " and ".join(there)
                 raise OptionError(f"{self._out} already has {names}, not created by following: name another folder")
-            # Bits of the filter bitmaps must mean the same in all units, so later filters need a rebuild.
+            # Bits of the filter bitmaps must have the same meaning in all units, so later filters need a rebuild.
             self.state, self._filters = DerivedState(), read_filters(Path(root), shape)
-            # First, because a folder without a state does not belong to a follower.
+            # Write the state first, because a folder without a state does not belong to a follower.
             self._save(self.state)
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (self._out / name).mkdir(parents=True, exist_ok=True)
 
     @property
     def checkpoint_folder(self) -> str:
-        """The folder of the query's checkpoint."""
+        """Folder of the query's checkpoint."""
         return str(self._folder / "query")
 
     def apply(self, stretches: Sequence[Stretch], runner: Runner) -> Followed | None:
-        """Dispatch the stretches of one batch, in order; None if that has already been done."""
+        """Dispatch the stretches of a batch, in order, or return None if that has already been done."""
         began = time.monotonic()
         end = max((part.start + part.end for part in stretches), default=-1)
         known = self.state.end_offset
@@ -99,7 +99,7 @@ class Follower:
                 f"older copy; remove {self.checkpoint_folder} and start again"
             )
         parts = self._folder / "parts"
-        # What an interrupted batch left.
+        # Delete the files of an interrupted batch.
         shutil.rmtree(parts, ignore_errors=True)
         report = DispatchReport("", str(self._out))
         job = DispatchJob(runner, self._shape, self._filters, str(parts))
@@ -107,7 +107,7 @@ class Follower:
         after = job.run(stretches, before, str(self._out), report, self._skip_corrupt)
         after.end_offset = end
         for name in set(before.index) - set(after.index):
-            # It had no entry, and is now named after its first one.
+            # The file had no entry, and now gets the name of its first one.
             with suppress(FileNotFoundError):
                 (self._out / "index" / name).unlink()
         replace_file(str(self._out / INVENTORY), after.inventory())
@@ -135,11 +135,11 @@ def follow_store(
     durable: str = "auto",
     on_batch: Callable[[Followed], None] = lambda _: None,
 ) -> DerivedState:
-    """Bring the derived files in `out` up to date with the log, resuming where the last call stopped. With `follow`
-    keep them up to date until SIGINT or SIGTERM, with a batch every `seconds_between` seconds.
+    """Update the derived files in `out` to the end of the log, resuming where the last call stopped. With `follow`,
+    continue until SIGINT or SIGTERM, with a batch every `seconds_between` seconds.
 
-    Raises OptionError if `store` is not a store folder or `out` was not made by this function, FileLocked if another
-    process uses `out`.
+    Raises `OptionError` if `store` is not a store folder or `out` was not created by this function, and `FileLocked` if
+    another process uses `out`.
     """
     root = store_root(store).absolute()
     target = Path(out).absolute()
@@ -151,7 +151,7 @@ def follow_store(
     try:
         follower = Follower(str(root), str(target), shape, skip_corrupt)
         if follower.state.end_offset < 0:
-            # A query without a state would skip what its own checkpoint calls done.
+            # Without a state, the query would skip batches that are done according to its checkpoint.
             shutil.rmtree(follower.checkpoint_folder, ignore_errors=True)
         runner = Runner(spark.sparkContext)
 
@@ -162,7 +162,7 @@ def follow_store(
             try:
                 done = follower.apply(sorted(stretches, key=lambda part: part.start + part.begin), runner)
             except BolideError as error:
-                failed.append(error)  # Spark would keep its text only
+                failed.append(error)  # Spark would keep only its text
                 raise
             if done is not None:
                 on_batch(done)
@@ -194,7 +194,7 @@ def follow_store(
 
 
 def _wait(query: StreamingQuery, follow: bool) -> None:
-    """Wait until the run ends, or a signal stops it; then the current batch is repeated by the next run."""
+    """Wait until the run ends or a signal stops it. The next run then repeats the current batch."""
     from bolide.spark.ending_runs import ended
 
     asked: list[int] = []

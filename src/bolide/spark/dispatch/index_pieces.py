@@ -1,8 +1,8 @@
 """Second half of the dispatch job: writes pieces of index files in parallel.
 
-Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may be in an earlier piece: each piece
-first fills the slots from the earlier hashes, which costs a few nanoseconds per entry, and continues from there. The
-last piece of a file has all of them and writes slots and header.
+Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may be in an earlier piece, so each
+piece first fills the slots from the earlier hashes, at a cost of a few nanoseconds per entry. The last piece of a file
+writes slots and header.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 BLOCK: Final = 1 << 16
-"""Entries chained at once: few of them share a slot, and the work stays in the cache."""
+"""Number of entries to chain at a time: few of them share a slot, and the data fits into the cache."""
 READ: Final = 1 << 18
-"""Entries read and written at once: the memory of their columns, 5 MB, is reused."""
+"""Number of entries to read and write at a time. The memory of their columns, 5 MB, is reused."""
 PIECE: Final = 1 << 21
-"""The minimum entries of a piece, because each processes all earlier hashes."""
+"""Minimum number of entries of a piece, because each piece processes all earlier hashes."""
 _INT_MAX: Final = 0x7FFFFFFF
 
 
@@ -38,7 +38,8 @@ _INT_MAX: Final = 0x7FFFFFFF
 class IndexPiece:
     """Entries [first, end) of the parts, for one index file.
 
-    `file_first` is the file's first entry in the parts, `existing` how many it has besides (their header in `begin`).
+    `file_first` is the file's first entry in the parts, `existing` the number of its older entries, whose header is in
+    `begin`.
     """
 
     name: str
@@ -48,17 +49,17 @@ class IndexPiece:
     existing: int
     last: bool
     begin_timestamp: int
-    """The base of times: of the file's first entry, or the end of the previous file while it has none."""
+    """Base of times in ms: the time of the file's first entry, or the end of the previous file without an entry."""
     begin_offset: int
 
     @property
     def files(self) -> int:
-        """For progress: a piece counts as a file if it completes one."""
+        """Number of files for progress: 1 if the piece completes a file, otherwise 0."""
         return int(self.last)
 
 
 def write_index(out: OutputFiles, parts: PartFiles, piece: IndexPiece, shape: StoreShape) -> None:
-    """Write one piece; needs memory for the slots, one block of entries, and the earlier hashes."""
+    """Write a piece. Needs memory for the slots, one block of entries, and the earlier hashes."""
     name = f"index/{piece.name}"
     size = index_file_size(shape.index_slots, shape.index_entries)
     header = IndexHeader()
@@ -90,15 +91,15 @@ def write_index(out: OutputFiles, parts: PartFiles, piece: IndexPiece, shape: St
 
 
 def entry_rows(entries: Entries, slots: NDArray[np.int32], number: int, begin: int) -> tuple[NDArray[Any], int]:
-    """Entries in stored form, the first with this number, and the base of later times.
+    """Return entries in stored form, the first with this number, and the base of later times.
 
-    `slots` contain the newest entry of each, and are updated.
+    Updates `slots`, which contain the newest entry of each slot.
     """
     count = len(entries.hashes)
     rows = np.empty(count, ENTRY)
     rows["hash"], rows["at"] = entries.hashes, entries.offsets
     if number == 1 and count:
-        # The first entry of a file still counts from the end of the previous file.
+        # The time of a file's first entry is relative to the end of the previous file.
         rows["seconds"] = seconds_since(entries.times, int(entries.times[0]))
         rows["seconds"][0] = seconds_since(entries.times[:1], begin)[0]
         begin = int(entries.times[0])
@@ -111,14 +112,14 @@ def entry_rows(entries: Entries, slots: NDArray[np.int32], number: int, begin: i
 
 
 def chain(slot_of: NDArray[np.int32], slots: NDArray[np.int32], number: int) -> NDArray[np.int32]:
-    """The predecessor of each entry; sets each slot to its newest entry."""
+    """Return the predecessor of each entry, and set each slot to its newest entry."""
     numbers = np.arange(number, number + len(slot_of), dtype=np.int32)
     previous = slots[slot_of]
-    slots[slot_of] = numbers  # of several for one slot the last one stays
+    slots[slot_of] = numbers  # the last of several entries for a slot remains
     newest = slots[slot_of]
     passed = np.flatnonzero(newest != numbers)
     if len(passed):
-        # Only these and the newest of their slots share a slot with another entry of the block.
+        # Only these entries and the newest of their slots share a slot with other entries of the block.
         shares = np.zeros(len(slot_of), np.bool_)
         shares[passed] = shares[newest[passed] - number] = True
         shared = np.flatnonzero(shares)
@@ -129,11 +130,11 @@ def chain(slot_of: NDArray[np.int32], slots: NDArray[np.int32], number: int) -> 
 
 
 def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]:
-    """The slots before the parts' entries: none used, or as in the file."""
+    """Return the slots before the parts' entries: all unused, or from the file."""
     if not piece.existing:
         return np.zeros(shape.index_slots, np.int32)
     found = np.fromfile(path, ">i4", shape.index_slots, offset=HEADER_SIZE).astype(np.int32)
-    # After a crash slots may point to entries of a batch that does not count: go back to before it.
+    # After a crash, slots may point to entries of an unfinished batch: reset them to the state before it.
     ahead = np.flatnonzero(found > piece.existing)
     if len(ahead):
         stored = np.memmap(path, ENTRY, "r", HEADER_SIZE + 4 * shape.index_slots, (shape.index_entries,))
@@ -144,7 +145,7 @@ def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]
 
 
 def seconds_since(times: Ints, begin: int) -> Ints:
-    """Time fields of entries: whole seconds since the file's begin time, 0 in a file without one."""
+    """Return the time fields of entries: whole seconds since the file's begin time, or 0 in a file without one."""
     if begin <= 0:
         return np.zeros(len(times), np.int64)
     seconds: Ints = np.clip((times - begin) // 1000, 0, _INT_MAX)
@@ -159,9 +160,9 @@ def plan_index(
     shape: StoreShape,
     pieces: int,
 ) -> list[IndexPiece]:
-    """The pieces of the files `names`, the first of which continues after entry `before` of all files together.
+    """Return the pieces of the files `names`. The first file continues after entry `before` of all files.
 
-    `first_header` is the begin of that file: time and physical offset.
+    `first_header` contains begin time and physical offset of that file.
     """
     most = shape.index_entries - 1
     total = parts.entries
@@ -175,7 +176,7 @@ def plan_index(
             begin_timestamp, begin_offset = int(one.times[0]), int(one.offsets[0])
         end = min(at + most - existing, total)
         whole = IndexPiece(name, at, end, at, existing, True, begin_timestamp, begin_offset)
-        # An existing file is continued by one task: it reads the slots that the last piece writes.
+        # Use one task to extend an existing file, because it reads the slots that the last piece writes.
         count = 1 if existing else max(1, min(pieces, (end - at) // PIECE))
         cuts = [at + (end - at) * i // count for i in range(count)] + [end]
         found += [replace(whole, first=a, end=b, last=b == end) for a, b in pairwise(cuts)]

@@ -1,7 +1,7 @@
 """Writes bytes at given positions of files of fixed size, and syncs them once.
 
-The position of every write is computed from the previous state, so a second attempt of a task, or of a batch after a
-crash, writes the same bytes again. Files have the full size that a broker gives them; unwritten parts stay holes.
+The previous state determines the position of every write, so a second attempt of a task, or of a batch after a crash,
+writes the same bytes. Files have the full size that a broker uses, with holes for unwritten parts.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 _MANY: Final = 64
-"""For more files than this, one call syncs the whole machine."""
+"""Number of files above which one call syncs all file systems of the host."""
 
 
 class OutputFiles:
-    """The files of one task below a folder."""
+    """The files of a task below a folder."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -40,7 +40,7 @@ class OutputFiles:
         self._written.add(path)
 
     def path(self, name: str) -> str:
-        """Where a file is."""
+        """Return the path of a file."""
         return f"{self._root}/{name}"
 
     def _open(self, path: str) -> int:
@@ -55,7 +55,7 @@ class OutputFiles:
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def sync(self) -> None:
-        """Make everything written so far durable, names of new files included."""
+        """Sync all writes so far, including the names of new files."""
         if len(self._written) + len(self._folders) > _MANY:
             os.sync()
         else:
@@ -70,13 +70,13 @@ class OutputFiles:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Replace a small file, completely and durably or not at all."""
+    """Replace a small file atomically and durably."""
     fresh = Path(f"{path}.new")
     with fresh.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    # Crash here: the old file is there, and the new one next to it is overwritten next time.
+    # After a crash here, the old file exists, and the next call overwrites the new one next to it.
     os.replace(fresh, path)
     handle = os.open(os.path.dirname(path), os.O_RDONLY)
     try:

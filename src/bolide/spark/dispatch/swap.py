@@ -1,8 +1,8 @@
 """Moves rebuilt folders into a store, so that a crash at any line leaves a store on which a broker can start.
 
-No call renames four things at once. So the store is first marked as not stopped (`abort`) and loses its checkpoint: a
-broker that starts on a partly swapped store dispatches its whole log again. The caller holds the store's lock, so
-only a crash of this process can expose such a store.
+Four entries cannot be renamed atomically. So the store is first marked as not stopped (`abort`) and its checkpoint
+removed: a broker that starts on a partly swapped store redispatches its whole log. The caller holds the store's lock,
+so only a crash of this process can expose such a store.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Final
 from bolide.spark.synced_folders import sync_folder, sync_tree
 
 INVENTORY: Final = "derived.json"
-"""What a clean stop of Bolide's broker records of queues and index; an old one would make it discard a new index."""
+"""File in which Bolide's broker records queues and index at a clean stop. An old file would make it discard a new
+index."""
 DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", INVENTORY)
 CHECKPOINT: Final = "checkpoint"
 
 
 def put_in(staged: Path, target: Path) -> None:
-    """Move what is staged into an output folder that has none of it yet; the checkpoint is last."""
+    """Move the staged entries into an output folder that has none of them, with the checkpoint last."""
     sync_tree(staged)
     for name in (*DERIVED, CHECKPOINT):
         if (staged / name).exists():
@@ -29,9 +30,9 @@ def put_in(staged: Path, target: Path) -> None:
 
 
 def swap_in(staged: Path, store: Path) -> None:
-    """Replace the derived folders and the checkpoint of a store by the staged ones; the old ones are deleted.
+    """Replace the derived folders and the checkpoint of a store by the staged ones, and delete the old ones.
 
-    If a rename fails, everything is moved back and the error is raised.
+    If a rename fails, undoes all earlier renames and raises the error.
     """
     sync_tree(staged)
     old = staged / "old"
@@ -41,7 +42,7 @@ def swap_in(staged: Path, store: Path) -> None:
     if marked:
         abort.write_text(str(os.getpid()), encoding="ascii")
     sync_folder(store)
-    # Crash here: the store looks as after a kill, with everything in place.
+    # After a crash here, the store is complete and looks like after a kill.
     names = [name for name in DERIVED if (staged / name).exists()]
     try:
         _exchange(staged, store, old)
@@ -59,7 +60,7 @@ def _exchange(staged: Path, store: Path, old: Path) -> None:
     if (store / CHECKPOINT).exists():
         os.replace(store / CHECKPOINT, old / CHECKPOINT)
         sync_folder(store)
-    # Crash from here on: without a checkpoint the next start reads the whole log, and adds what is missing.
+    # After a crash below, there is no checkpoint, so the next start reads the whole log and adds missing units.
     for name in DERIVED:
         if (store / name).exists():
             os.replace(store / name, old / name)
@@ -71,7 +72,7 @@ def _exchange(staged: Path, store: Path, old: Path) -> None:
 
 
 def _move_back(staged: Path, names: list[str], store: Path, old: Path) -> None:
-    """Undo the first renames of an exchange; the checkpoint is restored last."""
+    """Undo the first renames of an exchange, with the checkpoint last."""
     for name in names:
         if not (staged / name).exists():
             os.replace(store / name, staged / name)

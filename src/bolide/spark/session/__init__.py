@@ -1,1 +1,1 @@
-"""The Spark session of a command: its JVM, what workers need, and progress."""
+"""The Spark session of a command: its JVM, the environment of its workers, and progress."""

@@ -20,7 +20,7 @@ def train(path: str) -> None:
 
 
 def _do_a_little(spark: SparkSession, table: str) -> None:
-    """What most jobs do, so that its classes are loaded."""
+    """Run the operations of most jobs, so that the JVM loads their classes."""
     done = spark.sparkContext.accumulator(0)
     spark.sparkContext.parallelize(range(4), 2).map(done.add).collect()
     rows = spark.range(100).selectExpr("id", "id % 7 AS queue", "cast(id AS string) AS text")

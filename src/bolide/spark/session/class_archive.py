@@ -1,8 +1,8 @@
-"""An archive of Spark's classes: `bolide spark prepare` makes it, and local sessions load it when it exists.
+"""An archive of Spark's classes: `bolide spark prepare` creates it, and local sessions load it if it exists.
 
-A start of Spark loads nine thousand classes from 280 jars and verifies each, which is most of its processor time. Java
-can map them from a file instead (class data sharing). The file fits one Java and one set of jars; Java ignores it
-otherwise. Java's own options do this, through Spark's setting for them; PySpark starts and stops the JVM as always.
+At startup, Spark loads nine thousand classes from 280 jars and verifies each, which takes most of its processor time.
+Java can map them from a file instead (class data sharing). The file fits one Java and one set of jars, and Java ignores
+it otherwise. Spark passes Java's options for this to the JVM, which PySpark starts and stops as usual.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bolide.interpreter import python
 from bolide.spark.errors import OptionError, SparkMissing
 
 FOLDER_VARIABLE: Final = "BOLIDE_SPARK_CACHE"
-"""Names another folder than the user's cache folder; `off` for none."""
+"""Variable with a folder to use instead of the user's cache folder. `off` disables archives."""
 _FORM: Final = "2"
 _TRAIN: Final = "from bolide.spark.session.archive_training import train; import sys; train(sys.argv[1])"
 _LIMIT_S: Final = 600.0
@@ -30,30 +30,30 @@ _LIMIT_S: Final = 600.0
 
 @dataclass(frozen=True)
 class Prepared:
-    """The archive that `prepare` found or made."""
+    """The archive that `prepare` found or created."""
 
     path: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     seconds: float
-    """0 if it existed already."""
+    """Duration in seconds, 0 if the archive already existed."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The place of the archive for one Java and one set of jars, whether or not it exists."""
+    """The location of the archive for a Java and a set of jars. It need not exist."""
 
     folder: Path
     package: Path
 
     @property
     def path(self) -> Path:
-        """The classes."""
+        """File with the classes."""
         return self.folder / "classes.jsa"
 
     @property
     def home(self) -> Path:
-        """The SPARK_HOME of its sessions: Java compares the paths of the jars, so they must not change."""
+        """SPARK_HOME for sessions with this archive. Java compares the paths of the jars, so they must not change."""
         return self.folder / "home"
 
     def exists(self) -> bool:
@@ -61,12 +61,12 @@ class Archive:
         return self.path.is_file()
 
     def options(self) -> str:
-        """Java options that load it. Java says nothing if it does not fit."""
+        """Java options that load the archive. Java silently ignores an archive that does not fit."""
         return f"{shlex.quote(f'-XX:SharedArchiveFile={self.path}')} -Xshare:auto -Xlog:disable"
 
 
 def spark_package() -> Path:
-    """The folder of PySpark, without importing it. Raises `SparkMissing`."""
+    """Return the folder of PySpark without importing it. Raises `SparkMissing` if it is not installed."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise SparkMissing('Spark is not installed: pip install "bolide[spark]"')
@@ -74,7 +74,7 @@ def spark_package() -> Path:
 
 
 def cache_folder() -> Path | None:
-    """The folder of all archives; None if none are kept."""
+    """Return the folder of all archives, or None if archives are disabled."""
     named = os.environ.get(FOLDER_VARIABLE, "")
     if named:
         return None if named == "off" else Path(named).absolute()
@@ -83,15 +83,15 @@ def cache_folder() -> Path | None:
 
 
 def java_program() -> str | None:
-    """The Java that Spark uses."""
+    """Return the path of the Java that Spark uses, or None."""
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/java" if home else shutil.which("java")
 
 
 def archive_of(package: Path) -> Archive | None:
-    """The place for this PySpark and the Java that Spark uses; None if there is no Java or no folder.
+    """Return the location for this PySpark and the Java that Spark uses, or None without Java or a folder.
 
-    Java refuses an archive of jars with other times or sizes, so these are part of the name.
+    Java rejects an archive of jars with different times or sizes, so these are part of the name.
     """
     folder, java = cache_folder(), java_program()
     if folder is None or java is None:
@@ -108,9 +108,9 @@ def archive_of(package: Path) -> Archive | None:
 
 
 def link_home(home: Path, package: Path) -> None:
-    """Make a SPARK_HOME that holds no zip of pyspark: workers then import the installed one, with its byte code.
+    """Create a SPARK_HOME without the zip of pyspark: workers then import the installed package, with its byte code.
 
-    That saves each worker about a second of processor time.
+    This saves each worker about a second of processor time.
     """
     home.mkdir(parents=True, exist_ok=True)
     for part in ("bin", "sbin", "jars"):
@@ -119,9 +119,9 @@ def link_home(home: Path, package: Path) -> None:
 
 
 def prepare() -> Prepared:
-    """Make the archive for this Java and this PySpark, unless it exists. Raises `OptionError` if that fails.
+    """Create the archive for this Java and this PySpark, unless it exists. Raises `OptionError` if that fails.
 
-    Two processes may do so at once: each writes a separate file and renames it.
+    Two processes may do this concurrently: each writes a separate file and renames it.
     """
     began = time.monotonic()
     archive = archive_of(spark_package())
@@ -132,7 +132,7 @@ def prepare() -> Prepared:
     link_home(archive.home, archive.package)
     fresh = archive.folder / f"{os.getpid()}.jsa"
     environment = {**os.environ, "SPARK_HOME": str(archive.home)}
-    # The JVM writes the file when it ends, after the program has: its output ends last.
+    # The JVM writes the file at its end, after the end of the program, so wait for the end of its output.
     command = python("-c", _TRAIN, str(fresh))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     try:
@@ -147,7 +147,7 @@ def prepare() -> Prepared:
 
 
 def forget_others(archive: Archive) -> None:
-    """Delete the archives made for this PySpark before Java or jars changed, and those of a PySpark that is gone."""
+    """Delete archives for this PySpark with an old Java or old jars, and archives of removed PySparks."""
     for home in archive.folder.parent.glob("*/home"):
         jars = home / "jars"
         if home != archive.home and (not jars.exists() or jars.resolve() == (archive.package / "jars").resolve()):

@@ -1,8 +1,8 @@
-"""One archive with everything an executor needs to run Bolide: an interpreter, its library, and the packages.
+"""Builds an archive with all that an executor needs to run Bolide: an interpreter, its library, and the packages.
 
 Spark unpacks it for each executor (`--archives FILE#bolide`, `spark.pyspark.python=./bolide/bin/python3`), so workers
-need only Java and Spark. A copied CPython finds its library relative to itself, which makes this possible. Machines
-must have the same Linux, processor and C library, as for any archive of compiled code.
+need only Java and Spark. This is possible because a copied CPython finds its library relative to itself. Hosts must
+have the same Linux, processor and C library, as for any archive of compiled code.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bolide.errors import LocalError
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 
 NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
-"""What Bolide's executors import; the archive also contains its requirements, and Bolide itself as it runs here, but
-not Spark's Java classes: the cluster has its own."""
+"""Packages that Bolide's executors import. The archive also contains their requirements, and Bolide as it runs here,
+but not Spark's Java classes, which the cluster has."""
 _SKIPPED_FOLDERS: Final = frozenset({
     "__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip",
     "lib2to3", "jars", "examples", "sbin", "licenses", "R", "data", "kubernetes", "include",
@@ -40,12 +40,12 @@ _NAME: Final = re.compile(r"^[A-Za-z0-9._-]+")
 
 
 class CannotPack(LocalError):
-    """A package or part of the interpreter is missing; says which."""
+    """A package or a part of the interpreter is missing. The text contains its name."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The result: the archive, its size in bytes, its number of files, and the distributions."""
+    """The result of `pack`: the archive, its size in bytes, its number of files, and the distributions."""
 
     path: str
     size: int
@@ -54,7 +54,8 @@ class Packed:
 
 
 def pack(out: str, extra: Sequence[str] = (), show: OnProgress = no_progress) -> Packed:
-    """Write the archive (`.tar.gz`), also with these distributions. Raises CannotPack; leaves no partial file."""
+    """Write the archive (`.tar.gz`), with additional distributions `extra`. Raises `CannotPack` if a package or a part
+    of the interpreter is missing. Leaves no partial file."""
     began = time.monotonic()
     inside = f"lib/{_BINARY}"
     names = _closure([*NEEDED, *extra])
@@ -83,7 +84,7 @@ def pack(out: str, extra: Sequence[str] = (), show: OnProgress = no_progress) ->
 
 
 def _closure(wanted: Sequence[str]) -> list[str]:
-    """The distributions and their requirements without extras, each once, in order of name."""
+    """Return the distributions and their requirements without extras, without duplicates, sorted by name."""
     found: set[str] = set()
     queue = [_normal(name) for name in wanted]
     while queue:
@@ -103,7 +104,7 @@ def _closure(wanted: Sequence[str]) -> list[str]:
 
 
 def _wanted_here(requirement: str) -> bool:
-    """Whether a requirement's marker is true on this machine, such as one with a version of Python or a system."""
+    """Return whether a requirement's marker, such as a version of Python or a system, is true on this host."""
     _, _, marker = requirement.partition(";")
     if not marker.strip():
         return True
@@ -119,7 +120,7 @@ def _normal(name: str) -> str:
 
 
 def _distribution(name: str) -> Iterator[tuple[Path, str]]:
-    """Files of an installed distribution, each with its path below site-packages."""
+    """Yield the files of an installed distribution, each with its path below site-packages."""
     distribution = metadata.distribution(name)
     for file in distribution.files or []:
         parts = file.parts
@@ -133,7 +134,7 @@ def _distribution(name: str) -> Iterator[tuple[Path, str]]:
 
 
 def _bolide_itself() -> Iterator[tuple[Path, str]]:
-    """This package, even if it is an editable install whose files are elsewhere, and its two modules for Spark."""
+    """Yield the files of this package, even of an editable install, and its two modules for Spark."""
     import bolide
 
     [home] = bolide.__path__
@@ -148,10 +149,10 @@ def _bolide_itself() -> Iterator[tuple[Path, str]]:
 
 
 def _interpreter(inside: str) -> Iterator[tuple[str, Path]]:
-    """The interpreter, the shared library it is linked with, and its standard library."""
+    """Yield the interpreter, its shared library, and its standard library."""
     if sys.platform != "linux":
         raise CannotPack("only an interpreter on Linux can be packed: run this where the executors run")
-    base = getattr(sys, "_base_executable", sys.executable)  # in a virtual environment, the one it was made from
+    base = getattr(sys, "_base_executable", sys.executable)  # in a virtual environment, its base interpreter
     yield f"bin/{_BINARY}", Path(base).resolve()
     library = sysconfig.get_config_var("INSTSONAME") or ""
     shared = Path(sysconfig.get_config_var("LIBDIR") or "") / library

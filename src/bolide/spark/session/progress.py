@@ -1,6 +1,6 @@
-"""Tasks of a job on Spark's executors, with their progress while they run.
+"""Runs tasks of a job on Spark's executors, and reports their progress.
 
-Rows never pass through the JVM here: a task and its result are small objects. Large data goes into files.
+Rows never pass through the JVM: a task and its result are small objects. Large data is written to files.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _POLL_S: Final = 0.5
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The progress of a stage: `done` of `total`, in `unit`, and the seconds since it began."""
+    """The progress of a stage: `done` of `total`, in `unit`, and the seconds since its start."""
 
     stage: str
     done: int
     total: int
     seconds: float
     unit: str = "files"
-    """`bytes`, or a word to show."""
+    """`bytes`, or a noun to show."""
 
     @property
     def rate(self) -> float:
-        """Done per second."""
+        """Rate of `done` per second."""
         return self.done / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float:
-        """The remaining time at this rate; 0 while it is unknown."""
+        """Remaining seconds at this rate, or 0 if they are unknown."""
         return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
 
 
@@ -50,11 +50,11 @@ OnProgress = Callable[[JobProgress], None]
 
 
 def no_progress(_: JobProgress) -> None:
-    """Shows nothing."""
+    """Do not show progress."""
 
 
 def _answer(answer: Future[Any]) -> Any:
-    """The results of a stage; if a task failed finally, one sentence instead of Spark's traces."""
+    """Return the results of a stage. Raises `JobFailed` with one sentence instead of Spark's traces."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -75,16 +75,17 @@ class Runner:
         context = spark if isinstance(spark, SparkContext) else spark.sparkContext
         self.parallelism = int(context.defaultParallelism)
         self.seconds: dict[str, float] = {}
-        """The seconds of each finished stage."""
+        """Duration of each finished stage in seconds."""
         self._context = context
         self._progress = progress
 
     def each(
         self, stage: str, unit: str, tasks: Sequence[Task], run: Callable[[Task], Answer], weights: Sequence[int]
     ) -> list[Answer]:
-        """The result of `run` for each task, each in a Spark task; `weights` say how much of `unit` each task is.
+        """Call `run` for each task in a separate Spark task, and return the results. `weights` are the sizes of the
+        tasks in `unit`.
 
-        Raises JobFailed if a task failed as often as Spark retries it.
+        Raises `JobFailed` if all of Spark's retries of a task failed.
         """
         if not tasks:
             return []

@@ -1,6 +1,6 @@
-"""A Spark session for short jobs: quiet, and with this very interpreter for its workers.
+"""A Spark session for short jobs: quiet, and with this interpreter for its workers.
 
-The command line, the demo and the tests use it, so that what they show is what a user gets.
+The command line, the demo and the tests use it, so that their behaviour is the same as for users.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ _KEEP_MEMORY: Final = {
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
-"""For workers whose tasks repeatedly use the same columns of some MB: glibc keeps that memory between them."""
+"""Environment of workers whose tasks repeatedly use columns of a few MB: glibc retains that memory between tasks."""
 QUICK_START: Final = {JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"}
-"""For jobs of less than a minute, or whose rows do not pass through the JVM: it starts faster."""
+"""Settings for a faster start, for jobs of less than a minute or whose rows do not pass through the JVM."""
 QUIET_START: Final = {**QUICK_START, "spark.log.level": "OFF"}
-"""For a command, which says in one sentence what Spark logs in pages."""
+"""Settings for commands, which report errors in one sentence instead of Spark's logs."""
 _SOCKET_NAME: Final = 44
-"""What Spark appends to its temporary folder for a socket; a socket's name may have 107 bytes."""
+"""Number of bytes that Spark appends to its temporary folder for a socket, whose name may have 107 bytes."""
 
 _homes: Final[list[Path]] = []
-"""Each SPARK_HOME that a session of this process made or took."""
+"""SPARK_HOME folders that sessions of this process created or used."""
 
 
 def _settings(master: str, settings: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """All settings of a session; sets the environment variables that it needs. Raises `SparkMissing`."""
+    """Return all settings of a session, and set the environment variables that it needs. Raises `SparkMissing` if
+    Spark is not installed."""
     package = spark_package()
-    # Without this Spark runs the first `python3` on the path, and refuses it if its version differs.
+    # Without this, Spark runs the first `python3` on the path, and rejects it if its version differs.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not master.startswith("local"):
@@ -81,7 +82,7 @@ def _settings(master: str, settings: Mapping[str, str], folder: Path | None) -> 
 
 
 def temporary_options(folder: Path) -> list[str]:
-    """Let the JVM keep its temporary files below `folder`; none if the path is too long for a socket."""
+    """Return the JVM options for temporary files below `folder`, or none if the path is too long for a socket."""
     target = folder / "tmp"
     if len(os.fsencode(target)) + _SOCKET_NAME > 107:
         return []
@@ -95,9 +96,9 @@ def job_session(
     folder: Path | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A session at this master, or the one that already runs. A local one keeps all its files below `folder`.
+    """Return a session at this master, or the running session. A local session writes all its files below `folder`.
 
-    Raises `SparkMissing`. Without a folder a temporary one is used and removed at exit.
+    Without a folder, uses a temporary folder and removes it at exit. Raises `SparkMissing` if Spark is not installed.
     """
     wanted = _settings(master, settings, folder)
     from pyspark.sql import SparkSession
@@ -111,14 +112,14 @@ def job_session(
 
 
 def job_context(name: str, master: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkContext:
-    """As `job_session`, for jobs that run tasks and use no tables: without Spark's SQL the start takes two seconds less
-    of processor time. Raises `SparkMissing`.
+    """Like `job_session`, for jobs that run tasks and do not use tables: without Spark's SQL, the start takes two
+    seconds less of processor time. Raises `SparkMissing` if Spark is not installed.
     """
     wanted = _settings(master, settings, None)
     from pyspark import SparkConf, SparkContext
 
     if master.startswith("local"):
-        # Over TCP the last small message to a worker waits 40 ms for an acknowledgement, with every task.
+        # Over TCP, the last small message to a worker waits 40 ms for an acknowledgement in every task.
         wanted |= {"spark.python.unix.domain.socket.enabled": "true", **_KEEP_MEMORY}
     conf = SparkConf().setAppName(name).setMaster(master)
     context = SparkContext.getOrCreate(conf.setAll(list(wanted.items())))
@@ -127,7 +128,7 @@ def job_context(name: str, master: str, settings: Mapping[str, str] = MappingPro
 
 
 def keep_interrupts() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt even if Spark fails to cancel its jobs: its handler does from 4.2 on only."""
+    """Let Ctrl-C raise KeyboardInterrupt even if Spark fails to cancel its jobs, as its handler does since 4.2."""
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or getattr(handler, "__module__", "") != "pyspark.core.context":
         return
@@ -145,14 +146,14 @@ def keep_interrupts() -> None:
 
 
 def no_error_records() -> None:
-    """Keep PySpark from writing a record of every wrong column, a trace as JSON, to standard error."""
+    """Stop PySpark from writing a JSON trace of every wrong column to standard error."""
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _use_home(home: Path, package: Path) -> bool:
-    """Set SPARK_HOME to this one (see `link_home`); False if the user has set another."""
+    """Set SPARK_HOME to `home` (see `link_home`), or return False if the user has set another."""
     given = os.environ.get("SPARK_HOME")
     if given is not None and Path(given).resolve() != package.resolve() and Path(given) not in _homes:
         return False
@@ -163,5 +164,5 @@ def _use_home(home: Path, package: Path) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that makes a separate session: without this process's SPARK_HOME."""
+    """Return the environment for a process with a separate session, without this process's SPARK_HOME."""
     return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or Path(value) not in _homes}

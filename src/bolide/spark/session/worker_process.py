@@ -1,4 +1,4 @@
-"""What one of Spark's Python workers does once, after its first task of Bolide, to speed up the next ones."""
+"""Prepares a Python worker of Spark after its first task of Bolide, to speed up its next tasks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _settled: Final[list[bool]] = []
 
 
 def settle() -> None:
-    """Exclude what is loaded now from garbage collection.
+    """Exclude all existing objects from garbage collection. Does nothing outside a worker.
 
     A worker is reused for further tasks, and Spark makes it collect garbage after each: traversing the 80,000 objects
-    of pyspark, pandas and pyarrow takes 36 ms, as long as reading 100,000 records. Outside a worker nothing happens.
+    of pyspark, pandas and pyarrow takes 36 ms, as long as reading 100,000 records.
     """
     from pyspark import TaskContext
 

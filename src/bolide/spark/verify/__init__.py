@@ -1,1 +1,1 @@
-"""Comparing consume queues and index files with the commit log."""
+"""Compares consume queues and index files with the commit log."""

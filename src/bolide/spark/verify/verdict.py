@@ -1,4 +1,4 @@
-"""The result of an audit of a store: plain data for a table, for JSON and for a page."""
+"""The result of an audit of a store, for a table, for JSON and for a page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 KEPT: Final = 1_000
-"""Findings kept for each kind of file; all are counted."""
+"""Maximum number of stored findings per kind of file. All findings are counted."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that RocketMQ would not have written: the file, the byte in it (or offset), one sentence."""
+    """A deviation from RocketMQ's format: the file, the byte in it (or an offset), and one sentence."""
 
     path: str
     position: int
@@ -21,7 +21,7 @@ class Finding:
 
 @dataclass
 class QueueRow:
-    """One queue: records of the log, units of its files, and the queue offsets its files have."""
+    """A queue: the number of its records in the log, the units of its files, and their queue offsets."""
 
     topic: str
     queue_id: int
@@ -34,7 +34,7 @@ class QueueRow:
 
 @dataclass
 class IndexRow:
-    """One index file."""
+    """An index file."""
 
     name: str
     entries: int = 0
@@ -44,7 +44,7 @@ class IndexRow:
 
 @dataclass
 class Verdict:
-    """`notes` are not faults, for example what a start of the broker repairs by itself."""
+    """The result. `notes` are not faults, for example differences that a broker repairs automatically at startup."""
 
     store: str
     log_files: int = 0
@@ -58,7 +58,7 @@ class Verdict:
     consumer_offsets: int = 0
     seconds: float = 0.0
     count: int = 0
-    """Of all findings."""
+    """Number of all findings."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: list[QueueRow] = field(default_factory=list)
@@ -66,11 +66,11 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        """True without findings."""
+        """Whether there are no findings."""
         return self.count == 0
 
     def add(self, found: Findings) -> None:
-        """Add the findings of a task."""
+        """Add all findings of a task."""
         self.count += found.count
         self.findings += found.kept
 
@@ -82,7 +82,7 @@ class Verdict:
 
 @dataclass
 class Findings:
-    """The findings of one task; only as many are kept as are shown."""
+    """The findings of a task. Stores only as many as are shown."""
 
     count: int = 0
     kept: list[Finding] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Findings:
             self.kept.append(Finding(path, int(position), sentence))
 
     def each(self, many: int, some: Iterable[tuple[str, int, str]]) -> None:
-        """Add `many` findings, of which an iterator makes as many as are kept."""
+        """Add `many` findings, and store as many from an iterator as the limit allows."""
         for path, position, sentence in some:
             if len(self.kept) >= KEPT:
                 break

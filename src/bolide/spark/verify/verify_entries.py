@@ -1,7 +1,7 @@
-"""Compares one index file with the keys of the log's records, and checks its chains, by columns.
+"""Compares an index file with the keys of the log's records, and checks its chains, by columns.
 
-Part of `verify_job`. Entries are in log order, so both are read in parallel in bounded blocks. A record that was
-dispatched twice (after a crash) has its entries twice in a row, as Java's broker writes them, which is not a fault.
+Part of `verify_job`. Entries are in log order, so both are read in parallel in blocks of limited size. A record that
+was dispatched twice (after a crash) has its entries twice in a row, as Java's broker writes them, which is not a fault.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ BLOCK: Final = 1 << 20
 
 @dataclass(frozen=True)
 class IndexTask:
-    """One index file: it has the physical offsets after `after`, up to `upto`; `following` begins with the rest of the
-    last record if the file was full between two keys."""
+    """An index file with the physical offsets after `after`, up to `upto`. `following` starts with the rest of the last
+    record if the file was full between two keys."""
 
     path: str
     following: str
     after: int
     upto: int
     counted_from: int
-    """Base time (ms) of the first entry: the end of the previous file; 0 if there is none."""
+    """Base time in ms of the first entry: the end of the previous file, or 0 without one."""
 
 
 @dataclass
 class IndexAudit:
-    """The findings of one index file."""
+    """The findings of an index file."""
 
     row: IndexRow
     found: Findings = field(default_factory=Findings)
     last_offset: int = -1
-    """Of the record of the last entry, by the header."""
+    """Physical offset of the last entry's record, according to the header."""
     lacking: int = 0
     lacking_first: int = -1
     tags: int = 0
-    """Entries for tags that exist, and that are missing."""
+    """Number of existing and of missing entries for tags."""
     no_tags: int = 0
     no_tags_first: int = -1
 
 
 def index_header(path: Path, shape: StoreShape) -> IndexHeader | None:
-    """The header of an index file; None if the file is too short for it and its entries."""
+    """Return the header of an index file, or None if the file is too short for the header and its entries."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < entry_position(shape.index_slots, 1):
@@ -75,7 +75,7 @@ def index_header(path: Path, shape: StoreShape) -> IndexHeader | None:
 
 
 def audit_index(parts: PartFiles, task: IndexTask, shape: StoreShape, log_start: int, log_end: int) -> IndexAudit:
-    """Check the chains and slots of a file, and its entries against the log's."""
+    """Check the chains and slots of a file, and compare its entries with the log."""
     path = Path(task.path)
     audit = IndexAudit(IndexRow(path.name))
     size, whole = path.stat().st_size, index_file_size(shape.index_slots, shape.index_entries)
@@ -108,8 +108,8 @@ def _check_seconds(
 ) -> None:
     """Compare time fields of entries with the store times of their records; missing records are reported elsewhere.
 
-    `first`: the file's first entry is the first of `rows`; its time counts from the end of the previous file, which is
-    unknown if that file is missing.
+    With `first`, the first of `rows` is the file's first entry. Its time is relative to the end of the previous file,
+    which is unknown if that file is missing.
     """
     if not len(expected.offsets) or not len(rows):
         return
@@ -136,7 +136,7 @@ def _check_seconds(
 
 
 def _check_chains(audit: IndexAudit, path: str, count: int, slot_count: int, shape: StoreShape) -> None:
-    """Each entry's predecessor, and the entries that the slots point to."""
+    """Check each entry's predecessor, and the entries to which the slots point."""
     slots = np.zeros(shape.index_slots, np.int32)
     for rows, number in _read(path, count, shape):
         hashes = rows["hash"].astype(np.int32)
@@ -156,7 +156,7 @@ def _check_chains(audit: IndexAudit, path: str, count: int, slot_count: int, sha
             ),
         )
     stored = np.fromfile(path, ">i4", shape.index_slots, offset=HEADER_SIZE)
-    # A number that no entry has yet is an empty slot for Java.
+    # Java treats the number of a future entry as an empty slot.
     other = np.flatnonzero((stored != slots) & ((slots != 0) | ((stored > 0) & (stored <= count))))
     audit.found.each(
         len(other),
@@ -171,7 +171,7 @@ def _check_chains(audit: IndexAudit, path: str, count: int, slot_count: int, sha
 
 
 def _read(path: str, count: int, shape: StoreShape) -> Iterator[tuple[NDArray[Any], int]]:
-    """Entries of a file, a block at a time, and the number of the first."""
+    """Yield the entries of a file in blocks, each with the number of its first entry."""
     for number in range(1, count + 1, BLOCK):
         at = entry_position(shape.index_slots, number)
         yield np.fromfile(path, ENTRY, min(BLOCK, count + 1 - number), offset=at), number
@@ -180,7 +180,7 @@ def _read(path: str, count: int, shape: StoreShape) -> Iterator[tuple[NDArray[An
 def _own_entries(
     audit: IndexAudit, task: IndexTask, count: int, shape: StoreShape
 ) -> Iterator[tuple[NDArray[Any], int]]:
-    """Entries of the records that belong to this file, in blocks of whole records, and the byte of the first."""
+    """Yield the entries of the file's records in blocks of whole records, each with the byte of its first entry."""
     held, position = np.empty(0, ENTRY), 0
     last = -1
     for rows, number in _read(task.path, count, shape):
@@ -195,7 +195,7 @@ def _own_entries(
         )  # fmt: skip
         last = int(rows["at"][-1])
         skip = int(np.count_nonzero(rows["at"] == task.after)) if number == 1 and rows["at"][0] == task.after else 0
-        # The rest of the last record of the previous file counts from its own time.
+        # The times of the rest of the previous file's last record are relative to its store time.
         audit.found.each(
             int(np.count_nonzero(rows["seconds"][:skip])),
             (
@@ -221,7 +221,7 @@ def _own_entries(
 
 
 class _Expected:
-    """The log's entries in order, read up to increasing physical offsets."""
+    """Reads the log's entries in order, up to increasing physical offsets."""
 
     def __init__(self, parts: PartFiles, after: int) -> None:
         self._parts = parts
@@ -229,7 +229,7 @@ class _Expected:
         self._next = self._first_behind(after)
 
     def upto(self, offset: int) -> Entries:
-        """The next entries, up to this physical offset."""
+        """Return the next entries, up to a physical offset."""
         found: list[Entries] = [self._parts.index_entries(0, 0)]
         while self._next < self._total:
             some = self._parts.index_entries(self._next, min(self._next + BLOCK, self._total))
@@ -264,7 +264,7 @@ def _compare(
     log_start: int,
     log_end: int,
 ) -> None:
-    """Compare entries of a file with those that the log requires in the same range."""
+    """Compare entries of a file with the entries that the log requires in the same range."""
     hashes, offsets = expected.hashes, expected.offsets
     is_tag = hashes < 0
     wanted = hashes & ~TAG_MARK
@@ -293,5 +293,5 @@ def _compare(
 
 
 def _pairs(offsets: Ints, hashes: NDArray[np.int32]) -> NDArray[Any]:
-    """Offset and hash as one number each; 31 bits of hash and the offset's low 33 are enough within one block."""
+    """Encode offset and hash as one number. 31 bits of hash and the offset's low 33 bits are unique within a block."""
     return (offsets.astype(np.uint64) << np.uint64(31)) | hashes.astype(np.uint64)

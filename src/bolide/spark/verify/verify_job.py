@@ -1,8 +1,8 @@
-"""The audit of a whole store on Spark: every record, unit and entry, each checked against the others.
+"""The audit of a whole store on Spark: compares all records, units and entries with each other.
 
-The log is read once, one stretch per task, which checks lengths, offsets and CRCs, and writes what follows from each
-record into part files, as in a rebuild. Then each queue and each index file is compared with what it should be, one
-per task. Nothing is written into the store and no lock is taken; in a store in use the newest records may not have
+The log is read once, one stretch per task. A task checks lengths, offsets and CRCs, and writes the expected units and
+entries into part files, as in a rebuild. Then each queue and each index file is compared with the expected content, one
+per task. The audit does not write to the store and does not lock it. In a store in use, the newest records may not have
 units yet.
 """
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 SPLIT_SIZE: Final = 64 * 1024 * 1024
 TASKS_PER_CORE: Final = 4
 UNREADABLE: Final = (BodyError, ValueError, TypeError, AttributeError)
-"""The errors for a file that is not JSON, or not in the form that a broker writes."""
+"""Errors of a file that is not JSON, or not in the form that a broker writes."""
 _RUNS: Final = [("part", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")]
 
 
 @dataclass
 class _AuditTask:
-    """One task of the second stage."""
+    """A task of the second stage."""
 
     index: IndexTask | None = None
     queues: list[QueueTask] = field(default_factory=list)
@@ -69,18 +69,19 @@ def verify_on_spark(
     progress: OnProgress = no_progress,
     work_folder: str | None = None,
 ) -> Verdict:
-    """Check a store folder. Part files go below `work_folder`, else a temporary folder, which executors must see."""
+    """Check a store folder. Writes part files below `work_folder`, else into a temporary folder. Executors must see
+    that folder."""
     return verify_with(Runner(spark, progress), store, shape, split_size, work_folder)
 
 
 def verify_with(
     runner: Runner, store: str, shape: StoreShape, split_size: int = SPLIT_SIZE, work_folder: str | None = None
 ) -> Verdict:
-    """The same, with any runner of tasks."""
+    """Like `verify_on_spark`, with any runner of tasks."""
     began = time.monotonic()
     root = store_root(store).absolute()
     verdict = Verdict(str(root))
-    # Compared with the entries for tags. A store of 4.9 has none of them at all.
+    # Also compare the entries for tags, unless there are none at all, as in a store of 4.9.
     audited = shape.with_tags_in_index(True)
     folder = tempfile.mkdtemp(prefix="bolide-verify-", dir=work_folder)
     try:
@@ -98,7 +99,7 @@ def verify_with(
 def _read_log(
     runner: Runner, root: Path, shape: StoreShape, split_size: int, folder: str, verdict: Verdict
 ) -> list[PartSummary]:
-    """First stage; adds the findings about the log to the verdict."""
+    """Run the first stage, and add the findings about the log to the verdict."""
     found = Findings()
     check_segments(root / "commitlog", shape.commit_log_segment_size, found)
     verdict.add(found)
@@ -128,7 +129,7 @@ def _read_log(
 def _check_derived(
     runner: Runner, root: Path, shape: StoreShape, audited: StoreShape, parts: Sequence[PartSummary], verdict: Verdict
 ) -> None:
-    """Second stage."""
+    """Run the second stage."""
     places = PartFiles([part.file for part in parts])
     tasks = [_AuditTask(index=task) for task in _index_tasks(root, shape)]
     tasks += [_AuditTask(queues=task.queues) for task in bundles(parts, {}, TASKS_PER_CORE * runner.parallelism)]
@@ -162,7 +163,7 @@ def _index_tasks(root: Path, shape: StoreShape) -> list[IndexTask]:
             continue
         following = paths[number + 1] if number + 1 < len(paths) and headers[number + 1] is not None else ""
         before = headers[number - 1] if number else None
-        # An index may begin later than the log, or after an unreadable file: then records before its first entry are
+        # An index may start later than the log, or after an unreadable file. Then records before its first entry are
         # not checked.
         after = header.begin_physical_offset - 1 if before is None else before.end_physical_offset
         counted = 0 if before is None else before.end_timestamp
@@ -171,7 +172,7 @@ def _index_tasks(root: Path, shape: StoreShape) -> list[IndexTask]:
 
 
 def _without_records(root: Path, parts: Sequence[PartSummary]) -> list[tuple[str, int]]:
-    """Queues that have files and no record in the log."""
+    """Return the queues that have files but no record in the log."""
     known = {
         (part.topics[topic], queue) for part in parts for topic, queue in part.runs[["topic", "queue_id"]].tolist()
     }
@@ -207,7 +208,7 @@ def _take_index(
     verdict: Verdict, root: Path, shape: StoreShape, audits: Sequence[IndexAudit], parts: Sequence[PartSummary],
     running: bool,
 ) -> None:  # fmt: skip
-    """The findings of each file, and what is missing from all of them."""
+    """Add the findings of each index file, and the entries that are missing in all files."""
     tags, no_tags = sum(audit.tags for audit in audits), sum(audit.no_tags for audit in audits)
     for audit in audits:
         path = f"{root}/index/{audit.row.name}"
@@ -257,7 +258,7 @@ def _check_checkpoint(root: Path, parts: Sequence[PartSummary], verdict: Verdict
 
 
 def _check_offsets(root: Path, verdict: Verdict) -> None:
-    """Offsets that groups committed beyond the end of their queue: they would skip new messages."""
+    """Report committed offsets beyond the end of their queue, because such groups would skip new messages."""
     path = root / "config" / "consumerOffset.json"
     if not path.exists():
         return

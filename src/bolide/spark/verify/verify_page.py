@@ -1,4 +1,4 @@
-"""The verdict on a store as one self-contained page, without scripts, style sheets or images from elsewhere."""
+"""Renders the result of an audit as a self-contained page, without external scripts, style sheets or images."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from bolide.spark.verify.verdict import Verdict
 
 _ROWS: Final = 2_000
-"""Maximum rows of a table on the page; the page says how many are left out."""
+"""Maximum number of rows of a table. The page shows the number of omitted rows."""
 
 
 def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
-    """The whole page as HTML. `when` is the time of the audit, by default now."""
+    """Return the page as HTML. `when` is the time of the audit, by default now."""
     state = "clean" if verdict.clean else f"{verdict.count:,} finding{'s' if verdict.count > 1 else ''}"
     rate = verdict.log_bytes / max(verdict.seconds, 1e-9) / 1e6
     facts = {
@@ -54,7 +54,7 @@ def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
 
 
 class _Bar:
-    """A share as a bar."""
+    """A bar that shows a share."""
 
     def __init__(self, value: int, most: int) -> None:
         self.share = value / most if most else 0.0

@@ -1,4 +1,4 @@
-"""Compares one queue's files with the log's records of that queue, by columns. Part of `verify_job`."""
+"""Compares the files of a queue with the records of the queue in the log, by columns. Part of `verify_job`."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _EXT_HEAD: Final = np.dtype([("size", ">i2"), ("code", ">i8"), ("time", ">i8"), 
 
 @dataclass
 class QueueAudit:
-    """The findings of one queue."""
+    """The findings of a queue."""
 
     row: QueueRow
     found: Findings = field(default_factory=Findings)
     ext_units: int = 0
     strange_bits: int = 0
-    """Extension units with bits that no known filter sets."""
+    """Number of extension units with bits of unknown filters."""
     lacking: int = 0
-    """Records without a unit, followed by records with one."""
+    """Number of records without a unit that precede records with a unit."""
     lacking_first: int = -1
     behind: int = 0
-    """Records without a unit at the end."""
+    """Number of records without a unit at the end of the queue."""
     behind_first: int = -1
 
 
 class _Files:
-    """The units of one queue on disk; one file is in memory at a time."""
+    """The units of a queue on disk. Only one file is in memory at a time."""
 
     def __init__(self, folder: Path, found: Findings, size: int) -> None:
         self._held: tuple[int, NDArray[Any]] = (-1, np.empty(0, UNIT))
@@ -53,7 +53,7 @@ class _Files:
         check_segments(folder, size, found)
 
     def units(self, start: int) -> NDArray[Any]:
-        """The units of the file with this start; empty if it does not exist."""
+        """Return the units of the file with this start, or an empty array if it does not exist."""
         if self._held[0] != start:
             path = self.files.get(start)
             data = b"" if path is None else path.read_bytes()
@@ -62,7 +62,7 @@ class _Files:
 
 
 def check_segments(folder: Path, size: int, found: Findings) -> None:
-    """Names, sizes and starts of the files of a stream."""
+    """Check names, sizes and starts of the files of a segmented stream."""
     files = segment_files(folder)
     if folder.is_dir():
         names = {path.name for _, path, _ in files}
@@ -80,7 +80,7 @@ def check_segments(folder: Path, size: int, found: Findings) -> None:
 def audit_queue(
     root: str, parts: PartFiles, task: QueueTask, shape: StoreShape, log_start: int, log_end: int
 ) -> QueueAudit:
-    """Look up the unit of each record, then check the units without a record."""
+    """Check the unit of each record, then the units without a record."""
     audit = QueueAudit(QueueRow(task.topic, task.queue_id, task.units))
     folder = Path(root) / "consumequeue" / task.topic / str(task.queue_id)
     files = _Files(folder, audit.found, shape.consume_queue_segment_size)
@@ -108,7 +108,7 @@ def audit_queue(
 
 
 def _steps(audit: QueueAudit, folder: Path, block: QueueRows, before: int) -> None:
-    """Queue offsets that do not rise by one."""
+    """Report queue offsets that do not increase by one."""
     offsets = block.offsets
     wanted = np.append(before + 1 if before >= 0 else offsets[0], np.maximum.accumulate(offsets)[:-1] + 1)
     odd = np.flatnonzero(offsets != wanted)
@@ -125,7 +125,7 @@ def _steps(audit: QueueAudit, folder: Path, block: QueueRows, before: int) -> No
 def _compare(
     audit: QueueAudit, files: _Files, start: int, block: QueueRows, ext: _Ext | None, marks: Any, first: int
 ) -> None:
-    """Compare units of one file with the records that should have them."""
+    """Compare units of a file with their records."""
     units = files.units(start)
     places = block.offsets - start // UNIT_SIZE
     there = places < len(units)
@@ -172,15 +172,15 @@ def _compare(
 
 
 def _lack(audit: QueueAudit, missing: Ints, any_there: bool, there: Ints) -> None:
-    """Count records without a unit; those at the end are counted separately."""
+    """Count records without a unit, separately for the end of the queue."""
     if any_there:
-        # The records that lacked a unit so far are followed by one that has it.
+        # A record with a unit follows the records that lacked a unit so far.
         _inside(audit, audit.behind, audit.behind_first)
         audit.behind, audit.behind_first = 0, -1
     if not len(missing):
         return
     if any_there:
-        # Rows are in order: those behind the last row with a unit stay at the end.
+        # Rows are in order, so rows behind the last row with a unit are at the end.
         last = int(there[-1])
         inside = int(min(len(missing), max(0, last + 1 - len(there))))
         if inside:
@@ -198,7 +198,7 @@ def _inside(audit: QueueAudit, count: int, first: int) -> None:
 
 
 def _strangers(audit: QueueAudit, files: _Files, marks: Any, first: int, log_start: int, log_end: int) -> None:
-    """Units without a record; those of records deleted since are not a fault. Also records the queue's offsets."""
+    """Report units without a record, except units of deleted records. Also records the queue's offsets."""
     row = audit.row
     row.first, row.end = first, first
     begun = False
@@ -231,7 +231,7 @@ def _strangers(audit: QueueAudit, files: _Files, marks: Any, first: int, log_sta
 
 
 class _Ext:
-    """The extension files of a queue; one is in memory at a time."""
+    """The extension files of a queue. Only one is in memory at a time."""
 
     def __init__(self, folder: Path, shape: StoreShape) -> None:
         self.folder = folder
@@ -242,8 +242,8 @@ class _Ext:
     def codes(
         self, audit: QueueAudit, addresses: Ints, times: Ints, bitmaps: NDArray[np.uint8], path: str, places: Ints
     ) -> tuple[Ints, Any]:
-        """The tags code at each address, and whether it could be read."""
-        where = addresses + (1 << 62) + (1 << 62)  # an address counts from Long.MIN_VALUE
+        """Return the tags code at each address, and whether it could be read."""
+        where = addresses + (1 << 62) + (1 << 62)  # an address is relative to Long.MIN_VALUE
         codes = np.zeros(len(where), np.int64)
         good = np.zeros(len(where), np.bool_)
         starts = where // self._size * self._size
@@ -280,7 +280,7 @@ class _Ext:
         self, audit: QueueAudit, data: bytes, at: Ints, rows: Ints, sizes: Any, bitmaps: NDArray[np.uint8], path: str,
         places: Ints,
     ) -> None:  # fmt: skip
-        """Compare the bits of these units with those of the filters, and with those that a broker must have set."""
+        """Compare the bits of these units with the bits of filters, and with the bits that a broker must have set."""
         width = bitmaps.shape[1] // 2
         if not width or not len(rows):
             return
@@ -310,7 +310,7 @@ class _Ext:
 
 
 def _heads(data: bytes, places: Ints) -> Any:
-    """Size, tags code and time of the extension units at these places."""
+    """Return size, tags code and time of the extension units at these positions."""
     count = len(data) - _EXT_HEAD.itemsize + 1
     if count <= 0 or not len(places):
         return np.zeros(len(places), _EXT_HEAD)
