@@ -46,27 +46,39 @@ class QueueChoice:
         return queues[self._turn % len(queues)]
 
     def targets(self, elements: Elements) -> tuple[list[list[Queue]], Ints]:
-        """Return groups of queues, and the group of each message. Messages that fit any queue have the first group.
+        """Return groups of queues, and the group of each message.
 
-        The messages of a group without queues were rejected. Raises `ClusterUnavailable` if no route is available.
+        Messages of a group of several queues may go to any of them; then it is the only group. Otherwise the messages
+        of one queue are one group, so that they keep their order. A group without queues contains the rejected
+        messages. Raises `ClusterUnavailable` if no route is available.
         """
         numbers, hashes = elements.numbers, elements.hashes
         targets = np.zeros(len(elements), np.int64)
         free = np.ones(len(elements), np.bool_) if numbers is None else numbers < 0
-        groups = [self._queues(elements, None, free) if bool(free.any()) else []]
-        if hashes is not None and groups[0]:
-            keyed = free & (hashes >= 0)
-            # Like Java's SelectMessageQueueByHash, which also makes the remainder of a negative hash positive.
-            targets[keyed] = 1 + hashes[keyed] % len(groups[0])
-            groups += [[queue] for queue in groups[0]]
+        queues = self._queues(elements, None, free) if bool(free.any()) else []
+        if numbers is None and hashes is None:
+            return [queues], targets
+        groups: list[list[Queue]] = [[], *([queue] for queue in queues)]
+        if queues:
+            targets[free] = 1 + self._places(elements, free)[free] % len(queues)
         for number in () if numbers is None else np.unique(numbers[~free]).tolist():
             named = numbers == number
             fitting = self._queues(elements, number, named)
             one = [fitting[self._turn % len(fitting)]] if fitting else []
-            if one not in groups[1:]:  # messages of a queue keep their order, whether by key or number
+            if one not in groups:
                 groups.append(one)
-            targets[named] = groups.index(one, 1)
+            targets[named] = groups.index(one)
         return groups, targets
+
+    def _places(self, elements: Elements, free: Bools) -> Ints:
+        """Return one number per message, whose remainder selects the queue: the hash of the key, or, without a key,
+        a number that increases after every `batchBytes`."""
+        keyed = np.zeros(len(elements), np.bool_) if elements.hashes is None else elements.hashes >= 0
+        sizes = np.where(free & ~keyed, np.diff(elements.ends()), 0)
+        places: Ints = self._turn + 1 + np.cumsum(sizes) // self._options.batch_bytes
+        self._turn = int(places[-1])
+        # As Java's SelectMessageQueueByHash, which makes a negative remainder positive.
+        return places if elements.hashes is None else np.where(keyed, elements.hashes, places)
 
     def _queues(self, elements: Elements, number: int | None, where: Bools) -> list[Queue]:
         """Return the writable queues for some messages, or reject the messages if there are none."""

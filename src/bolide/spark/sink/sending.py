@@ -110,14 +110,14 @@ class Sender:
         groups, targets = self._choice.targets(elements)
         if len(groups) == 1:
             if groups[0]:
-                self._gather(elements, groups[0], free=True)
+                self._gather(elements, groups[0])
             return
         order = np.argsort(targets, kind="stable")
         end = 0
         for group, count in enumerate(np.bincount(targets, minlength=len(groups)).tolist()):
             end += count
             if count and groups[group]:
-                self._gather(elements.only(order[end - count : end]), groups[group], free=group == 0)
+                self._gather(elements.only(order[end - count : end]), groups[group])
 
     def drain(self) -> None:
         """Wait until all messages are stored or rejected. Raises `ClusterUnavailable` at a deadline."""
@@ -144,14 +144,14 @@ class Sender:
 
     # -- gathering
 
-    def _gather(self, elements: Elements, queues: list[Queue], free: bool) -> None:
-        """Add messages to the open bundle of their queue, or, if they are `free`, of any of these queues."""
+    def _gather(self, elements: Elements, queues: list[Queue]) -> None:
+        """Add messages to the open bundles of these queues. Each message may go to any of the queues."""
         ends, data, most = elements.ends(), elements.bytes(), self._options.batch_bytes
         begin, count = 0, len(elements)
         while begin < count:
             single, stop = self._alike(elements, begin)
             size = int(ends[begin + 1] - ends[begin])
-            queue = self._next(elements.topic, queues, size) if free else queues[0]
+            queue = self._next(elements.topic, queues, size) if len(queues) > 1 else queues[0]
             bundle = self._gathering.open.get(queue)
             if bundle is not None and (bundle.single != single or bundle.size + size > most):
                 self._flush(queue)
