@@ -5,12 +5,14 @@ Avro has no separators between fields, so bodies are decoded one by one; fastavr
 
 from __future__ import annotations
 
+from datetime import time
 from typing import Any
 
 import pyarrow as pa
 
 from bolide.bodies.avro import AvroDecoder
 from bolide.bodies.registry import UnfitBody
+from bolide.spark.body.body_arrays import arrays_of
 
 
 class AvroBodies:
@@ -30,10 +32,19 @@ class AvroBodies:
             except UnfitBody as error:
                 bad[row] = str(error)
                 data.append({})
-        return [self._array([one.get(field.name) for one in data], field.type) for field in self._fields], bad
+        return arrays_of(data, self._fields, bad, _array), bad
 
-    def _array(self, values: list[Any], kind: pa.DataType) -> Any:
-        return pa.array([_plain(value) for value in values] if _needs_care(kind) else values, kind)
+
+def _array(values: list[Any], kind: pa.DataType) -> Any:
+    if isinstance(next((value for value in values if value is not None), None), time):  # Spark reads it as a number
+        unit = 1 if pa.types.is_int64(kind) else 1000
+        values = [None if value is None else _microseconds(value) // unit for value in values]
+    return pa.array([_plain(value) for value in values] if _needs_care(kind) else values, kind)
+
+
+def _microseconds(value: time) -> int:
+    """Since midnight."""
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
 def _needs_care(kind: pa.DataType) -> bool:

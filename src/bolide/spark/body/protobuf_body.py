@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from bolide.bodies.protobuf import ProtobufDecoder, plain_of
 from bolide.bodies.registry import UnfitBody
+from bolide.spark.body.body_arrays import arrays_of
 
 
 class ProtobufBodies:
@@ -28,4 +29,4 @@ class ProtobufBodies:
             except UnfitBody as error:
                 bad[row] = str(error)
                 data.append({})
-        return [pa.array([one.get(field.name) for one in data], field.type) for field in self._fields], bad
+        return arrays_of(data, self._fields, bad), bad

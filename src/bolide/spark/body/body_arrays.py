@@ -1,0 +1,32 @@
+"""Arrow arrays of decoded bodies. A body with a value that its column cannot hold is a bad one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+_UNFIT: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""Arrow's errors for such a value: an int of more bits, a string that is not UTF-8, a decimal of more digits."""
+
+
+def arrays_of(
+    data: list[dict[str, Any]],
+    fields: Sequence[pa.Field[Any]],
+    bad: dict[int, str],
+    array: Callable[[list[Any], pa.DataType], Any] = pa.array,
+) -> list[Any]:
+    """One array a field, made by `array`. The row of an unfit body becomes empty in `data`, and `bad` says why."""
+    try:
+        return [array([one.get(field.name) for one in data], field.type) for field in fields]
+    except _UNFIT:
+        for row, one in enumerate(data):
+            for field in fields:
+                try:
+                    array([one.get(field.name)], field.type)
+                except _UNFIT as error:
+                    reason = (str(error).splitlines() or [type(error).__name__])[0]
+                    bad[row], data[row] = f"its field {field.name} does not fit the column ({reason})", {}
+                    break
+        return [array([one.get(field.name) for one in data], field.type) for field in fields]
