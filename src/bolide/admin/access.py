@@ -62,8 +62,8 @@ class AccessCalls(AdminCalls):
         return await self._tell_masters(codes.AUTH_DELETE_USER, {"username": name}, b"", cluster)
 
     async def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
-        """Return the policies of all users whose name contains `user`, by user, each from the first broker that has
-        them."""
+        """Return the policies of all users whose name contains `user`, by user,
+        each from the first broker that has them."""
         found: dict[str, AclInfo] = {}
         ext = ext_of(subjectFilter=user or None)
         for address in (await self.masters(cluster)).values():

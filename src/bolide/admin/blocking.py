@@ -58,8 +58,7 @@ class Admin:
         timeout: float = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._loop = loop_thread()
         self._native = client.Admin(namesrv, timeout=timeout, **connection)
 
@@ -151,8 +150,8 @@ class Admin:
         return self._loop.run(lambda: self._native.delete_topic(topic, cluster=cluster))
 
     def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Return the names of all topics, or of one cluster's topics. Includes the system's topics only with
-        `system`."""
+        """Return the names of all topics, or of one cluster's topics.
+        Includes the system's topics only with `system`."""
         return self._loop.run(lambda: self._native.topics(system=system, cluster=cluster))
 
     def topic_route(self, topic: str) -> TopicRoute:
@@ -164,8 +163,8 @@ class Admin:
         return self._loop.run(lambda: self._native.topic_configs(topic))
 
     def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
-        """Return the settings of every topic, including the system's, by topic and broker name. Sends one request per
-        master."""
+        """Return the settings of every topic, including the system's, by topic and broker name.
+        Sends one request per master."""
         return self._loop.run(lambda: self._native.all_topic_configs(cluster=cluster))
 
     def topic_stats(self, topic: str) -> list[QueueStats]:
@@ -231,8 +230,8 @@ class Admin:
         return self._loop.run(lambda: self._native.groups(cluster=cluster))
 
     def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """Return the progress of a group in every queue (of one topic). Raises `ResponseError` if the group is
-        unknown."""
+        """Return the progress of a group in every queue (of one topic).
+        Raises `ResponseError` if the group is unknown."""
         return self._loop.run(lambda: self._native.consumer_progress(group, topic))
 
     def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
@@ -253,8 +252,8 @@ class Admin:
         return self._loop.run(lambda: self._native.lag_times(group, topic, progress=progress))
 
     def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
-        """Return the lag of each group in time: the age in ms of its oldest unconsumed message, 0 without lag, or None
-        if a broker rejects the query."""
+        """Return the lag of each group in time: the age in ms of its oldest unconsumed message, 0 without lag,
+        or None if a broker rejects the query."""
         return self._loop.run(lambda: self._native.lag_ages(groups))
 
     def consumer_connections(self, group: str) -> ConsumerConnection | None:
@@ -303,8 +302,8 @@ class Admin:
         return self._loop.run(lambda: self._native.end_offset(queue))
 
     def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
-        """Return the offset of the first message stored at or after a time (ms since 1970, or a datetime with a
-        zone)."""
+        """Return the offset of the first message stored at or after a time (ms since 1970,
+        or a datetime with a zone)."""
         return self._loop.run(lambda: self._native.offset_at(queue, moment))
 
     def earliest_time(self, queue: MessageQueue) -> int:
@@ -336,8 +335,8 @@ class Admin:
         return self._loop.run(lambda: self._native.message(message_id, topic))
 
     def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
-        """Return the message with a broker's id from the address in it, or None if it is deleted. Raises
-        `MessageIdError`."""
+        """Return the message with a broker's id from the address in it, or None if it is deleted.
+        Raises `MessageIdError`."""
         return self._loop.run(lambda: self._native.message_by_offset_id(offset_message_id))
 
     def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
@@ -391,8 +390,8 @@ class Admin:
         return self._loop.run(lambda: self._native.message_trace(message_id, topic=topic))
 
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
-        """Return every registered broker, with its statistics unless `runtime` is off. A broker that is down has an
-        error."""
+        """Return every registered broker, with its statistics unless `runtime` is off.
+        A broker that is down has an error."""
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
 
     def replicas(self) -> list[ReplicaRow]:
@@ -497,8 +496,8 @@ class Admin:
         return self._loop.run(lambda: self._native.delete_user(name, cluster=cluster))
 
     def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
-        """Return the policies of all users whose name contains `user`, by user, each from the first broker that has
-        them."""
+        """Return the policies of all users whose name contains `user`, by user,
+        each from the first broker that has them."""
         return self._loop.run(lambda: self._native.policies(user=user, cluster=cluster))
 
     def put_policy(

@@ -38,8 +38,7 @@ class AdminCalls(Closeable):
         ] = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self.timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
@@ -101,8 +100,8 @@ class AdminCalls(Closeable):
     async def tell_every_namesrv(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b""
     ) -> dict[str, Command]:
-        """Send a request to all name servers, because they do not replicate to each other. Return the responses by
-        address."""
+        """Send a request to all name servers, because they do not replicate to each other.
+        Return the responses by address."""
         return {
             address: await self.ask(address, code, ext, body) for address in await self.instance.name_servers.known()
         }

@@ -28,8 +28,8 @@ from bolide.transport.address import split_addresses
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker process; `broker_id` 0 is the master. If it did not respond, `runtime` is empty and `error` has the
-    reason."""
+    """One broker process; `broker_id` 0 is the master. If it did not respond,
+    `runtime` is empty and `error` has the reason."""
 
     cluster: str
     broker_name: str
@@ -81,8 +81,8 @@ class ReplicaRow:
     refused: bool = False
     """Whether the error is a response of the master, such as a wrong password."""
     kept: str = ""
-    """The reason why the slave rejects its master and does not truncate its log, and the command that resolves it, or
-    ""."""
+    """The reason why the slave rejects its master and does not
+    truncate its log, and the command that resolves it, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
     async def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
-        """Return every registered broker, with its statistics unless `runtime` is off. A broker that is down has an
-        error."""
+        """Return every registered broker, with its statistics unless `runtime` is off.
+        A broker that is down has an error."""
         info = await self.cluster_info()
         rows = [
             BrokerRow(cluster, name, broker_id, address, {})

@@ -104,8 +104,8 @@ class Declared(Declaration, frozen=True):
 
 
 def decode_declared(read: Any, place: str) -> Declared:
-    """Convert parsed JSON or YAML to the document. Raises `ConfigError`, which names an unknown key and its
-    location."""
+    """Convert parsed JSON or YAML to the document. Raises `ConfigError`,
+    which names an unknown key and its location."""
     try:
         return msgspec.convert(read, Declared)
     except msgspec.ValidationError as error:

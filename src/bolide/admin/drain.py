@@ -54,8 +54,8 @@ async def only_at(admin: Admin, broker: str) -> list[str]:
 
 
 async def left_at(admin: Admin, broker: str) -> list[Left]:
-    """Return the messages of a set that are unconsumed, delayed or still being sent. Raises `NoQueue` without a
-    master."""
+    """Return the messages of a set that are unconsumed, delayed or still being sent.
+    Raises `NoQueue` without a master."""
     address = (await admin.masters(broker=broker))[broker]
     told = await admin.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})
     lags: dict[tuple[str, str], int] = {}

@@ -137,16 +137,16 @@ class GroupCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def _group_readers(self, group: str) -> dict[str, str]:
-        """Return the addresses to query about a group: the brokers of its retry topic, or all masters without that
-        topic."""
+        """Return the addresses to query about a group: the brokers of its retry topic,
+        or all masters without that topic."""
         try:
             return await self.topic_readers(RETRY_PREFIX + group)
         except TopicNotFound:
             return await self.masters()
 
     async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """Return the progress of a group in every queue (of one topic). Raises `ResponseError` if the group is
-        unknown."""
+        """Return the progress of a group in every queue (of one topic).
+        Raises `ResponseError` if the group is unknown."""
         queues: list[QueueProgress] = []
         tps = 0.0
         refusal: ResponseError | None = None
@@ -205,8 +205,8 @@ class GroupCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def lag_ages(self, groups: Iterable[str]) -> dict[str, int | None]:
-        """Return the lag of each group in time: the age in ms of its oldest unconsumed message, 0 without lag, or None
-        if a broker rejects the query."""
+        """Return the lag of each group in time: the age in ms of its oldest unconsumed message, 0 without lag,
+        or None if a broker rejects the query."""
 
         async def of(group: str) -> int | None:
             try:

@@ -1,5 +1,5 @@
-"""Replicas that join and leave a set: the settings for joining, the wait for replication, and the check before
-leaving."""
+"""Replicas that join and leave a set: the settings for joining, the wait for replication,
+and the check before leaving."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class MessageCalls(AdminCalls):
         return None
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
-        """Return the message with a broker's id from the address in it, or None if it is deleted. Raises
-        `MessageIdError`."""
+        """Return the message with a broker's id from the address in it, or None if it is deleted.
+        Raises `MessageIdError`."""
         host, port, offset = decode_offset_message_id(offset_message_id)
         return await self._view(f"{host}:{port}", "", offset)
 

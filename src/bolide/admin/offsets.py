@@ -63,8 +63,8 @@ class OffsetCalls(AdminCalls):
         return int((await self.ask(await self.reader_of(queue), code, ext)).ext()["offset"])
 
     async def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
-        """Return the offset of the first message stored at or after a time (ms since 1970, or a datetime with a
-        zone)."""
+        """Return the offset of the first message stored at or after a time (ms since 1970,
+        or a datetime with a zone)."""
         return await self._offset_at(queue, moment_ms("moment", moment))
 
     async def _offset_at(self, queue: MessageQueue, timestamp: int) -> int:

@@ -183,8 +183,8 @@ async def carry_out(admin: Admin, steps: Iterable[PlannedChange], found: Declare
 
 
 def orders_after(steps: list[PlannedChange], found: Declared) -> dict[str, str]:
-    """Return the name servers' entry of each ordered topic that the steps change: its brokers with their number of
-    queues."""
+    """Return the name servers' entry of each ordered topic that the steps change:
+    its brokers with their number of queues."""
     orders = {}
     for topic in sorted({step.name for step in steps}):
         after = {name: (broker.topics or {}).get(topic) for name, broker in found.brokers.items()}

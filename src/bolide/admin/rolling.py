@@ -1,5 +1,5 @@
-"""Restarts the brokers of a cluster one after the other: slaves first, and a master after another broker has its
-role."""
+"""Restarts the brokers of a cluster one after the other: slaves first,
+and a master after another broker has its role."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class StepFailed(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class RollingStep:
-    """One step. `address` is the broker's, or the next master's for HAND_OVER. `note` describes the effect on
-    clients."""
+    """One step. `address` is the broker's, or the next master's for HAND_OVER.
+    `note` describes the effect on clients."""
 
     broker_name: str
     action: StepKind
@@ -120,8 +120,8 @@ class Rolling:
         settle: float,
         told: Callable[[str], None],
     ) -> None:
-        """Create an executor. `seconds` is the time limit of a step, `settle` the time until producers notice a
-        permission."""
+        """Create an executor. `seconds` is the time limit of a step,
+        `settle` the time until producers notice a permission."""
         self._admin = admin
         self._restart = restart
         self._seconds = seconds
@@ -129,8 +129,8 @@ class Rolling:
         self._told = told
 
     async def take(self, steps: Iterable[RollingStep]) -> int:
-        """Execute the steps one after the other; return their number. Raises `StepFailed`, with the set and the
-        address."""
+        """Execute the steps one after the other; return their number.
+        Raises `StepFailed`, with the set and the address."""
         count = 0
         closed = ""
         try:

@@ -1,5 +1,5 @@
-"""Topics: create, change, delete, list, route, statistics (mqadmin's updateTopic, deleteTopic, topicList,
-topicStatus)."""
+"""Topics: create, change, delete, list, route, statistics
+(mqadmin's updateTopic, deleteTopic, topicList, topicStatus)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", _filter_type)
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Offsets of one queue: `begin_offset` to `end_offset` (exclusive). `last_update` is ms since 1970, or 0 if
-    empty."""
+    """Offsets of one queue: `begin_offset` to `end_offset` (exclusive).
+    `last_update` is ms since 1970, or 0 if empty."""
 
     queue: MessageQueue
     begin_offset: int
@@ -145,8 +145,8 @@ class TopicCalls(AdminCalls):
         await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
 
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
-        """Wait until a name server routes to the brokers. They register a new topic immediately, but after their
-        response."""
+        """Wait until a name server routes to the brokers. They register a new topic immediately,
+        but after their response."""
         seconds = max(REGISTRATION_WAIT, self.timeout)
         try:
             async with asyncio.timeout(seconds):
@@ -175,8 +175,8 @@ class TopicCalls(AdminCalls):
         return sorted(masters)
 
     async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Return the names of all topics, or of one cluster's topics. Includes the system's topics only with
-        `system`."""
+        """Return the names of all topics, or of one cluster's topics.
+        Includes the system's topics only with `system`."""
         if cluster is not None:
             answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
         else:
@@ -202,8 +202,8 @@ class TopicCalls(AdminCalls):
         return found
 
     async def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
-        """Return the settings of every topic, including the system's, by topic and broker name. Sends one request per
-        master."""
+        """Return the settings of every topic, including the system's, by topic and broker name.
+        Sends one request per master."""
         found: dict[str, dict[str, TopicConfig]] = {}
         for name, address in (await self.masters(cluster)).items():
             wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)

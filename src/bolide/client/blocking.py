@@ -89,8 +89,7 @@ class Producer:
         retry_when_not_safe: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._loop = loop_thread()
         self._native = producer.Producer(
             group,
@@ -132,8 +131,8 @@ class Producer:
         return self._native.group
 
     def start(self) -> Self:
-        """Join the client of this process. A second call does nothing. Raises `ClientStateError` if the producer is
-        closed."""
+        """Join the client of this process. A second call does nothing.
+        Raises `ClientStateError` if the producer is closed."""
         self._loop.run(lambda: self._native.start())
         return self
 
@@ -255,8 +254,7 @@ class TransactionProducer(Producer):
         concurrency: int = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._loop = loop_thread()
         self._native = transaction_producer.TransactionProducer(
             group, namesrv, listener, concurrency=concurrency, **options
@@ -362,8 +360,7 @@ class PushConsumer:
         queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._loop = loop_thread()
         self._native = push_consumer.PushConsumer(
             group,
@@ -613,8 +610,7 @@ class PullConsumer:
         queue_listener: QueueListener | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._loop = loop_thread()
         self._native = pull_consumer.PullConsumer(
             group,

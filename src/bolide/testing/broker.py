@@ -89,8 +89,8 @@ class Broker:
         self.stop()
 
     def start(self) -> None:
-        """Start both daemons; return when they serve and the broker is registered. Raises the error of a failed
-        start."""
+        """Start both daemons; return when they serve and the broker is registered.
+        Raises the error of a failed start."""
         if self._thread is not None:
             return
         if self._folder is None:

@@ -8,8 +8,8 @@ from bolide.store.disk.files import FileFailed, FileLocked, Files
 
 
 def check_files(files: Files, folder: str) -> None:
-    """Test an implementation of `Files` in an empty folder. The `AssertionError` names the violated part of the
-    contract."""
+    """Test an implementation of `Files` in an empty folder. The
+    `AssertionError` names the violated part of the contract."""
     _check_bytes(files, folder)
     _check_names(files, folder)
     _check_whole_files(files, folder)

@@ -105,8 +105,8 @@ class Inode:
             state[sector] = bytes(data)
 
     def cut(self, survives: Callable[[], bool], sectors_at_once: int = 1) -> None:
-        """Simulate a power failure. Groups of `sectors_at_once` sectors survive or are lost together, as `survives`
-        decides."""
+        """Simulate a power failure. Groups of `sectors_at_once` sectors survive or are lost together,
+        as `survives` decides."""
         if self.size != self.durable_size and survives():
             if self.size < self.durable_size:
                 _shorten(self._durable, self.size)
@@ -186,8 +186,8 @@ def cut(
     sectors_at_once: int = 1,
     names: Callable[[], bool] | None = None,
 ) -> None:
-    """Simulate a power failure for a folder and its contents. `names` decides which names survive, otherwise
-    `survives`."""
+    """Simulate a power failure for a folder and its contents.
+    `names` decides which names survive, otherwise `survives`."""
     folder.cut(names if names is not None else survives)
     for name in sorted(folder.now):
         child = folder.now[name]

@@ -13,8 +13,8 @@ class FileSystem:
 
     def __init__(self) -> None:
         self.journaled_names = False
-        """Whether names survive a power failure in the order of their changes; if False, each survives
-        independently."""
+        """Whether names survive a power failure in the order of their changes; if False,
+        each survives independently."""
         self.sectors_at_once = 1
         """Sectors of 512 bytes that the disk writes together."""
         self._root = Folder()

@@ -29,8 +29,8 @@ class Activity:
 
 
 def activity_of(owned: Iterable[ProcessQueue], paused: bool, listened: float, now: float) -> Activity:
-    """Return the activity at `now`, by the loop's clock. `listened` is the end of the last listener call, 0 for
-    never."""
+    """Return the activity at `now`, by the loop's clock. `listened`
+    is the end of the last listener call, 0 for never."""
     queues = [each for each in owned if not each.queue.topic.startswith(RETRY_PREFIX)]
     pulled = max((each.last_pull for each in queues), default=0.0)
     return Activity(

@@ -1,6 +1,8 @@
-"""Requests of brokers to a consumer: reset offsets (220), return its offsets (221) and state (307), consume one message
-directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in a form that both Java releases
-read."""
+"""Requests of brokers to a consumer: reset offsets (220), return its offsets (221) and
+state (307), consume one message directly (309).
+
+Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in a form that both Java releases read.
+"""
 
 from __future__ import annotations
 

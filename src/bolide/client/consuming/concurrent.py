@@ -189,8 +189,8 @@ class ConcurrentConsumption:
         return messages
 
     async def _consume(self, process_queue: ProcessQueue, waiting: Waiting) -> None:
-        """Wait for a listener, then finish each message of its call: done, sent back, or scheduled for a local
-        retry."""
+        """Wait for a listener, then finish each message of its call: done, sent back,
+        or scheduled for a local retry."""
         process_queue.begin()
         messages, began = waiting.messages, waiting.began
         running = Running(process_queue, messages, began + self._timeout)

@@ -60,8 +60,8 @@ class CustomOffsets:
         """Do nothing."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """Return the stored progress, or -1 if it is not stored. Raises `LocalError` if the store raises, or returns no
-        number."""
+        """Return the stored progress, or -1 if it is not stored. Raises
+        `LocalError` if the store raises, or returns no number."""
         token = enter(self._store)
         try:
             loaded = await self._store.load(self._group, queue)

@@ -93,8 +93,8 @@ class GroupMember(GroupMembership):
         self._others = OtherSubscriptions(group)
 
     def refusal(self, *, some: bool = False) -> ResponseError | None:
-        """Return why brokers reject all held queues, or with `some` any of them; without queues, why the member has no
-        queue."""
+        """Return why brokers reject all held queues, or with `some` any of them; without queues,
+        why the member has no queue."""
         if self.owned:
             refusals = [queue.refusal for queue in self.owned.values()]
             return next(filter(None, refusals), None) if some or all(refusals) else None
@@ -258,8 +258,8 @@ class GroupMember(GroupMembership):
             self._refusals[topic] = refusal
 
     async def _tell_anew(self, moved: list[Subscription]) -> None:
-        """Resend the subscriptions: if members subscribe to a topic differently, a broker uses the newest
-        subscription."""
+        """Resend the subscriptions: if members subscribe to a topic differently,
+        a broker uses the newest subscription."""
         for wanted in moved:
             wanted.told_at = max(self.options.world.wall_ms(), wanted.version + 1)
         await self.instance.heartbeats.send()
@@ -284,8 +284,8 @@ class GroupMember(GroupMembership):
         return settled and self.instance.client_id in clients
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
-        """Release queues that are not in `mine`, and take new ones. Return False if a new queue is not available
-        yet."""
+        """Release queues that are not in `mine`, and take new ones.
+        Return False if a new queue is not available yet."""
         wanted = set(mine)
         changed = False
         self._refusals.pop(topic, None)

@@ -13,12 +13,12 @@ from bolide.remoting import codes
 
 
 class OffsetQueries:
-    """Queries to the brokers of queues. All methods raise `TopicNotFound` if no broker is known, `ResponseError` and
-    `ConnectionLost`."""
+    """Queries to the brokers of queues. All methods raise `TopicNotFound` if no broker is known,
+    `ResponseError` and `ConnectionLost`."""
 
     def __init__(self, instance: ClientInstance, store: GroupOffsets, start_from: StartFrom) -> None:
-        """Create queries for a group. `store` has its offsets. `start_from` is the start position of queues without
-        one."""
+        """Create queries for a group. `store` has its offsets.
+        `start_from` is the start position of queues without one."""
         self._instance = instance
         self._store = store
         self._start_from = start_from

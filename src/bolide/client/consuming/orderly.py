@@ -128,8 +128,8 @@ class OrderlyConsumption:
         return level is not None and not process_queue.dropped
 
     async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
-        """Count a failed attempt. Return True if it was the last and the message was sent to the retry topic or dead
-        letters."""
+        """Count a failed attempt. Return True if it was the last and
+        the message was sent to the retry topic or dead letters."""
         message.reconsume_times += 1
         limit = self._max_times
         if limit < 0 and not message.readable:  # no retry can succeed, so the queue would be stuck

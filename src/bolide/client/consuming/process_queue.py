@@ -166,8 +166,8 @@ class ProcessQueue:
         self._empty.set()
 
     def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
-        """Set the limits of flow control: the limits of this queue, and the limits that `queues` queues share (below 0:
-        off)."""
+        """Set the limits of flow control: the limits of this queue,
+        and the limits that `queues` queues share (below 0: off)."""
         share = max(1, queues)
         self.max_count = count if shared_count < 0 else max(1, shared_count // share)
         self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)

@@ -28,8 +28,8 @@ SUBSCRIPTION: Final = 0x4
 LITE: Final = 0x10
 
 REPLICA_PAUSE: Final = 1.0
-"""Seconds between pulls at a replica without a master that returns empty responses immediately: 5.x does not hold
-them."""
+"""Seconds between pulls at a replica without a master that returns empty responses immediately:
+5.x does not hold them."""
 
 SQL_SINCE: Final = 232
 """Brokers before V4_1_0 do not support SQL92 in pulls."""
@@ -58,8 +58,8 @@ _STATUS: Final = {status.value: status for status in PullStatus}
 
 @dataclass(slots=True)
 class PullResult:
-    """`next_offset` is the offset of the next pull, for every status; `begin_offset` and `end_offset` are the limits of
-    the queue."""
+    """`next_offset` is the offset of the next pull, for every status;
+    `begin_offset` and `end_offset` are the limits of the queue."""
 
     status: PullStatus
     messages: list[ReceivedMessage]

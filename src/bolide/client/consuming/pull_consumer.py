@@ -92,8 +92,7 @@ class PullConsumer(Consumer):
         queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self.auto_commit = auto_commit
         self._codec = find_codec(codec)
         self._filters = filters

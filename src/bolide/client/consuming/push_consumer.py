@@ -137,8 +137,7 @@ class PushConsumer(Consumer):
         queue_listener: QueueListenerChoice = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self.orderly = orderly
         self.concurrency = concurrency
         self._max_times = max_reconsume_times

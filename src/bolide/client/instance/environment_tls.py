@@ -36,8 +36,8 @@ def environment_ssl() -> ssl.SSLContext | None:
 
 
 def environment_settings() -> dict[str, str]:
-    """Like `environment_ssl`, but return a broker's settings, for code that reads settings as text. Raises
-    `ConfigError`."""
+    """Like `environment_ssl`, but return a broker's settings, for
+    code that reads settings as text. Raises `ConfigError`."""
     if not _flag(ENABLE):
         return {}
     checked = _flag(AUTH_SERVER)

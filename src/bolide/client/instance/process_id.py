@@ -13,8 +13,8 @@ def process_id() -> int:
 
 
 def is_parents(pid: int) -> bool:
-    """Return whether a client that was started in process `pid` (0: not started) belongs to the parent of a forked
-    child."""
+    """Return whether a client that was started in process `pid` (0:
+    not started) belongs to the parent of a forked child."""
     return pid not in (0, _pid)
 
 

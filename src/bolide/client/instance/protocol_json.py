@@ -17,8 +17,8 @@ from bolide.remoting.json import MAX_ANSWER, ObjectKey, parse_long
 
 
 def json_body(body: bytes) -> Any:
-    """Return the value of a body, or {} for an empty body. Raises `BodyError` if it is not valid JSON, even Java's
-    form."""
+    """Return the value of a body, or {} for an empty body. Raises
+    `BodyError` if it is not valid JSON, even Java's form."""
     if not body:
         return {}
     return parse_long(body, MAX_ANSWER)

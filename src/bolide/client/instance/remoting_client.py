@@ -88,8 +88,8 @@ class RemotingClient:
         accept: tuple[int, ...] = (codes.SUCCESS,),
         timeout: float | None = None,
     ) -> Command:
-        """Send a request to one name server, or to the next one if it is unreachable. Raises the last server's
-        error."""
+        """Send a request to one name server, or to the next one if it is unreachable.
+        Raises the last server's error."""
         servers = await self.name_servers.known()
         failure: BolideError | None = None
         first = self._namesrv

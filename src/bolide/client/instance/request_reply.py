@@ -86,8 +86,8 @@ def _host(text: str) -> bytes:
 async def send_reply(
     client: RoutedClient, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
 ) -> None:
-    """Reply to a request. Raises `MessageRefused` for other messages, and `ResponseError` if the requester
-    disconnected."""
+    """Reply to a request. Raises `MessageRefused` for other messages,
+    and `ResponseError` if the requester disconnected."""
     asker = request.get_property(names.REPLY_TO_CLIENT)
     cluster = request.get_property(names.CLUSTER)
     if asker is None or cluster is None:

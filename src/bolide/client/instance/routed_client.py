@@ -37,8 +37,8 @@ class RoutedClient(RemotingClient):
         return self.routes.get(topic) or await self.fetch_route(topic)
 
     async def fetch_route(self, topic: str) -> TopicRoute:
-        """Request the route of a topic from a name server. Simultaneous calls share one request. Raises
-        `TopicNotFound`."""
+        """Request the route of a topic from a name server. Simultaneous calls share one request.
+        Raises `TopicNotFound`."""
         task = self._fetching.get(topic)
         if task is None:
             task = self._loop.create_task(self._fetch_route(topic), name=f"bolide route {topic}")

@@ -32,8 +32,8 @@ class Closeable:
         self._open_in = 0
 
     async def _close_outside(self, close: Callable[[], Coroutine[Any, Any, None]], *callers: object) -> None:
-        """Run `close`. Run it in the background if one of `callers` is calling the user's code, because `close` waits
-        for that call."""
+        """Run `close`. Run it in the background if one of `callers` is calling the user's code,
+        because `close` waits for that call."""
         if not any(is_within(caller) for caller in callers):
             await close()
         elif self._leaving is None:

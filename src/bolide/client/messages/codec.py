@@ -41,8 +41,8 @@ CodecChoice = Codec | str | type | None
 
 
 class JsonCodec:
-    """JSON by msgspec. `kind` is the type of the decoded values; bodies are checked against it. The default allows any
-    JSON."""
+    """JSON by msgspec. `kind` is the type of the decoded values; bodies are checked against it.
+    The default allows any JSON."""
 
     def __init__(self, kind: Any = Any) -> None:
         self.kind = kind
@@ -62,8 +62,8 @@ class JsonCodec:
 
 
 class PydanticCodec:
-    """JSON by pydantic. `kind` is a model, or any type that its ``TypeAdapter`` supports. Raises `ImportError` without
-    it."""
+    """JSON by pydantic. `kind` is a model, or any type that its ``TypeAdapter`` supports.
+    Raises `ImportError` without it."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind

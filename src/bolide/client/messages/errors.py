@@ -48,8 +48,8 @@ class ResponseError(PeerError):
 
 
 class TopicNotFound(ResponseError):
-    """No broker serves the topic, and it cannot be created automatically. Not retriable: the topic must be created
-    first."""
+    """No broker serves the topic, and it cannot be created automatically.
+    Not retriable: the topic must be created first."""
 
     def __init__(self, message: str, code: int = codes.TOPIC_NOT_EXIST, remark: str = "") -> None:
         super().__init__(message, code, remark)

@@ -66,8 +66,8 @@ class RetryLater(Exception):
 
 
 class ListenerCall:
-    """A user's listener, inspected once. `batch` is the maximum number of messages per call, or 0 for a single
-    message."""
+    """A user's listener, inspected once. `batch` is the maximum number of messages per call,
+    or 0 for a single message."""
 
     __slots__ = ("batch", "is_async", "listener")
 

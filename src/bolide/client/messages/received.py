@@ -182,8 +182,8 @@ class ReceivedMessage:
         return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 
     def read_from(self, topic: str) -> None:
-        """Replace the record's topic, queue id and offset by its position in a light queue (LMQ) that it was read
-        from."""
+        """Replace the record's topic, queue id and offset by its
+        position in a light queue (LMQ) that it was read from."""
         offset = light_offset(topic, self.properties)
         if offset >= 0:
             self.record.topic = topic
@@ -210,8 +210,8 @@ def intact_messages(body: bytes, broker_name: str) -> tuple[list[ReceivedMessage
 
 
 def intact_message(body: bytes, broker_name: str) -> ReceivedMessage:
-    """Decode one message. Raises `RecordError` if it is not a message, and `DamagedMessage` if its CRC does not
-    match."""
+    """Decode one message. Raises `RecordError` if it is not a message,
+    and `DamagedMessage` if its CRC does not match."""
     record = decode_record(body, 0)
     if not body_matches(record):
         raise damaged_message(body, 0, _message_of(broker_name))
@@ -223,8 +223,8 @@ def _message_of(broker_name: str) -> str:
 
 
 def damaged_message(body: bytes, at: int, what: str, address: str = "") -> DamagedMessage:
-    """Return the error for bytes at `at` that are not an intact message. `what` is its name if the record is
-    unreadable."""
+    """Return the error for bytes at `at` that are not an intact message.
+    `what` is its name if the record is unreadable."""
     sender = f" from {address}" if address else ""
     try:
         record = decode_record(body, at)
@@ -242,8 +242,8 @@ def show_origin(message: ReceivedMessage, namespace: str = "") -> None:
 
 
 def topics_of(message: ReceivedMessage) -> list[str]:
-    """Return the topics whose subscribers may get the message: a light queue it was read from, its topic, and the light
-    queues it lists."""
+    """Return the topics whose subscribers may get the message: a light queue it was read from, its topic,
+    and the light queues it lists."""
     own = [message.record.topic] if is_lmq(message.record.topic) else []
     listed = message.get_property(names.INNER_MULTI_DISPATCH)
     return [*own, message.topic, *(listed.split(",") if listed else [])]

@@ -28,8 +28,8 @@ def sql(expression: str) -> Selector:
 
 
 def selector(expression_type: str, expression: str) -> Selector:
-    """Select by an expression of a type that a plug-in of the broker adds. The broker needs
-    enablePropertyFilter=true."""
+    """Select by an expression of a type that a plug-in of the broker adds.
+    The broker needs enablePropertyFilter=true."""
     return Selector(expression, expression_type)
 
 
@@ -64,8 +64,8 @@ class Subscription:
 
 
 def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
-    """Return the subscription for a user's expression; blank means all. Raises `ArgumentError` for tags without any
-    tag."""
+    """Return the subscription for a user's expression; blank means all.
+    Raises `ArgumentError` for tags without any tag."""
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
     text = java_trim(check_text("expression", expression))

@@ -42,6 +42,6 @@ def leave(token: Token[tuple[object, ...]]) -> None:
 
 
 def is_within(caller: object) -> bool:
-    """Return whether the running code was called by `caller`, or is a task or thread that such code started. Waiting
-    for that call would never end."""
+    """Return whether the running code was called by `caller`, or is a task or thread that such code started.
+    Waiting for that call would never end."""
     return any(each is caller for each in _callers.get())

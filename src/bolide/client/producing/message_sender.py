@@ -79,8 +79,8 @@ class MessageSender(SendContext):
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """Create the send of a message that is `ready`, with its id, properties and compression. Raises
-        `MessageRefused`."""
+        """Create the send of a message that is `ready`, with its id, properties and compression.
+        Raises `MessageRefused`."""
         message_id = self.next_id()
         properties = properties_text(message, message_id)
         if marks:

@@ -114,8 +114,7 @@ class Producer(MessageSender, Closeable):
         ] = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self.compress_above = compress_above
         self.max_body = max_body
         routes = PublishRoutes(queue_count)
@@ -144,8 +143,8 @@ class Producer(MessageSender, Closeable):
     # -- life
 
     async def start(self) -> Self:
-        """Join the client of this process. A second call does nothing. Raises `ClientStateError` if the producer is
-        closed."""
+        """Join the client of this process. A second call does nothing.
+        Raises `ClientStateError` if the producer is closed."""
         async with self._lock:
             if self._closed:
                 raise ClientStateError(f"producer {self.group} is closed, make a new one")

@@ -43,8 +43,8 @@ LONGEST_PAUSE: Final = 1.0
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
 """Responses of a broker that is briefly overloaded, starts, stops, or is no longer the master."""
 PASSING_REMARK: Final = "in-sync replicas not enough"
-"""The remark of a SYSTEM_ERROR if a master rejects a send because too few replicas are in sync. The message is not
-stored."""
+"""The remark of a SYSTEM_ERROR if a master rejects a send because too few replicas are in sync.
+The message is not stored."""
 
 
 class Sending:
@@ -187,8 +187,8 @@ class Sending:
             self.start()
 
     async def _pause_and_start(self, left: float) -> None:
-        """Start the next try after a pause. The last pauses are halves of the remaining time, so that all of it is
-        used."""
+        """Start the next try after a pause. The last pauses are halves of the remaining time,
+        so that all of it is used."""
         pause = min(self.pause * self.producer.options.world.random.uniform(0.75, 1.25), left / 2)
         self.pause = min(2 * self.pause, LONGEST_PAUSE)
         try:
@@ -356,8 +356,8 @@ class Sending:
 
 
 def is_busy(error: BolideError) -> bool:
-    """Return whether a broker is overloaded, or became a slave: the code is the same, and only a name server can
-    tell."""
+    """Return whether a broker is overloaded, or became a slave: the code is the same,
+    and only a name server can tell."""
     return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
 
 

@@ -67,8 +67,7 @@ class TransactionProducer(Producer):
         ] = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if an argument is
-        invalid."""
+        """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         super().__init__(group, namesrv, **options)
         if listener is None:
             raise ArgumentError(f"producer {group} sends in transactions and needs a listener: give it one", "listener")

@@ -60,8 +60,8 @@ class ConsumeCall:
 
 @dataclass(slots=True)
 class EndTransactionCall:
-    """The end of a transaction, as sent to a broker. `from_check` is True if the broker requested it. `began` is ms
-    since 1970."""
+    """The end of a transaction, as sent to a broker. `from_check` is True if the broker requested it.
+    `began` is ms since 1970."""
 
     group: str
     topic: str
