@@ -1,5 +1,5 @@
 """Formats of message bodies (Avro, JSON, Protobuf) and the registries that hold their schemas.
 
-Nothing here knows Spark, Arrow or a client: the Spark source makes columns of what these modules decode, the
-console and `bolide consume` print it.
+These modules do not depend on Spark, Arrow or a client. The Spark source converts decoded values to columns, and the
+console and `bolide consume` print them.
 """

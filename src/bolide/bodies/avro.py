@@ -1,7 +1,8 @@
 """Avro bodies: a datum without a header, or behind the schema id of a registry.
 
-fastavro decodes a body in compiled code that nothing can stop. So a schema is refused if its data may nest as deeply as
-a body says, or if an array's items may take no bytes, of which a short body could hold any number. Decimals are made
+fastavro decodes a body in compiled code that cannot be interrupted. So recursive schemas are rejected, because a body
+could nest without limit. Arrays of items that may have no bytes are also rejected, because a short body could contain
+any number of such items. Decimals are made
 here: fastavro takes minutes for one of a megabyte, and rounds one with more digits than its schema allows.
 """
 
@@ -23,7 +24,8 @@ _EXACT: Final = Context(prec=MOST_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
-    """The schema in fastavro's form; `references` are the schemas that it names. Raises SchemaError."""
+    """Parse a schema for fastavro. `references` are name and text of the schemas that it refers to. Raises
+    `SchemaError` if a schema is invalid, or if bodies could exhaust a reader."""
     try:
         from fastavro import parse_schema
         from fastavro.read import LOGICAL_READERS
@@ -45,17 +47,18 @@ def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
 
 
 class AvroDecoder:
-    """Decodes the bodies of one read. `reader` is the schema that data is resolved to; None keeps the writer's."""
+    """Decodes the bodies of a read. Data is resolved to the schema `reader`, or keeps the writer's schema if None."""
 
     def __init__(self, writer: Any, reader: Any = None, registry: Registry | None = None) -> None:
-        """`writer` is the schema of all bodies; with a registry each body names its own, and `writer` is not used."""
+        """Uses the schema `writer` for all bodies or, with a registry, the schema id of each body instead."""
         self._writer = writer
         self._reader = reader
         self._registry = registry
         self._parsed: dict[int | str, Any] = {}
 
     def decode(self, body: bytes) -> Any:
-        """The datum. Raises UnfitBody if the body holds none, RegistryError if the registry cannot say what it is."""
+        """Return the datum of a body. Raises `UnfitBody` if the body is invalid, and `RegistryError` if the registry
+        cannot return its schema."""
         from fastavro import schemaless_reader
 
         writer = self._writer
@@ -84,7 +87,8 @@ class AvroDecoder:
 
 
 def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: dict[str, Any]) -> bool:
-    """Whether a datum may take no bytes. Raises SchemaError for what a body could turn against its reader."""
+    """Return whether a datum may have no bytes. Raises `SchemaError` for schemas with which a body could exhaust its
+    reader."""
     if isinstance(schema, list):
         for one in schema:
             _check(one, known, above, named)

@@ -1,8 +1,8 @@
-"""Registries with Confluent's API, such as Confluent's own, Karapace and Apicurio's compatible one.
+"""Registries with Confluent's API, such as Confluent's registry, Karapace and Apicurio's compatible API.
 
-A body begins with a zero byte and the schema's id (four bytes, big endian). Protobuf bodies name their message next: a
-count and as many positions, as zigzag varints, where a single 0 stands for the first message (Confluent's
-documentation, "Wire format").
+A body starts with a zero byte and the schema's id (four bytes, big endian). In Protobuf bodies, the position of the
+message follows: a count and as many positions, as zigzag varints, where a single 0 means the first message
+(Confluent's documentation, "Wire format").
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HEAD: Final = 5
 TIMEOUT_S: Final = 10.0
 TRIES: Final = 3
 PAUSE_S: Final = 0.5
-"""Seconds before the second try; twice as many before the third."""
+"""Seconds before the second try. The pause before the third is twice as long."""
 UNKNOWN_S: Final = 60.0
-"""Seconds in which an id that the registry does not know is not asked for again."""
+"""Seconds for which an unknown id is not requested again."""
 MOST_ANSWER: Final = 8 << 20
-"""Bytes of an answer."""
+"""Maximum size of a response in bytes."""
 MOST_REFERENCES: Final = 100
 MOST_POSITIONS: Final = 32
 _NOT_FOUND: Final = (40401, 40402, 40403)
@@ -49,7 +49,7 @@ _KINDS: Final = {"AVRO": AVRO, "JSON": JSON, "PROTOBUF": PROTOBUF}
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would carry the user's password to another host."""
+    """Does not follow redirects, which would send the user's password to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -68,10 +68,10 @@ def _split(where: RegistryAddress) -> urllib.parse.SplitResult:
 
 
 class ConfluentRegistry:
-    """Asks a registry for schemas and remembers them; schemas of an id never change. Threads may share it."""
+    """Fetches schemas from a registry and caches them, because the schema of an id never changes. Thread-safe."""
 
     def __init__(self, where: RegistryAddress, sleep: Callable[[float], None] = time.sleep) -> None:
-        """`sleep` waits between two tries, in seconds. Raises RegistryError for an invalid address."""
+        """Calls `sleep` with seconds between two tries. Raises `RegistryError` if the address or a file is invalid."""
         parts = _split(where)
         user, password = where.user or parts.username or "", where.password or parts.password or ""
         self._address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
@@ -97,7 +97,8 @@ class ConfluentRegistry:
         self._lock = threading.Lock()
 
     def read(self, body: bytes) -> FramedBody:
-        """Takes a body apart. Raises UnfitBody if it names no schema, RegistryError if the registry cannot say."""
+        """Split a body into schema and payload. Raises `UnfitBody` if it has no schema id or the id is unknown, and
+        `RegistryError` if the registry fails."""
         if len(body) < HEAD or body[0] != MAGIC:
             raise UnfitBody("it does not begin with a zero byte and the id of a schema")
         schema = self._by_id(int.from_bytes(body[1:HEAD], "big"))
@@ -107,7 +108,7 @@ class ConfluentRegistry:
         return FramedBody(schema, body[at:], message)
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject. Raises RegistryError."""
+        """Return the newest schema of a subject. Raises `RegistryError` if it does not exist or the registry fails."""
         answer = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
         if answer is None:
             raise RegistryError(f"the registry {self._address} has no subject {subject}")
@@ -117,7 +118,7 @@ class ConfluentRegistry:
         return self._by_id(number)
 
     def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
-        """A body that names its schema."""
+        """Return a body with the id of its schema."""
         head = bytes([MAGIC]) + int(schema.id).to_bytes(4, "big")
         if schema.kind != PROTOBUF:
             return head + payload
@@ -129,7 +130,7 @@ class ConfluentRegistry:
         found = self._schemas.get(number)
         if found is not None:
             return found
-        with self._lock:  # one thread asks, the others find its answer
+        with self._lock:  # one thread fetches it for all
             if number not in self._schemas:
                 self._schemas[number] = self._fetched(number)
             return self._schemas[number]
@@ -151,7 +152,7 @@ class ConfluentRegistry:
         return RegisteredSchema(number, kind, self._text(answer), tuple(references.items()))
 
     def _follow(self, answer: dict[str, Any], kind: str, found: dict[str, str], depth: int) -> None:
-        """Add the schemas that this one refers to, innermost first."""
+        """Add the schemas that a response refers to, innermost first."""
         for each in answer.get("references") or ():
             name, subject, version = (each.get(key) for key in ("name", "subject", "version"))
             if name in found:
@@ -182,7 +183,7 @@ class ConfluentRegistry:
         return text
 
     def _ask(self, path: str) -> dict[str, Any] | None:
-        """The answer's object; None if the registry has no such thing. Raises RegistryError."""
+        """Return the object in a response, or None if it does not exist. Raises `RegistryError` if all tries fail."""
         reason = ""
         for attempt in range(TRIES):
             if attempt:
@@ -221,7 +222,7 @@ def _told(error: urllib.error.HTTPError) -> dict[str, Any]:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """The JSON object; an empty one if the text is none."""
+    """Return a JSON object, or an empty one if the text is not a JSON object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -230,7 +231,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def _positions(body: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """The message's positions, and where the payload begins. Raises UnfitBody."""
+    """Return the positions of the message, and the start of the payload. Raises `UnfitBody` if they are damaged."""
     count, at = _unzigzag(body, at)
     if count == 0:
         return (0,), at

@@ -1,4 +1,4 @@
-"""Bodies as values that JSON can show, by a schema file or by the registry that they name a schema of."""
+"""Decodes bodies to values for JSON, with a schema file or a registry."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, descriptor_se
 from bolide.bodies.registry import AVRO, JSON, FramedBody, Registry, SchemaError, UnfitBody
 
 Decode = Callable[[bytes], Any]
-"""Decodes a body. It raises UnfitBody, and RegistryError if the registry cannot say what the body is."""
+"""Decoder of a body. Raises `UnfitBody` if the body is invalid, and `RegistryError` if the registry fails."""
 AVRO_SUFFIX: Final = ".avsc"
 PROTOBUF_SUFFIX: Final = ".desc"
 MOST_SCHEMA: Final = 8 << 20
-"""Bytes of a schema file."""
+"""Maximum size of a schema file in bytes."""
 
 
 def decoder_of_file(file: Path, message: str = "") -> Decode:
-    """Decodes bodies by an Avro schema (`.avsc`) or a Protobuf descriptor set (`.desc`). Raises SchemaError.
+    """Return a decoder for an Avro schema (`.avsc`) or a Protobuf descriptor set (`.desc`).
 
-    `message` is the full name of a Protobuf message; it may be empty if the descriptor set's last file has one message.
+    `message` is the full name of a Protobuf message. It may be "" if the descriptor set's last file has one message.
+    Raises `SchemaError` if the file is invalid or unreadable.
     """
     try:
         if file.stat().st_size > MOST_SCHEMA:
@@ -44,14 +45,14 @@ def decoder_of_file(file: Path, message: str = "") -> Decode:
 
 
 class RegistryDecoder:
-    """Decodes bodies of any format, each by the schema that it names."""
+    """Decodes bodies of any format, each by its schema id."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._decoders: dict[tuple[int | str, tuple[int, ...]], Decode] = {}
 
     def decode(self, body: bytes) -> Any:
-        """The body's value. Raises UnfitBody, and RegistryError if the registry cannot say what it is."""
+        """Return the value of a body. Raises `UnfitBody` if it is invalid, `RegistryError` if the registry fails."""
         framed = self._registry.read(body)
         key = (framed.schema.id, framed.message)
         found = self._decoders.get(key)
@@ -76,7 +77,7 @@ def as_text(value: Any, indent: int | None = None) -> str:
 
 
 def printable(value: Any) -> str:
-    """A value that JSON has no form for."""
+    """Format a value that JSON cannot represent."""
     if isinstance(value, bytes):
         return value.hex(" ")
     if isinstance(value, (date, time)):

@@ -13,14 +13,14 @@ from typing import Any, Final
 from bolide.bodies.registry import PROTOBUF, FramedBody, RegisteredSchema, Registry, SchemaError, UnfitBody
 
 MOST_NESTED: Final = 32
-"""Messages within messages that a type may have."""
+"""Maximum nesting depth of messages in a type."""
 
 
 class ProtobufTypes:
-    """The message types of some files."""
+    """The message types of a set of files."""
 
     def __init__(self, files: Iterable[Any]) -> None:
-        """`files` are FileDescriptorProtos; the last is the one whose messages bodies are. Raises SchemaError."""
+        """Takes FileDescriptorProtos. Bodies are messages of the last file. Raises `SchemaError` if invalid."""
         pool_module, self._factory = _runtime()
         self._pool = pool_module.DescriptorPool()
         waiting = {file.name: file for file in files}
@@ -39,7 +39,7 @@ class ProtobufTypes:
 
     @staticmethod
     def of_set(data: bytes) -> ProtobufTypes:
-        """The types of a serialized descriptor set. Raises SchemaError."""
+        """Load the types of a serialized descriptor set. Raises `SchemaError` if it is invalid."""
         _runtime()
         from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -51,7 +51,8 @@ class ProtobufTypes:
         return ProtobufTypes(found.file)
 
     def named(self, name: str) -> Any:
-        """The descriptor of a message by its full name, or, if `name` is empty, of the only one. Raises SchemaError."""
+        """Return the descriptor of a message by its full name, or of the only message if `name` is "". Raises
+        `SchemaError` if there is no such message."""
         if name:
             try:
                 return self._pool.FindMessageTypeByName(name)
@@ -63,7 +64,7 @@ class ProtobufTypes:
         return self._pool.FindMessageTypeByName(names[0])
 
     def at(self, positions: tuple[int, ...]) -> Any:
-        """The descriptor of the message at these positions of the file. Raises UnfitBody."""
+        """Return the descriptor of the message at these positions of the file. Raises `UnfitBody` if there is none."""
         found: Any = None
         for position in positions:
             inner = self._file.message_types_by_name if found is None else found.nested_types_by_name
@@ -73,7 +74,7 @@ class ProtobufTypes:
         return found
 
     def class_of(self, descriptor: Any) -> Any:
-        """The class of a message's objects."""
+        """Return the class of a message's objects."""
         return self._factory.GetMessageClass(descriptor)
 
     def _names(self) -> list[str]:
@@ -89,7 +90,7 @@ class ProtobufTypes:
         self._pool.Add(file)
 
     def _well_known(self, name: str) -> None:
-        """Add a file that comes with Protobuf, such as google/protobuf/timestamp.proto."""
+        """Add a file of the Protobuf distribution, such as google/protobuf/timestamp.proto."""
         try:
             self._pool.FindFileByName(name)
         except KeyError:
@@ -111,7 +112,8 @@ class ProtobufTypes:
 
 
 def descriptor_set(schema: RegisteredSchema) -> bytes:
-    """A serialized descriptor set of a registry's schema and those that it refers to. Raises SchemaError."""
+    """Return a serialized descriptor set of a registry's schema and its references. Raises `SchemaError` if it is not a
+    Protobuf schema."""
     if schema.kind != PROTOBUF:
         raise SchemaError(f"schema {schema.id} is {schema.kind}, not Protobuf")
     _runtime()
@@ -130,10 +132,10 @@ def descriptor_set(schema: RegisteredSchema) -> bytes:
 
 
 class ProtobufDecoder:
-    """Decodes the bodies of one read as messages of one type."""
+    """Decodes the bodies of a read as messages of one type."""
 
     def __init__(self, types: ProtobufTypes, descriptor: Any, registry: Registry | None = None) -> None:
-        """With a registry each body names its schema, whose message must have the name of `descriptor`."""
+        """With a registry, each body contains a schema id, and its message must have the name of `descriptor`."""
         self._class = types.class_of(descriptor)
         self._name: str = descriptor.full_name
         self._registry = registry
@@ -141,7 +143,8 @@ class ProtobufDecoder:
         self._types: dict[int | str, ProtobufTypes] = {}
 
     def decode(self, body: bytes) -> Any:
-        """The message's object. Raises UnfitBody if the body is none, RegistryError if the registry cannot say."""
+        """Return the message of a body. Raises `UnfitBody` if it is invalid, and `RegistryError` if the registry
+        fails."""
         if self._registry is not None:
             written = self._registry.read(body)
             if (written.schema.id, written.message) not in self._checked:
@@ -165,10 +168,10 @@ class ProtobufDecoder:
 
 
 def plain_of(descriptor: Any) -> Callable[[Any], dict[str, Any]]:
-    """A function that makes the values of a message's object: dictionaries, lists, and datetimes for Timestamps.
+    """Return a function that converts a message to dictionaries, lists, and datetimes for Timestamps.
 
-    A field that is not set is None if its type tells that (messages, `optional`, oneof); otherwise it has its default.
-    Enums are names, or the number of an unknown one. Raises SchemaError for a type that contains itself.
+    An unset field is None if its type has presence (messages, `optional`, oneof), otherwise its default. Enums are
+    names, or numbers if unknown. Raises `SchemaError` if a type contains itself.
     """
     return _message(descriptor, (), {})
 
@@ -201,13 +204,13 @@ def _message(descriptor: Any, above: tuple[str, ...], made: dict[str, Plain]) ->
 
 
 def is_many(field: Any) -> bool:
-    """Whether a field is repeated or a map."""
-    repeated = getattr(field, "is_repeated", None)  # since Protobuf 6.30; the label has gone since
+    """Return whether a field is repeated or a map."""
+    repeated = getattr(field, "is_repeated", None)  # since Protobuf 6.30; later versions have no label
     return bool(field.label == field.LABEL_REPEATED if repeated is None else repeated)
 
 
 def is_map(field: Any) -> bool:
-    """Whether a field is a map."""
+    """Return whether a field is a map."""
     inner = field.message_type
     return inner is not None and bool(inner.GetOptions().map_entry)
 

@@ -1,6 +1,6 @@
-"""What a schema registry does, and the schemas that it holds.
+"""The protocol of schema registries, and the schemas that they contain.
 
-`Registry` is a protocol: a registry of another kind is a class with its three methods.
+`Registry` is a protocol: a class with its three methods supports another kind of registry.
 """
 
 from __future__ import annotations
@@ -17,65 +17,66 @@ PROTOBUF: Final = "protobuf"
 
 
 class RegistryError(LocalError):
-    """A registry cannot be reached, refuses the user, or answers something else than a schema."""
+    """A registry cannot be reached, rejects the user, or returns an invalid response."""
 
 
 class SchemaError(ValueError):
-    """A text is not a schema that is supported here; says why."""
+    """A schema is invalid or not supported. The text is the reason."""
 
 
 class UnfitBody(ValueError):
-    """A body does not have the form that it should have; its text is a reason, such as `it is no Avro datum`."""
+    """A body does not have the expected format. The text is the reason, such as `it is no Avro datum`."""
 
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema as a registry holds it."""
+    """A schema in a registry."""
 
     id: int | str
-    """What bodies name the schema by."""
+    """Id of the schema in bodies."""
     kind: str
     """avro, json or protobuf."""
     text: str
     """JSON; for Protobuf the base64 of a serialized FileDescriptorProto."""
     references: tuple[tuple[str, str], ...] = ()
-    """Name and text of each schema that this one refers to, after those that it refers to itself."""
+    """Name and text of each referenced schema, in the order of their dependencies."""
 
 
 @dataclass(frozen=True)
 class FramedBody:
-    """A body taken apart."""
+    """A body split into schema and payload."""
 
     schema: RegisteredSchema
-    """The schema with which the body was written."""
+    """Schema of the writer."""
     payload: bytes
     message: tuple[int, ...] = (0,)
-    """Protobuf: which message of the schema's file it is, by its position, and by that within the outer message."""
+    """Protobuf: position of the message in the schema's file, and of each nested message in its outer message."""
 
 
 class Registry(Protocol):
-    """Holds schemas, and knows how bodies name them."""
+    """A schema registry, and its format of schema ids in bodies."""
 
     def read(self, body: bytes) -> FramedBody:
-        """Takes a body apart. Raises UnfitBody if it names no schema, RegistryError if the registry cannot say."""
+        """Split a body into schema and payload. Raises `UnfitBody` if it has no valid schema id, and `RegistryError` if
+        the registry fails."""
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject. Raises RegistryError."""
+        """Return the newest schema of a subject. Raises `RegistryError` if it does not exist or the registry fails."""
 
     def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
-        """The reverse of `read`: a body that names its schema."""
+        """Return a body with the id of its schema, the reverse of `read`."""
 
 
 @dataclass(frozen=True)
 class RegistryAddress:
-    """Where a registry is and who asks; plain data, which Spark ships to executors."""
+    """Address and credentials of a registry. Spark ships them to executors."""
 
     address: str
     """`http://…` or `https://…` of a registry with Confluent's API, or `package.module:factory`."""
     user: str = ""
     password: str = ""
     cert_path: str = ""
-    """PEM file of the authorities that an https registry's certificate is checked against; empty: the system's."""
+    """PEM file of the certificate authorities for an https registry, or "" for the system's authorities."""
 
     @property
     def shown(self) -> str:

@@ -1,4 +1,4 @@
-"""Which registry an address names: one with Confluent's API, or one that a user's factory makes."""
+"""Returns the registry for an address: a registry with Confluent's API, or the result of a user's factory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bolide.bodies.registry import Registry, RegistryAddress, RegistryError
 
 @lru_cache(maxsize=32)
 def registry_at(where: RegistryAddress) -> Registry:
-    """The registry of this address; one for each address and process, since it caches schemas.
+    """Return the registry for an address, the same object for each call in a process, because it caches schemas.
 
-    A factory takes no arguments. Raises RegistryError.
+    Calls a factory without arguments. Raises `RegistryError` if the address is invalid or the factory fails.
     """
     if where.address.lower().startswith(("http://", "https://")):
         return ConfluentRegistry(where)
@@ -25,6 +25,6 @@ def registry_at(where: RegistryAddress) -> Registry:
         )
     try:
         made: Registry = getattr(importlib.import_module(module), name)()
-    except Exception as error:  # the factory is the user's: whatever it raises means that there is no registry
+    except Exception as error:  # any error of the user's factory means that there is no registry
         raise RegistryError(f"the registry {where.address} cannot be made: {type(error).__name__}: {error}") from error
     return made
