@@ -1,4 +1,4 @@
-"""Data sources and jobs for Spark. A name is imported when it is used, because executors import this package, too."""
+"""Data sources and jobs for Spark. Names are imported lazily, because executors also import this package."""
 
 from __future__ import annotations
 

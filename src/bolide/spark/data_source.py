@@ -1,8 +1,8 @@
-"""`format("rocketmq")`: the data source that Spark loads. Options are checked here, before a cluster is asked.
+"""`format("rocketmq")`: the data source that Spark loads. Checks options before the first request to a cluster.
 
-Spark pickles these objects between its planner, source and worker processes, so they contain only options and plain
-data; connections are made where they are used. `pushFilters` is deliberately not overridden: PySpark 4.3 keeps a pushed
-filter on the shared relation and gives wrong rows to the next query on it; `reading` avoids that.
+Spark pickles these objects between its planner, source and worker processes, so they contain only options and built-in
+types. Connections are opened where they are used. `pushFilters` is deliberately not overridden: PySpark 4.3 stores a
+pushed filter in the shared relation and returns wrong rows to the next query on it. `reading` avoids that.
 """
 
 from __future__ import annotations

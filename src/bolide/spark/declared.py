@@ -1,12 +1,12 @@
-"""How an option of `format("rocketmq")` is declared: once, as a field of a dataclass of options.
+"""Declares each option of `format("rocketmq")` once, as a field of a dataclass of options.
 
     @dataclass(frozen=True, kw_only=True)
     class Tasks:
         min_partitions: int = option(SPEED, "at least this many tasks", whole_number(1, 1_000_000), absent=0)
 
-The option's name follows from the field's: `minPartitions`. What `read_fields` accepts, the error for another value,
-the default and the entry in the reference follow from the same row. An option that is read together with others is a
-row without a field.
+The option's name is derived from the field's: `minPartitions`. The same row determines the values that `read_fields`
+accepts, the error for other values, the default and the entry in the reference. An option that is parsed together with
+others is a row without a field.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REQUIRED: Final = "required"
 NONE: Final = "none"
 _DECLARED: Final = "option"
 _ALIKE: Final = 0.7
-"""From this likeness on, of at most 1, a name counts as misspelt."""
+"""Similarity to a known name, at most 1, from which a name is treated as misspelt."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Option:
     heading: str
     """The section of the page that describes it."""
     text: str
-    """What it does, as Markdown. Neighbours with the same text share a line of the page."""
+    """Description as Markdown. Neighbours with equal texts share a line of the page."""
     default: str = ""
-    """The text that stands for the default, or what the page says of it."""
+    """Text of the default value, or its description on the page."""
     read: Callable[[str, str], Any] | None = None
     """Converts name and text; raises OptionError. None if other options must be known for that."""
 
@@ -53,10 +53,10 @@ def option(
     name: str = "",
     hidden: bool = False,
 ) -> Any:
-    """A field whose value is an option's: `read` of its text, or of the text `default`.
+    """Declare a field for the value of an option: the result of `read` for its text, or for the text `default`.
 
-    Without a default an option that is not given has the value `absent`, of which the page says `shown`. A `hidden`
-    value is left out of the dataclass's `repr`.
+    Without a default, an option that is not given has the value `absent`, which the page shows as `shown`. The
+    dataclass's `repr` omits a `hidden` value.
     """
     declared = Option(name, heading, text, default or shown, read)
     value = read(name, default) if default else absent
@@ -74,9 +74,9 @@ def _declared(one: Field[Any]) -> Option:
 
 
 def read_fields(kind: type[T], given: Mapping[str, str], **others: Any) -> T:
-    """Make a dataclass of options from texts, by names in lower case; `others` are its other fields.
+    """Create a dataclass of options from texts by names in lower case. `others` are its other fields.
 
-    Raises OptionError for a text that an option does not accept.
+    Raises `OptionError` if an option does not accept its text.
     """
     values = dict(others)
     for one in fields(cast("Any", kind)):

@@ -25,7 +25,7 @@ class DataLost(LocalError):
 
 
 class ClusterUnavailable(LocalError):
-    """No name server, or no broker of a queue, answered within the time allowed."""
+    """No name server, or no broker of a queue, responded in time."""
 
     retriable = True
 
@@ -53,4 +53,4 @@ class AlreadyRunning(LocalError):
 
 
 class SparkMissing(LocalError):
-    """PySpark cannot be imported; says how to install it."""
+    """PySpark cannot be imported. The text explains how to install it."""

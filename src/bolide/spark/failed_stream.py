@@ -1,6 +1,6 @@
-"""A stream reader in place of one that cannot be made, whose error reaches the user.
+"""A stream reader that replaces one that could not be created, so that the user sees the error.
 
-PySpark 4.3 replaces an error of `DataSource.streamReader` by an `UnboundLocalError` of its own clean-up.
+PySpark 4.3 replaces an error of `DataSource.streamReader` by an `UnboundLocalError` in its clean-up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def stream_reader(make: Callable[[], DataSourceStreamReader]) -> DataSourceStrea
 
 
 class _FailedStreamReader(DataSourceStreamReader):
-    """Raises the error wherever Spark may begin: with `initialOffset`, or after a checkpoint with the others."""
+    """Raises the error in each method that Spark may call first: `initialOffset`, or others after a checkpoint."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

@@ -13,14 +13,14 @@ from bolide.spark.errors import ClusterUnavailable
 _OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
 _FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
-"""What Spark appends to a sentence."""
+"""Suffix that Spark appends to a sentence."""
 
 
 class JobFailed(LocalError):
     """Spark gave up a job; the text is the reason, without stack traces."""
 
     unreachable = False
-    """Whether the reason is that no server answered."""
+    """Whether the reason is that no server responded."""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""Streams under Spark 4.0 and 4.1, which name neither the start of a batch nor its limit when they ask for its end.
+"""Streams under Spark 4.0 and 4.1, which pass neither the start of a batch nor its limit when they request its end.
 
 They call `partitions(start, end)` for each batch, and at the restart of a query `partitions(end, end)` with the end of
-the last planned one, so the start of the next batch is known from there. A new query is asked for its end first.
-AvailableNow reads one batch per run, and nothing tells a source that it is on: with a limit a run ends after a batch of
-that many rows. The option `untilNow` ends the batches of a run with any trigger instead (`ending_runs`).
+the last planned batch, which is the start of the next one. For a new query, they request the end first. AvailableNow
+reads one batch per run, and a source cannot detect it: with a limit, a run ends after a batch of that many rows. The
+option `untilNow` ends the batches of a run with any trigger instead (`ending_runs`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ class NewerStream(Protocol):
         """Make the batches of this run end at this offset, as AvailableNow does, or remove that bound."""
 
     def goes_back(self, start: dict[str, Any], end: dict[str, Any]) -> bool:
-        """Whether a batch between these offsets would lose what the start says about how far was read."""
+        """Return whether a batch between these offsets would lose progress that the start contains."""
 
 
 class OlderStream(DataSourceStreamReader):
-    """Lets Spark 4.0 and 4.1 use a reader that is written for newer ones.
+    """Adapts a reader for newer versions to Spark 4.0 and 4.1.
 
-    The first batch of each run may be the only one, so it is planned as for AvailableNow: it fails if a broker is away.
+    The first batch of each run may be the only one, so it is planned like for AvailableNow: it fails if a broker is
+    down.
     """
 
     def __init__(self, reader: NewerStream, until_now: bool = False) -> None:
@@ -93,7 +94,7 @@ class OlderStream(DataSourceStreamReader):
         return self._reader.partitions(start, self._closed(start, end))
 
     def _closed(self, start: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-        """The end of a batch with what a batch from this start needs. Raises OptionError if it cannot begin there."""
+        """Return the end of a batch extended by the data for this start. Raises `OptionError` if they do not match."""
         if OPEN not in end or INITIAL in start:
             return end
         if self._reader.goes_back(start, end):
@@ -110,7 +111,7 @@ class OlderStream(DataSourceStreamReader):
         return iter(()) if partition is None else self._reader.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The checkpoint has the progress."""
+        """Do nothing: the checkpoint contains the progress."""
 
     def stop(self) -> None:
         self._reader.stop()

@@ -28,11 +28,11 @@ class Read:
     _left: tuple[tuple[str, str | Column], ...] = ()
 
     def where(self, condition: str | Column) -> Read:
-        """Only rows for which the condition holds, as `DataFrame.where` says it.
+        """Select the rows that match a condition, like `DataFrame.where`.
 
         Terms joined by AND that compare topic, broker, queue_id, queue_offset, store_timestamp or tags with constants,
-        and `array_contains(keys, ...)`, become options, so that brokers send less. If there are others, Spark applies
-        the condition to what is left.
+        and `array_contains(keys, ...)`, are converted to options, so that brokers send fewer messages. If there are
+        other terms, Spark applies the condition to the remaining rows.
         """
         given = dict(self.options)
         pushed = dict(self._pushed)

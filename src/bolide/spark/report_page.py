@@ -1,7 +1,7 @@
-"""What the reports share with each other and with the console: one style, and the verdict before anything else.
+"""The layout that reports share: the style of the console, and the result first.
 
-A report is one file without scripts, style sheets or images from elsewhere. Its style is the part of the console's
-style sheet that draws verdicts, numbers and tables, so that a colour means the same in all of them.
+A report is one file without external scripts, style sheets or images. Its style is the part of the console's style
+sheet for results, numbers and tables, so that colours have the same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from importlib.resources import files
 from typing import Final
 
 COLOURS: Final = ("#1f5fd0", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b")
-"""Of the lines in a plot, in this order; the first is the console's accent."""
+"""Colours of the lines in a plot, in this order. The first is the console's accent."""
 INK: Final = "#1b2330"
 _UNTIL: Final = "/* forms */"
-"""Where the part of the style sheet ends that reports need."""
+"""End of the part of the style sheet that reports need."""
 _OWN: Final = """
 body { display: block; max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; min-height: 0; }
 h2 { margin-top: 2rem; } td.w { overflow-wrap: anywhere; min-width: 7rem; } tr.bad td { color: var(--bad); }
@@ -50,7 +50,7 @@ def numbers(figures: Mapping[str, str]) -> str:
 def report_page(
     title: str, verdict: str, good: bool, command: str, parts: Iterable[str], when: datetime | None = None
 ) -> str:
-    """The whole page. `verdict` is said first, with the date and the command that made it; `parts` are HTML."""
+    """Return the page. It starts with `verdict`, the date and the command. `parts` are HTML."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

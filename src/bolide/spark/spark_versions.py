@@ -1,6 +1,6 @@
-"""What differs between PySpark 4.0, 4.1, 4.2 and 4.3: names, base classes and Arrow schemas.
+"""Differences between PySpark 4.0, 4.1, 4.2 and 4.3: names, base classes and Arrow schemas.
 
-The rest of `bolide.spark` is written for the newest one. `older_stream` has the calls of a stream.
+The rest of `bolide.spark` is written for the newest version. `older_stream` handles the calls of a stream.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 PASSES_LIMITS: Final = "limit" in inspect.signature(DataSourceStreamReader.latestOffset).parameters
-"""Whether Spark names the start and the limit of a stream's next batch and prepares for AvailableNow: from 4.2 on."""
+"""Whether Spark passes start and limit of a stream's next batch and prepares for AvailableNow, as since 4.2."""
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:

@@ -23,7 +23,7 @@ def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def milliseconds_of(times: Any) -> Any:
-    """Return a column of times as ms since the epoch, rounded down, in int64; other columns as they are."""
+    """Return a column of times as ms since 1970, rounded down, in int64. Returns other columns unchanged."""
     if not pa.types.is_timestamp(times.type):
         return times
     values = times.cast(pa.timestamp("us", times.type.tz)).view(pa.int64())

@@ -1,8 +1,8 @@
-"""What `bolide bench spark` measures: rates of sources, sink and jobs, compared with the limit of a Python source.
+"""The measures of `bolide bench spark`: rates of sources, sink and jobs, compared with the limit of a Python source.
 
-A measure is a function of a `Bench`; `MEASURES` lists them, so that another one is one line. Rates are those of the
-second of two runs in one session, so that neither the JVM's nor a worker's start counts; jobs from the command line
-are started as a user starts them, and everything counts.
+A measure is a function of a `Bench`, listed in `MEASURES`. Rates are from the second of two runs in a session, so that
+they exclude the start of the JVM and of workers. Jobs from the command line are started like by a user, and their rates
+include the start.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLE: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Figure:
-    """One rate. `cpu_seconds` are those of all processes together, 0 if the system does not report them."""
+    """A rate. `cpu_seconds` is the total of all processes, or 0 if the system does not report it."""
 
     measure: str
     body: int
@@ -53,7 +53,7 @@ class Figure:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
@@ -82,7 +82,7 @@ class Bench:
 
 
 def limit(bench: Bench) -> None:
-    """Ready Arrow batches with the five columns that are compared."""
+    """Measure ready Arrow batches with the five columns of the comparison."""
     bench.spark.dataSource.register(ReadySource)
     options = {"rows": str(bench.messages), "body": str(bench.body), "partitions": str(4 * bench.cores)}
     bench.timed(LIMIT, bench.messages, lambda: to_nowhere(_frame(bench, "bolide-bench-ready", options, None)))
@@ -130,7 +130,7 @@ def sink(bench: Bench) -> None:
 
 
 def live(bench: Bench) -> None:
-    """The live source with the same five columns, over what the sink sent."""
+    """Measure the live source with the same five columns, over the messages of the sink."""
     if bench.namesrv:
         options = {"namesrv": bench.namesrv, "subscribe": topic_of(bench.body, bench.cores)}
         found = _frame(bench, "rocketmq", options, FIVE_DDL).count()
@@ -141,7 +141,7 @@ def live(bench: Bench) -> None:
 
 
 def archive(bench: Bench) -> None:
-    """`archive` of what the sink sent to Parquet, once."""
+    """Measure one `archive` of the messages of the sink to Parquet."""
     if bench.namesrv:
         from bolide.spark.jobs.archive import archive as run
 
@@ -158,7 +158,7 @@ MEASURES: Final[dict[str, Callable[[Bench], None]]] = {
     "live": live,
     "archive": archive,
 }
-"""In this order, because the source and the archive read what the sink sent."""
+"""The measures, in this order because source and archive read the messages of the sink."""
 
 
 def measure(bench: Bench, name: str) -> None:
@@ -174,7 +174,7 @@ def measure(bench: Bench, name: str) -> None:
 
 
 def stages(store: Path) -> dict[str, dict[str, float]]:
-    """Microseconds a row of each stage of reading and of dispatch, one after the other in this process, on a sample."""
+    """Return the time in µs per row of each stage of reading and dispatch, measured in this process on a sample."""
     shape = StoreShape()
     part = plan_stretches(store, SAMPLE)[0]
     options = store_options({"path": str(store)})

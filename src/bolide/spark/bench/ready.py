@@ -1,6 +1,6 @@
-"""`format("bolide-bench-ready")`: Arrow batches that are ready before they are asked for.
+"""`format("bolide-bench-ready")`: Arrow batches that are built before Spark requests them.
 
-The rate at which Spark reads them is the limit of any Python source on this machine.
+The rate at which Spark reads them is the limit of any Python source on this host.
 """
 
 from __future__ import annotations

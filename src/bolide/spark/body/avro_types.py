@@ -28,7 +28,8 @@ _LOGICAL: Final = {
 
 
 def avro_fields(text: str, references: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
-    """Names and types of the fields of this record; `references` are schemas that it names. Raises OptionError."""
+    """Return names and types of a record's fields. `references` are schemas that it refers to. Raises `OptionError` if
+    a schema is invalid or a type is not supported."""
     types = _AvroTypes()
     for _, inner in references:
         types.add(_json(inner))
@@ -50,7 +51,7 @@ class _AvroTypes:
             self.kind(schema, str(schema.get("name")), "")
 
     def fields(self, schema: Any, space: str, depth: int = 0) -> dict[str, str]:
-        """Names and types of a record's fields; `space` is the namespace around it."""
+        """Return names and types of a record's fields. `space` is its enclosing namespace."""
         space = self._name(schema, space)
         found = schema.get("fields")
         if not isinstance(found, list) or not all(isinstance(f, dict) and "name" in f and "type" in f for f in found):
@@ -58,7 +59,7 @@ class _AvroTypes:
         return {field["name"]: self.kind(field["type"], field["name"], space, depth) for field in found}
 
     def kind(self, schema: Any, where: str, space: str, depth: int = 0) -> str:
-        """Spark's type of a value; the reverse of what Spark's own Avro reader maps. Raises OptionError."""
+        """Return Spark's type of a value, like Spark's Avro reader. Raises `OptionError` if there is none."""
         if depth > 32:
             raise OptionError(f"body.schema of avro: {where} contains itself, and Spark has no type for that")
         if isinstance(schema, list):
@@ -107,7 +108,7 @@ class _AvroTypes:
         return self.kind(kind, where, space, depth + 1)
 
     def _name(self, schema: dict[str, Any], space: str) -> str:
-        """Remember a named type; its namespace, which holds for the types within it."""
+        """Store a named type, and return its namespace, which applies to the types within it."""
         full = _full(str(schema.get("name", "")), str(schema.get("namespace") or space))
         self._named[full] = (schema, space)
         return full.rpartition(".")[0]

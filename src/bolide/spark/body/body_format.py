@@ -29,7 +29,7 @@ FAIL: Final = "fail"
 DROP: Final = "drop"
 COLUMN: Final = "column"
 CORRUPT_RECORD: Final = "_corrupt_record"
-"""With `body.onBadRecord` column: the whole body of a bad record; null for good ones."""
+"""Column with the whole body of a bad record, for `body.onBadRecord` column. Null for good records."""
 BODY_OPTIONS: Final = (
     "body.format",
     "body.schema",
@@ -50,7 +50,7 @@ _MOST_DESCRIPTOR: Final = 8 << 20
 
 @dataclass(frozen=True)
 class BodyFormat:
-    """The format of bodies and the columns that a read makes of them."""
+    """The format of bodies, and the columns into which a read decodes them."""
 
     kind: str = ""
     """json, avro, protobuf, or empty if bodies stay bytes."""
@@ -61,17 +61,17 @@ class BodyFormat:
     references: tuple[tuple[str, str], ...] = ()
     """Avro: name and JSON of the schemas that `schema` refers to."""
     writer_schema: str = ""
-    """Avro: the schema that all bodies were written with; empty if that is `schema`."""
+    """Avro schema of the writer of all bodies, or "" if it is `schema`."""
     message: str = ""
     """Protobuf: the full name of the message."""
     registry: RegistryAddress | None = None
-    """The registry whose schema ids bodies begin with."""
+    """Registry of the schema ids at the start of bodies."""
     column: str = ""
     """Name of the struct column for all fields. If it is empty, each field is a column."""
     on_bad_record: str = FAIL
 
     def columns(self) -> dict[str, str]:
-        """The columns of a typed body, with that of bad records if there is one."""
+        """Return the columns of a typed body, including the column of bad records if there is one."""
         found = dict(self.fields)
         if self.column and found:
             inner = (f"`{name.replace('`', '``')}`: {kind}" for name, kind in found.items())

@@ -1,7 +1,7 @@
-"""JSON bodies as columns, parsed many at a time by Arrow.
+"""Decodes JSON bodies into columns with Arrow, many at a time.
 
-All bodies become one text in which each object contains the number of its row, so that a body with two objects, or
-half of one, cannot shift the rows after it. If the text does not parse, it is split in halves repeatedly: a good batch
+All bodies are joined to one text in which each object contains the number of its row, so that a body with two objects,
+or half an object, cannot shift later rows. If the text does not parse, it is split in halves repeatedly: a good batch
 is parsed once, and a bad body costs a few more parses.
 """
 
@@ -20,15 +20,15 @@ from bolide.spark.errors import OptionError
 
 ROW: Final = "bolide:row"
 MAX_TEXT: Final = 512 * 1024 * 1024
-"""Bytes parsed at once: Arrow reads one block of less than 2 GiB."""
-_compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
+"""Maximum number of bytes to parse together: Arrow reads a single block of less than 2 GiB."""
+_compute: Any = pc  # its stubs lack plain values as scalars and some functions
 _json: Any = pj
 _arrow: Any = pa
 _BRACE: Final = ord("{")
 
 
 class JsonBodies:
-    """Reads JSON objects into these columns; a missing field is null, one without a column is skipped."""
+    """Decodes JSON objects into these columns. A missing field is null, and a field without a column is skipped."""
 
     def __init__(self, fields: list[pa.Field[Any]], registry: Registry | None = None) -> None:
         """With a registry, the object follows the id of its schema."""
@@ -76,7 +76,7 @@ class JsonBodies:
                     bad.setdefault(row, "it is not a JSON object")
                     plain[row] = b"{}"
             raw, ends = _contents(pa.array(plain, pa.binary()))
-        # Elements of two: the brace, and what follows it.
+        # Two elements per body: the brace, and the rest.
         spread = np.empty(2 * len(bodies) + 1, np.int32)
         spread[0::2] = ends
         spread[1::2] = ends[:-1] + 1
@@ -135,7 +135,7 @@ def _payloads(bodies: Any, registry: Registry, bad: dict[int, str]) -> Any:
 
 
 def _contents(values: Any) -> tuple[Any, Any]:
-    """The bytes of a binary array, and where each element begins and the last one ends."""
+    """Return the bytes of a binary array, the start of each element, and the end of the last one."""
     _, ends, data = values.buffers()
     offsets = np.frombuffer(memoryview(ends), np.int32, len(values) + 1, values.offset * 4)
     raw = np.frombuffer(memoryview(data or b""), np.uint8)[offsets[0] : offsets[-1]]
@@ -161,7 +161,7 @@ def _read_as(kind: pa.DataType) -> pa.DataType:
 
 
 def _check(kind: pa.DataType, name: str) -> None:
-    """Refuse a type that JSON cannot be converted to. Raises OptionError."""
+    """Raise `OptionError` if JSON cannot be converted to a type."""
     types: Any = pa.types
     if types.is_list(kind):
         inner: Any = kind

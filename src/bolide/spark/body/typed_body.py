@@ -66,9 +66,10 @@ class BodyReader:
 def typed_columns(
     reader: BodyReader, bodies: Any, good: NDArray[np.bool_] | None, place: Callable[[int], str]
 ) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-    """The columns of these bodies, and the rows to keep if some are dropped; `good` is false for rows without a body.
+    """Return the columns of bodies, and the rows to keep if some are dropped. `good` is false for rows without a body.
 
-    A row without a body has null in every column and is always kept. Raises BadBody.
+    A row without a body has null in every column and is never dropped. Raises `BadBody` if a body cannot be decoded and
+    bad records should fail the read.
     """
     if good is None:
         return reader.columns(bodies, place)
