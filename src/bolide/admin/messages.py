@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.consuming.options import BATCH
 from bolide.client.consuming.pull import PullRequest, PullStatus, pull
 from bolide.client.messages.checked import FROM_ONE, FROM_ZERO, checked_methods
 from bolide.client.messages.errors import ResponseError
@@ -134,7 +133,7 @@ class MessageCalls(AdminCalls):
         self,
         queue: MessageQueue,
         offset: Annotated[int, FROM_ZERO],
-        max_messages: Annotated[int, BATCH] = 32,
+        max_messages: Annotated[int, FROM_ONE] = 32,
     ) -> list[ReceivedMessage]:
         """Return up to `max_messages` messages of a queue, starting at `offset`, independent of any group."""
         await self.instance.route(queue.topic)

@@ -121,7 +121,7 @@ async def test_an_etcd_that_is_not_there(tmp_path: Path) -> None:
     (member,) = started(tmp_path)
     member.kill()
     async with store([member], "nobody") as first:
-        with pytest.raises(StoreUnavailable, match="etcd does not answer"):
+        with pytest.raises(StoreUnavailable, match="etcd is unavailable"):
             await first.load()
         assert not first.leads
 
