@@ -15,7 +15,7 @@ import bolide.spark
 def test_every_name_that_is_offered_is_found() -> None:
     for name in bolide.spark.__all__:
         found = getattr(bolide.spark, name)
-        assert found.__module__.startswith("bolide.spark.") or get_origin(found) is Callable  # OnProgress is an alias
+        assert found.__module__.startswith("bolide.") or get_origin(found) is Callable  # OnProgress is an alias
     assert not hasattr(bolide.spark, "nothing")
 
 

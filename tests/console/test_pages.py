@@ -143,7 +143,7 @@ def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Brow
     assert browser.post("/messages/send", {**fields, "topic": "nothing"}).status_code == 404
     assert browser.post("/messages/send", {**fields, "body": ""}).status_code == 400
     assert "KEYS" in text_of(browser.change("/messages/send", {**fields, "properties": "KEYS=x"}))
-    assert "it is delivered in 3,600 s" in browser.change("/messages/send", {**fields, "delay": "3600"})
+    assert "it will be delivered in 3,600 s" in browser.change("/messages/send", {**fields, "delay": "3600"})
     wait_until(lambda: "sent 1" in text_of(browser.get("/waiting")), "the timer to take it from the log")
     found = re.search(r"id=([0-9A-F]{32})", browser.get("/messages?topic=sent"))
     assert found
@@ -184,7 +184,7 @@ def test_dead_letters_go_back(broker: Broker, browser: Browser) -> None:
     assert len(ids) == 2
     assert browser.post("/dead-letters/redrive", {"group": GROUP}).status_code == 400
     refused = browser.post("/dead-letters/redrive", {"group": GROUP, "id": ids})
-    assert "name a topic" in unescape(refused.text)
+    assert "enter a topic" in unescape(refused.text)
     told = browser.change("/dead-letters/redrive", {"group": GROUP, "id": ids, "to": "back"})
     assert "2 of 2 dead letters are resent" in told
     assert text_of(browser.get("/messages?topic=back")).count("dead") >= 2
