@@ -153,7 +153,7 @@ def test_logging_in_and_out(tmp_path: Path) -> None:
             made.fill("[name=password]", "admin-secret").click("button.main").see("Create a topic").ready()
             made.open("/access").unfold().fill("form[action='/access/create-user'] [name=name]", "alice")
             made.fill("form[action='/access/create-user'] [name=password]", "alice-secret")
-            made.click("form[action='/access/create-user'] button").see("user alice is made").ready()
+            made.click("form[action='/access/create-user'] button").see("user alice is created").ready()
             made.picture("access-users-light-desktop").size(PHONE, phone=True).open("/access").unfold().fits()
             made.size(DESKTOP).open("/").click("form[action='/login/leave'] button").see("Log in as a user")
             assert [text for text in made.complaints() if "403" not in text] == []
