@@ -89,7 +89,7 @@ def test_a_default_is_its_value_and_not_its_name() -> None:
     page = (REFERENCE / "client.md").read_text(encoding="utf-8")
     assert "    timeout: float = 3.0,\n" in page
     assert '    namesrv: str | Sequence[str] = "",\n' in page
-    assert "- `FLUSH_DISK_TIMEOUT = 10`: Stored, and not known to be on disk yet." in page
+    assert "- `FLUSH_DISK_TIMEOUT = 10`: Stored, but not known to be on disk yet." in page
     assert re.findall(r"^    \w+: .* = [A-Z_]{3,},$", page, re.MULTILINE) == []
 
 

@@ -233,7 +233,7 @@ def test_users_and_policies_are_made_and_deleted(guarded: Broker) -> None:
     with browsing(guarded) as browser:
         log_in(browser, "admin", "admin-secret")
         fields = {"name": "eve", "password": "eve-secret", "type": "Normal"}
-        assert "user eve is made" in browser.change("/access/create-user", fields)
+        assert "user eve is created" in browser.change("/access/create-user", fields)
         policy = {
             "name": "eve",
             "resource": "Topic:o*",

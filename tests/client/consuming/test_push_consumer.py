@@ -315,4 +315,4 @@ async def test_a_pull_that_fails_in_an_odd_way_goes_on(
     async with push:
         broker.on_loop(lambda: [broker.store("T", queue, b"%d" % queue, "") for queue in range(2)])
         await until(lambda: len(seen) == 2, "the messages of both queues")
-    assert "it starts again" in caplog.text
+    assert "restarting in 1 s" in caplog.text

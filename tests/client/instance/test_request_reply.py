@@ -56,7 +56,7 @@ async def test_nobody_answers_in_time() -> None:
             # Only the answer is waited for below: routes, connections and the consumer's first round are over.
             await producer.send(Message("Questions", b"no question"))
             assert (await asyncio.wait_for(got.get(), PATIENCE)).body == b"no question"
-            with pytest.raises(RequestTimeout, match="no answer"):
+            with pytest.raises(RequestTimeout, match="no response"):
                 await producer.request(Message("Questions", b"?"), 1.5)
             late = await asyncio.wait_for(got.get(), PATIENCE)
             await consumer.reply_to(late, b"too late")  # taken and dropped
