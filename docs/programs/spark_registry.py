@@ -22,9 +22,6 @@ class FolderRegistry:
             raise RegistryError(f"{self._folder} has no schema of {subject}")
         return RegisteredSchema(versions[-1].stem, "avro", versions[-1].read_text())
 
-    def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
-        return f"{schema.id}\n".encode() + payload
-
 
 def connect() -> FolderRegistry:
     return FolderRegistry(Path("schemas").absolute())

@@ -10,6 +10,26 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
+def framed(number: int, payload: bytes, message: tuple[int, ...] | None = None) -> bytes:
+    """A body as Confluent's serializers write it; `message` is the position of a Protobuf message."""
+    head = b"\0" + number.to_bytes(4, "big")
+    if message is None:
+        return head + payload
+    if message == (0,):
+        return head + b"\0" + payload
+    return head + b"".join(map(_zigzag, (len(message), *message))) + payload
+
+
+def _zigzag(value: int) -> bytes:
+    value <<= 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
 class Served:
     """Schemas by id and subject, and every path that was asked for."""
 

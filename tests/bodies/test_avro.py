@@ -12,7 +12,7 @@ from bolide.bodies.avro import AvroDecoder, parsed_avro
 from bolide.bodies.confluent import ConfluentRegistry
 from bolide.bodies.registry import RegistryAddress, SchemaError, UnfitBody
 from tests.bodies.avro_data import NEW, OLD, datum
-from tests.bodies.registry_server import registry
+from tests.bodies.registry_server import framed, registry
 
 
 def test_data_of_an_older_schema_is_read_as_the_newer() -> None:
@@ -27,9 +27,6 @@ def test_each_body_has_the_schema_that_it_names() -> None:
         broken = served.add("broken", '{"type": "lnog"}')
         asking = ConfluentRegistry(RegistryAddress(served.address))
         decode = AvroDecoder(None, parsed_avro(json.dumps(NEW)), asking).decode
-
-        def framed(number: int, payload: bytes) -> bytes:
-            return b"\0" + number.to_bytes(4, "big") + payload
 
         for _ in range(2):
             assert decode(framed(old, datum(OLD, {"id": 7}))) == {"id": 7, "note": "none"}

@@ -19,7 +19,7 @@ from bolide.bodies.registry import (
     UnfitBody,
 )
 from bolide.bodies.registry_address import registry_at
-from tests.bodies.registry_server import Served, registry
+from tests.bodies.registry_server import Served, framed, registry
 
 SCHEMA = '{"type": "record", "name": "R", "fields": []}'
 
@@ -41,12 +41,11 @@ def client(served: Served, **more: str) -> ConfluentRegistry:
 def test_a_body_names_its_schema_and_the_registry_is_asked_once(served: Served) -> None:
     number = served.add("orders-value", SCHEMA)
     asking = client(served)
-    body = b"\0" + number.to_bytes(4, "big") + b"payload"
+    body = framed(number, b"payload")
     for _ in range(3):
         written = asking.read(body)
         assert (written.payload, written.schema.text, written.schema.kind) == (b"payload", SCHEMA, "avro")
     assert served.asked == [f"/schemas/ids/{number}"]
-    assert asking.frame(written.schema, b"payload") == body
 
 
 def test_the_newest_schema_of_a_subject(served: Served) -> None:
@@ -177,9 +176,8 @@ def test_an_error_whose_text_breaks_off(served: Served) -> None:
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=6).map(tuple), st.binary(max_size=20))
 def test_protobuf_positions_go_round(message: tuple[int, ...], payload: bytes) -> None:
     asking = ConfluentRegistry(RegistryAddress("http://unused"))
-    schema = RegisteredSchema(5, PROTOBUF, "")
-    asking._schemas[5] = schema
-    found = asking.read(asking.frame(schema, payload, message))
+    asking._schemas[5] = RegisteredSchema(5, PROTOBUF, "")
+    found = asking.read(framed(5, payload, message))
     assert (found.message, found.payload) == (message, payload)
 
 

@@ -14,7 +14,7 @@ from bolide.bodies.confluent import ConfluentRegistry
 from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, descriptor_set, plain_of
 from bolide.bodies.registry import RegistryAddress, SchemaError, UnfitBody
 from tests.bodies.protobuf_files import descriptors, orders, places, written
-from tests.bodies.registry_server import registry
+from tests.bodies.registry_server import framed, registry
 
 ORDER = {
     "id": "18446744073709551615",
@@ -137,7 +137,7 @@ def test_a_registrys_message() -> None:
         decode = ProtobufDecoder(types, descriptor, asking).decode
         payload = written("shop.Order", ORDER)
         for _ in range(2):
-            assert plain_of(descriptor)(decode(asking.frame(schema, payload, (1,)))) == PLAIN
+            assert plain_of(descriptor)(decode(framed(int(schema.id), payload, (1,)))) == PLAIN
         for message, why in (
             ((0,), r"it is a shop\.Ignored, not a shop\.Order"),
             ((1, 1), r"it is a shop\.Order\.Line, not"),
@@ -145,4 +145,4 @@ def test_a_registrys_message() -> None:
             ((1, 0, 5), "no message at the position"),
         ):
             with pytest.raises(UnfitBody, match=why):
-                decode(asking.frame(schema, payload, message))
+                decode(framed(int(schema.id), payload, message))

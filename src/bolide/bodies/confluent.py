@@ -117,15 +117,6 @@ class ConfluentRegistry:
             raise RegistryError(f"the registry {self._address} answers no id for the subject {subject}")
         return self._by_id(number)
 
-    def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
-        """Return a body with the id of its schema."""
-        head = bytes([MAGIC]) + int(schema.id).to_bytes(4, "big")
-        if schema.kind != PROTOBUF:
-            return head + payload
-        if message == (0,):
-            return head + b"\0" + payload
-        return head + b"".join(map(_zigzag, (len(message), *message))) + payload
-
     def _by_id(self, number: int) -> RegisteredSchema:
         found = self._schemas.get(number)
         if found is not None:
@@ -257,13 +248,3 @@ def _unzigzag(body: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), at
     raise UnfitBody("the positions of its message are damaged")
-
-
-def _zigzag(value: int) -> bytes:
-    value <<= 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

@@ -1,6 +1,6 @@
 """The protocol of schema registries, and the schemas that they contain.
 
-`Registry` is a protocol: a class with its three methods supports another kind of registry.
+`Registry` is a protocol: a class with its two methods supports another kind of registry.
 """
 
 from __future__ import annotations
@@ -62,9 +62,6 @@ class Registry(Protocol):
 
     def latest(self, subject: str) -> RegisteredSchema:
         """Return the newest schema of a subject. Raises `RegistryError` if it does not exist or the registry fails."""
-
-    def frame(self, schema: RegisteredSchema, payload: bytes, message: tuple[int, ...] = (0,)) -> bytes:
-        """Return a body with the id of its schema, the reverse of `read`."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.source.schema import COLUMNS
 from tests.bodies.avro_data import NEW, OLD, datum
 from tests.bodies.protobuf_files import descriptors, orders, places, written
-from tests.bodies.registry_server import Served, registry
+from tests.bodies.registry_server import Served, framed, registry
 from tests.page_programs import PROGRAMS
 
 JSON_SCHEMA = {
@@ -127,10 +127,6 @@ def test_a_struct_of_its_own_may_have_fields_named_as_columns() -> None:
     assert found == {"value": [{"tags": "x", "id": 1}, None], "_corrupt_record": [None, b"oops"]}
     with pytest.raises(OptionError, match="body.column names tags, which is a column of the source"):
         body_of(format="json", schema="id BIGINT", column="tags")
-
-
-def framed(number: int, payload: bytes) -> bytes:
-    return b"\0" + number.to_bytes(4, "big") + payload
 
 
 def in_registry(served: Served, kind: str, **options: str) -> BodyFormat:
