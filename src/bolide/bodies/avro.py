@@ -2,8 +2,8 @@
 
 fastavro decodes a body in compiled code that cannot be interrupted. So recursive schemas are rejected, because a body
 could nest without limit. Arrays of items that may have no bytes are also rejected, because a short body could contain
-any number of such items. Decimals are made
-here: fastavro takes minutes for one of a megabyte, and rounds one with more digits than its schema allows.
+any number of such items. Decimals are decoded here, because fastavro takes minutes for one of a megabyte, and rounds
+one with more digits than its schema allows.
 """
 
 from __future__ import annotations

@@ -73,16 +73,12 @@ class ConfluentRegistry:
     def __init__(self, where: RegistryAddress, sleep: Callable[[float], None] = time.sleep) -> None:
         """Calls `sleep` with seconds between two tries. Raises `RegistryError` if the address or a file is invalid."""
         parts = _split(where)
-        user, password = where.user or parts.username or "", where.password or parts.password or ""
+        user = where.user or urllib.parse.unquote(parts.username or "")
+        password = where.password or urllib.parse.unquote(parts.password or "")
         self._address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if user:
-            pair = (
-                f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}"
-                if not where.user
-                else f"{user}:{password}"
-            )
-            self._headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+            self._headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         handlers: list[Any] = [_NoRedirects()]
         if parts.scheme == "https":
             try:
