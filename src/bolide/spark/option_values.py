@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -34,9 +34,14 @@ def as_it_is(name: str, text: str) -> str:
     return text
 
 
+def either(words: Sequence[str]) -> str:
+    """The words as a sentence lists them: "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
 def one_of(*words: str) -> Callable[[str, str], str]:
     """A reader of options that are one of these words; raises OptionError."""
-    allowed = f"{', '.join(words[:-1])} or {words[-1]}"
+    allowed = either(words)
 
     def parse(name: str, text: str) -> str:
         if text not in words:

@@ -23,6 +23,7 @@ from bolide.bodies.registry import (
 from bolide.bodies.registry_address import registry_at
 from bolide.spark.body.sql_types import ddl_fields
 from bolide.spark.errors import OptionError
+from bolide.spark.option_values import either, one_of
 
 FORMATS: Final = (JSON, AVRO, PROTOBUF)
 FAIL: Final = "fail"
@@ -90,13 +91,10 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
     if not kind:
         for name in BODY_OPTIONS:
             if name.lower() in given:
-                raise OptionError(f"option {name} needs option body.format: set it to {_either(FORMATS)}")
+                raise OptionError(f"option {name} needs option body.format: set it to {either(FORMATS)}")
         return BodyFormat()
-    if kind not in FORMATS:
-        raise OptionError(f"option body.format must be {_either(FORMATS)}, not {kind!r}")
-    on_bad = given.get("body.onbadrecord", FAIL).strip().lower()
-    if on_bad not in (FAIL, DROP, COLUMN):
-        raise OptionError(f"option body.onBadRecord must be {FAIL}, {DROP} or {COLUMN}, not {on_bad!r}")
+    one_of(*FORMATS)("body.format", kind)
+    on_bad = one_of(FAIL, DROP, COLUMN)("body.onBadRecord", given.get("body.onbadrecord", FAIL).strip().lower())
     _check_names(given, kind)
     column = given.get("body.column", "").strip()
     body = BodyFormat(kind, registry=_registry(given), column=column, on_bad_record=on_bad)
@@ -130,7 +128,7 @@ def _check_names(given: Mapping[str, str], kind: str) -> None:
     """Raises OptionError for an option that this format does not have, or that contradicts another."""
     for name, kinds in _OF_KIND.items():
         if name.lower() in given and kind not in kinds:
-            raise OptionError(f"option {name} is for body.format {_either(kinds)}, not {kind}: leave it out")
+            raise OptionError(f"option {name} is for body.format {either(kinds)}, not {kind}: leave it out")
     for name in ("body.registryUser", "body.registryPassword", "body.registryCertPath", "body.subject"):
         if name.lower() in given and "body.registry" not in given:
             raise OptionError(f"option {name} needs option body.registry: the registry's address")
@@ -222,11 +220,6 @@ def _file_of(name: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise OptionError(f"option body.descriptor: {name} cannot be read on the driver: {error}") from None
-
-
-def _either(names: Collection[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 _READERS: Final = {JSON: _json, AVRO: _avro, PROTOBUF: _protobuf}
