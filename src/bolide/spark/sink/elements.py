@@ -179,12 +179,12 @@ class _ElementRows:
         if self._numbers is not None:
             given = self.columns["queue_id"].is_valid().to_numpy(zero_copy_only=False)
             self.odd |= given & (self._numbers < 0)
-        for name in ("delay_level", "deliver_time"):
-            value = self._integers(name, 0)
-            if value is not None and name == "delay_level":
-                self.odd |= value != 0
-            elif value is not None:
-                self.odd |= self.columns[name].is_valid().to_numpy(zero_copy_only=False)
+        delays = self._integers("delay_level", 0)
+        if delays is not None:
+            self.odd |= delays != 0
+        times = self.columns.get("deliver_time")
+        if times is not None:
+            self.odd |= times.is_valid().to_numpy(zero_copy_only=False)
 
     def replace(self, place: int, message: Outgoing) -> None:
         """Replace a row by the message of the reference."""
