@@ -144,8 +144,7 @@ class StreamRun:
 
     def _created_again(self, plan: BatchPlan, other: Mapping[Queue, str]) -> BatchPlan:
         """Fail the query because of recreated queues, or plan to read them from their first message."""
-        for queue, seen in other.items():
-            self._missing.lost(made_again(queue, plan.begin[queue], seen))
+        self._report(other, plan.begin)
         if not other:
             return plan
         first, ends = self.cluster.earliest(list(other)), self.cluster.latest(list(other))
@@ -156,9 +155,13 @@ class StreamRun:
     def _others(self, read: Offsets, marks: Marks) -> list[Queue]:
         """Return the queues that were recreated since a batch was planned. Raises `DataLost` unless loss is allowed."""
         other = changed(read, marks, look(self.cluster, self._options.group, read))
-        for queue, seen in other.items():
-            self._missing.lost(made_again(queue, read[queue], seen))
+        self._report(other, read)
         return list(other)
+
+    def _report(self, other: Mapping[Queue, str], reached: Offsets) -> None:
+        """Report recreated queues. Raises `DataLost` unless loss is allowed."""
+        for queue, seen in other.items():
+            self._missing.lost(made_again(queue, reached[queue], seen))
 
     def _marks(self, offsets: Offsets) -> Marks:
         """Return the marks of the messages before these offsets."""
